@@ -68,12 +68,14 @@ def carry_out(order: FarOrder, streams: Streams, main: Main) -> NoReturn:
 
 
 def _prepare(order: FarOrder) -> None:
-    """Go to the folder that is ordered.
+    """Let Ctrl-C in, and go to the folder that is ordered.
 
     Raises:
+        KeyboardInterrupt: It came already.
         Refused: A worker has ordered what only a person decides.
         NotFound: There is no such folder.
     """
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     if FROM_WORKER in order.environ and command_of(order) in _OF_PERSONS:
         message = f"a worker may not call {command_of(order)} on another host"
         raise Refused(message, hint="a person does, in their own terminal")

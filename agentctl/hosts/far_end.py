@@ -136,11 +136,13 @@ def _start(order: FarOrder, main: Main, others: tuple[int, ...]) -> _Command:
             ours[mine] = frames.ERR
     asked, asks = os.pipe()
     answers, answering = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # Until the command can be interrupted as at home.
     pid = os.fork()
     if pid == 0:
         for fd in {*others, *ours, given, asked, answering}:
             os.close(fd)
         carry_out(order, Streams(streams_in, out, err, asks, answers), main)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     if not order.is_screen:
         with contextlib.suppress(OSError):  # The command does this, too: whoever is first.
             os.setpgid(pid, pid)

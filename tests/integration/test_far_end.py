@@ -24,7 +24,7 @@ from tests.support import is_alive, run, wait_until, worker
 class FarEnd:
     """A far end, and this test as the other side."""
 
-    def __init__(self, *argv: str) -> None:
+    def __init__(self, *argv: str, then: bytes = b"") -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agentctl", "_far"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
@@ -32,7 +32,8 @@ class FarEnd:
         while greeting.feed(self._read()) is None:
             pass
         self._frames = Frames(frames.FROM_FAR)
-        self.say(frames.ORDER, order_for(CommandHost("h", "h"), argv).encoded())
+        assert self.process.stdin is not None
+        self.process.stdin.write(frame(frames.ORDER, order_for(CommandHost("h", "h"), argv).encoded()) + then)
 
     def _read(self) -> bytes:
         assert self.process.stdout is not None
@@ -160,6 +161,22 @@ def test_a_broken_connection_ends_the_command_and_not_its_worker(root: Path, tmp
     far.cut()
     assert not is_alive(command.pid)
     assert run("list", "--json").json[0]["status"] == "running"
+    (tmp_path / "gate").touch()
+    task.ended("w1")
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_ctrl_c_right_behind_the_order_is_not_lost(root: Path, tmp_path: Path, ignored: bool) -> None:
+    """Whoever starts a far end may have SIGINT ignored; the command has it all the same."""
+    task = new_task()
+    spawn(worker("waits_for_file", tmp_path / "gate"), name="w1")
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else signal.getsignal(signal.SIGINT)
+    try:
+        far = FarEnd("wait", "w1", then=frame(frames.INTERRUPT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert far.until(frames.EXIT) == b"130"
+    far.cut()
     (tmp_path / "gate").touch()
     task.ended("w1")
 
