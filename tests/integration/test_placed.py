@@ -497,3 +497,12 @@ def test_the_tools_of_an_agent_on_a_node_are_those_of_the_head(root: Path) -> No
     assert run("result", "a", "--json").json["summary"] == "all of it"
     texts = [one.get("text") for one in map(json.loads, (task.agent("a") / "activity.jsonl").read_text().splitlines())]
     assert texts == ["begun", "half"], "no row is lost or doubled"
+
+
+def test_doctor_finds_nothing_odd_in_a_worker_that_ran_on_a_node(root: Path) -> None:
+    task = new_task()
+    spawn(["true"], *LOOPBACK, name="a")
+    run("wait", "a")
+    before = sorted(path.name for path in launch_of(task, "a").iterdir())
+    assert [one for one in run("doctor", "--fix", "--json", check=False).json if "launch" in str(one)] == []
+    assert sorted(path.name for path in launch_of(task, "a").iterdir()) == before
