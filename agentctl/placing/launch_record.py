@@ -27,6 +27,8 @@ _OF_THE_HEAD: Mapping[str, Any] = {
 }  # fmt: skip
 #: Begins the entry of the environment that is no variable, but the key of the launch.
 KEY_ENTRY = b"="
+#: Who ended a worker that its engine told that its time is nearly over.
+BY_TIME = "the engine's time limit"
 
 
 def placement_of(worker: WorkerDir) -> Placement:

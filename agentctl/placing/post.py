@@ -25,13 +25,14 @@ from agentctl.operations.start.on_node import begin_on_node, make_task_on_node
 from agentctl.placing.called import LAUNCH_VARIABLE, OF_JOBS
 from agentctl.placing.deliveries import Deliveries
 from agentctl.placing.heartbeat import Heart
-from agentctl.placing.launch_record import KEY_ENTRY, claimed
+from agentctl.placing.launch_record import BY_TIME, KEY_ENTRY, claimed
 from agentctl.placing.mirroring import make_holes
 from agentctl.placing.sealing import sealed
 from agentctl.supervision.life.judging import Condition, judge, settle
 from agentctl.supervision.stop.requesting import Request, request_end
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decision_of
+from agentctl.supervision.worker.spec import read_spec
 
 #: What sysexits.h calls a temporary failure: somebody else carries this launch out.
 REFUSED = 75
@@ -40,6 +41,7 @@ _LOOK_S, _SHIM_LIMIT_S = 0.5, 10.0
 _OF_THE_PERSON = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"TMPDIR", b"PATH")
 #: An engine that ends a job by itself kills what is left after half a minute or less.
 _ENGINES_GRACE_S = 5.0
+_ENGINE = "the engine"
 
 
 def main(folder: str) -> int:
@@ -76,6 +78,7 @@ class _NodePost:
         self.heart = Heart(launch)
         #: Its shim was killed: how its program exited is not known.
         self._was_unguarded = False
+        self._is_ended_by_engine = False
 
     def run(self) -> int:
         self.heart.beat()
@@ -91,6 +94,9 @@ class _NodePost:
             decision = (decision or Decision(Status.FAILED))._replace(
                 status=Status.FAILED, reason=Reason.LOST, message=message
             )
+        elif decision.status is Status.FAILED and (self._is_ended_by_engine or signal.SIGTERM in self._signals):
+            # The engine's SIGTERM reaches all processes of a job: the worker may have died of that before it was asked.
+            decision = decision._replace(status=Status.CANCELLED, reason=None, by=_ENGINE)
         return self._say(decision)
 
     def _begun(self) -> WorkerDir:
@@ -148,9 +154,14 @@ class _NodePost:
             number = self._signals.pop(0)
             if number == signal.SIGHUP:
                 continue
-            request = read_quietly(self.launch.inbound.cancel)
-            grace_s = _ENGINES_GRACE_S if number == signal.SIGTERM else None
-            request_end(worker, Request(str(request.get("by") or "the engine"), grace_s))
+            # SIGINT comes from the head, whose request may not be seen here yet, or because the time is nearly over.
+            who = str(read_quietly(self.launch.inbound.cancel).get("by") or "")
+            own_s = read_spec(worker.spec).grace_s
+            if number == signal.SIGTERM:
+                self._is_ended_by_engine = True
+                request_end(worker, Request(who or _ENGINE, min(own_s, _ENGINES_GRACE_S)))
+            else:
+                request_end(worker, Request(who or BY_TIME))
 
     def _say(self, decision: Decision) -> int:
         """Write how the worker has ended, for the head; on a full disk, until there is room."""

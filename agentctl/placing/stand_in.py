@@ -25,7 +25,7 @@ from agentctl.placing.carrying_out import CalledCommands
 from agentctl.placing.engine import Engine, Said
 from agentctl.placing.heartbeat import HeardFrom
 from agentctl.placing.inbound import Inbound
-from agentctl.placing.launch_record import claimed, placement_of, take_up
+from agentctl.placing.launch_record import BY_TIME, claimed, placement_of, take_up
 from agentctl.placing.mirroring import Mirror
 from agentctl.placing.relaying import Relay
 from agentctl.placing.sealing import forget_key, known_key, opened
@@ -168,7 +168,7 @@ class StandIn:
         """Return an end as the head sees it: a cancel that nobody asked for here came from the engine."""
         if ended["status"] != Status.CANCELLED or self.worker.cancel.exists() or self._is_asked_to_end:
             return ended
-        if self.placement.time_s is not None and (ended.get("durationSeconds") or 0) >= self.placement.time_s / 2:
+        if self.placement.time_s is not None and ended.get("by") == BY_TIME:
             why = f"its time on the node ({self.placement.time_s} s) was over: {self.placement.runner} ended it"
             return {**ended, "status": Status.FAILED, "reason": Reason.TIMED_OUT, "message": why}
         return {

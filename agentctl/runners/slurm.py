@@ -25,8 +25,9 @@ _LIMIT_S = 30.0
 _MOST_BYTES = 64 << 20
 _PROGRAMS = ("sbatch", "squeue", "scancel")
 _NAME = re.compile(rf"{PREFIX}([0-9a-f]{{16}})", re.ASCII)
-#: Time between the signal of a job that has run out of time and its end: the worker's own escalation has to fit.
-_NOTICE_S = 120
+#: Time between the signal of a job that has run out of time and its end: the worker's own escalation has to fit. Slurm
+#: looks only twice a minute, and sends the signal up to a minute early: a short job has to get something of its time.
+_LONGEST_NOTICE_S, _SHORTEST_NOTICE_S, _EARLY_S = 120, 5, 60
 #: What is ours to say, in both of sbatch's spellings.
 _OURS = frozenset(
     {
@@ -123,7 +124,9 @@ def options_of(launch: LaunchOrder) -> list[str]:
     found += [f"{option}={value}" for option, value in named.items() if value is not None]
     if asked.time_s is not None:
         # Slurm counts in minutes; a job that is told of its end needs time for that before it.
-        found += [f"--time={max(1, -(-asked.time_s // 60))}", f"--signal=B:INT@{min(_NOTICE_S, asked.time_s // 2)}"]
+        minutes = max(1, -(-asked.time_s // 60))
+        notice_s = min(_LONGEST_NOTICE_S, max(_SHORTEST_NOTICE_S, (minutes * 60 - _EARLY_S) // 2))
+        found += [f"--time={minutes}", f"--signal=B:INT@{notice_s}"]
     return [*found, *asked.args]
 
 

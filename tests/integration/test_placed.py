@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
-from tests.life import Known, is_settled, known, living, members, passes, state_of
+from tests.life import is_settled, living, members, passes, state_of
+from tests.placed import ask_engine, counting, is_whole, launch_of, post_of, script, stand_in_of, there
 from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
@@ -26,37 +27,7 @@ LOOPBACK = ("--runner", "loopback")
 @pytest.fixture(autouse=True)
 def _quick(root: Path) -> None:
     """Have the engine asked twice a second, and a node taken for gone that is silent for a second."""
-    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
-    config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    config.write_text("runners: {loopback: {pollSeconds: 0.5, silenceSeconds: 1}}\n")
-    config.chmod(0o600)
-
-
-def launch_of(task: Task, instance: str) -> Path:
-    """Return the folder of a worker's launch."""
-    file = task.agent(instance) / "launch.json"
-    wait_until(file.exists, what="its launch")
-    return Path(json.loads(file.read_bytes())["path"])
-
-
-def post_of(task: Task, instance: str) -> Known:
-    """Return the process that the engine has started, once it has claimed the launch."""
-    claim = launch_of(task, instance) / "claim.json"
-    wait_until(claim.exists, what="the claim")
-    return known(json.loads(claim.read_bytes())["process"]["pid"])
-
-
-def there(task: Task, instance: str) -> Path:
-    """Return the worker's folder on its node."""
-    return launch_of(task, instance) / "node" / "tasks" / task.path.name / "agents" / instance
-
-
-def stand_in_of(task: Task, instance: str) -> int:
-    return int(json.loads((task.agent(instance) / "worker.json").read_bytes())["pid"])
-
-
-def script(text: str) -> list[str]:
-    return ["sh", "-c", text]
+    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=1)
 
 
 def test_its_end_its_output_and_its_reports_are_those_of_any_worker(root: Path) -> None:
@@ -179,20 +150,9 @@ def test_it_is_tried_again_in_a_launch_of_its_own(root: Path, tmp_path: Path) ->
 # -- who is killed -----------------------------------------------------------------------------------------------------
 
 
-def counting(tmp_path: Path) -> list[str]:
-    """Return a worker that prints the numbers from 1 on until a file is there, each once."""
-    return script(f"n=0; until test -e {tmp_path}/gate; do n=$((n+1)); echo $n; sleep 0.05; done; echo end; exit 4")
-
-
-def is_whole(text: str) -> bool:
-    """Return whether nothing of what it printed is missing or doubled."""
-    lines = text.split()
-    return lines[-1] == "end" and lines[:-1] == [str(number) for number in range(1, len(lines))]
-
-
 def test_a_stand_in_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
     task.has("agent.placed", "a")
     for _ in range(3):
         pid = stand_in_of(task, "a")
@@ -209,7 +169,7 @@ def test_a_stand_in_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(ro
 @pytest.mark.parametrize("who", ["the shim", "both"])
 def test_a_shim_that_is_killed_is_replaced_by_whoever_waits(root: Path, tmp_path: Path, who: str) -> None:
     task = new_task()
-    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
     task.has("agent.placed", "a")
     pids = [task.shim_of("a"), *([stand_in_of(task, "a")] if who == "both" else [])]
     kill(*pids)
@@ -225,7 +185,7 @@ def test_a_shim_that_is_killed_is_replaced_by_whoever_waits(root: Path, tmp_path
 @pytest.mark.slow
 def test_it_ends_while_nobody_looks_and_is_cancelled_by_nobody(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
     task.has("agent.placed", "a")
     kill(task.shim_of("a"), stand_in_of(task, "a"))
     (tmp_path / "gate").touch()
@@ -288,7 +248,7 @@ def engine_says_gone(launch_id: str) -> None:
 @pytest.mark.slow
 def test_a_second_start_of_one_launch_is_refused_by_the_claim(root: Path, tmp_path: Path) -> None:
     task = new_task()
-    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
     task.has("agent.placed", "a")
     launch = launch_of(task, "a")
     engine_says_gone(launch.name)
@@ -451,7 +411,7 @@ def test_workers_are_submitted_ahead_and_begin_only_with_a_slot(root: Path, tmp_
     config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 2}}\n")
     task = new_task(cap=1)
     notes = tmp_path / "notes"
-    spawn(counting(tmp_path), *LOOPBACK, name="first")
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="first")
     for name in "abcd":
         spawn(worker("overlaps", notes), "--queue", *LOOPBACK, name=name)
     for name in "ab":
@@ -470,7 +430,7 @@ def test_a_worker_that_was_submitted_ahead_is_cancelled_before_it_begins(root: P
     config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
     config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 1}}\n")
     task = new_task(cap=1)
-    spawn(counting(tmp_path), *LOOPBACK, name="a")
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
     spawn(script(f"touch {tmp_path}/ran"), "--queue", *LOOPBACK, name="b")
     launch_of(task, "b")
     assert run("cancel", "b", "--json").json["cancelled"] is True

@@ -58,6 +58,7 @@ class Cluster:
         message_timeout_s: int = 2,
         job_requeue: bool = True,
         tracking: Tracking = "linuxproc",
+        gpus: int = 0,
         settings: Mapping[str, str] | None = None,
     ) -> None:
         """Describe a cluster; `up` starts it.
@@ -70,12 +71,14 @@ class Cluster:
                 minute until a lost node is held for dead, not 10 s.
             job_requeue: whether jobs start again, unless they ask for something else; Slurm's own default.
             tracking: how a node knows the processes of a job; `tracks_cgroup` tells whether it can be cgroup.
+            gpus: how many devices each node gives out; they are files, not more.
             settings: other lines of slurm.conf.
         """
         self.folder = folder.resolve()
         self.nodes = tuple(f"n{number}" for number in range(1, nodes + 1))
         self.netns = netns
         self.tracking = tracking
+        self._gpus = [self.folder / f"gpu{number}" for number in range(gpus)]
         self._settings = {
             "SlurmdTimeout": str(slurmd_timeout_s),
             "MessageTimeout": str(message_timeout_s),
@@ -382,6 +385,11 @@ class Cluster:
         key.touch(0o600)
         key.write_bytes(os.urandom(1024))
         self.conf.write_text("\n".join([*self._conf_lines(), ""]), encoding="utf-8")
+        for device in self._gpus:
+            device.touch()
+        if self._gpus:
+            lines = [f"Name=gpu File={device}\n" for device in self._gpus]
+            (self.folder / "gres.conf").write_text("".join(lines), encoding="utf-8")
         if groups := self._surroundings.groups:
             lines = ["CgroupPlugin=cgroup/v1", "CgroupAutomount=no", f"CgroupMountpoint={groups}", ""]
             (self.folder / "cgroup.conf").write_text("\n".join(lines), encoding="utf-8")
@@ -413,12 +421,14 @@ class Cluster:
             "SlurmdParameters": "config_overrides",
             "SlurmctldTimeout": "10",
             "InactiveLimit": "0",
-            "KillWait": "5",
+            "KillWait": "30",
             "CompleteWait": "0",
             "MinJobAge": "300",
+            **({"GresTypes": "gpu"} if self._gpus else {}),
             **self._settings,
         }
-        facts = f"Port={NODE_PORT} CPUs=4 RealMemory=4000 State=UNKNOWN"
+        gpus = f" Gres=gpu:{len(self._gpus)}" if self._gpus else ""
+        facts = f"Port={NODE_PORT} CPUs=4 RealMemory=4000 State=UNKNOWN{gpus}"
         return [
             *(f"{name}={value}" for name, value in settings.items()),
             *(f"NodeName={node} NodeAddr={self._surroundings.address(node)} {facts}" for node in self.nodes),

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.placed import ask_engine
 from tests.slurm.cluster import Cluster
 from tests.slurm.install import why_not
+from tests.slurm.on_nodes import POLL_S, SILENCE_S, nothing_is_left
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 120
@@ -49,3 +51,25 @@ def as_new(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     for made in used:
         made.restore()
+
+
+@pytest.fixture
+def nodes(cluster: Cluster, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The cluster, as agentctl uses it in this test; in the end nothing of a worker may be on it."""
+    yield from use(cluster, monkeypatch)
+
+
+@pytest.fixture
+def parted(partitionable: Cluster, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The other one, whose nodes can be cut off."""
+    yield from use(partitionable, monkeypatch)
+
+
+def use(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Let agentctl use a cluster."""
+    for name, value in cluster.environ.items():
+        monkeypatch.setenv(name, value)
+    ask_engine("slurm", pollSeconds=POLL_S, silenceSeconds=SILENCE_S)
+    yield cluster
+    cluster.run("scancel", "--state=PENDING", "--user=root", check=False)
+    nothing_is_left(cluster)
