@@ -488,3 +488,28 @@ def test_doctor_finds_nothing_odd_in_a_worker_that_ran_on_a_node(root: Path) -> 
     before = sorted(path.name for path in launch_of(task, "a").iterdir())
     assert [one for one in run("doctor", "--fix", "--json", check=False).json if "launch" in str(one)] == []
     assert sorted(path.name for path in launch_of(task, "a").iterdir()) == before
+
+
+@pytest.mark.slow
+def test_whatever_a_worker_puts_into_the_folder_of_its_launch_it_can_be_cancelled(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    tree = members(tmp_path / "pids")
+    task.has("agent.placed", "a")
+    launch = launch_of(task, "a")
+    rubbish = {
+        "handle.json": '{"submissions": ["x"], "at": {"a": 1}, "engine": 7, "boot": []}',
+        "mirrored.json": '{"events": 1.5}',
+        "to-node/asked.json": '{"asked": {"a": 1}}', "calls/x/call.json": '{"argv": 7, "cwd": [], "set": [1]}',
+        "to-node/reports/1.json": "[", "to-node/answers/q1.json": "null",
+    }  # fmt: skip
+    for name, content in rubbish.items():
+        (launch / name).parent.mkdir(parents=True, exist_ok=True)
+        (launch / name).write_text(content)
+    with (there(task, "a").parent.parent / "events.jsonl").open("a") as log:
+        log.write('{"type": "agent.blocked", "agentInstance": "a", "payload": {"id": {"x": 1}}}\nnot JSON\n')
+    kill(stand_in_of(task, "a"))
+    passes(1.0)
+    assert run("cancel", "a", "--json").json["cancelled"] is True
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
