@@ -367,3 +367,27 @@ class ToNodeDir(_Folder):
     inbox = _Place("inbox")
     #: A folder for each command that is carried out at the head.
     replies = _Place("replies")
+
+
+class ProbeDir(_Folder):
+    """What `doctor` and a probe on a node exchange; each file has one writer, as in a launch."""
+
+    #: Begins its name; the launch's id follows.
+    PREFIX = ".agentctl-probe-"
+    #: Written at the head: what is to be looked at; the liveness lock of whoever waits for it; the answer to `begun`.
+    order = _Entry("order.json")
+    asker = _Entry("asker")
+    answer = _Entry("answer.json")
+    #: Written on the node: its first nonce; what it says once it has seen the answer; what it is doing; what it found.
+    begun = _Entry("begun.json")
+    seen = _Entry("seen.json")
+    step = _Entry("step.json")
+    found = _Entry("found.json")
+    #: Where it tries what the file system can do.
+    trial = _Place("trial")
+    engine_log = _Entry("engine.log")
+
+    @property
+    def id(self) -> str:
+        """The id of its launch."""
+        return self.path.name.removeprefix(self.PREFIX)
