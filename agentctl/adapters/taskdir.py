@@ -117,12 +117,22 @@ class Root(_Folder):
     #: Agents that the project defines.
     definitions = _Entry("agents")
     worktrees = _Entry("worktrees")
+    #: Where workers run by default; it may have come with the project, so it counts once it is trusted.
+    settings = _Entry("config.yaml")
     #: Keeps our files out of the repository that the root may lie in.
     gitignore = _Entry(".gitignore")
 
     def parts(self) -> Iterator[FilePath]:
         """Yield everything in a root except the worktrees, in which its workers work."""
-        yield from (self.tasks, self.current, self.lock, self.templates, self.definitions, self.gitignore)
+        yield from (
+            self.tasks,
+            self.current,
+            self.lock,
+            self.templates,
+            self.definitions,
+            self.settings,
+            self.gitignore,
+        )
 
     def task(self, task_id: str) -> TaskDir:
         """Return the directory of a task, which need not exist."""
