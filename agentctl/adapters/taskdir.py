@@ -117,12 +117,22 @@ class Root(_Folder):
     #: Agents that the project defines.
     definitions = _Entry("agents")
     worktrees = _Entry("worktrees")
+    #: Where workers run by default; it may have come with the project, so it counts once it is trusted.
+    settings = _Entry("config.yaml")
     #: Keeps our files out of the repository that the root may lie in.
     gitignore = _Entry(".gitignore")
 
     def parts(self) -> Iterator[FilePath]:
         """Yield everything in a root except the worktrees, in which its workers work."""
-        yield from (self.tasks, self.current, self.lock, self.templates, self.definitions, self.gitignore)
+        yield from (
+            self.tasks,
+            self.current,
+            self.lock,
+            self.templates,
+            self.definitions,
+            self.settings,
+            self.gitignore,
+        )
 
     def task(self, task_id: str) -> TaskDir:
         """Return the directory of a task, which need not exist."""
@@ -373,3 +383,27 @@ class ToNodeDir(_Folder):
     reports = _Place("reports")
     #: A folder for each command that is carried out at the head.
     replies = _Place("replies")
+
+
+class ProbeDir(_Folder):
+    """What `doctor` and a probe on a node exchange; each file has one writer, as in a launch."""
+
+    #: Begins its name; the launch's id follows.
+    PREFIX = ".agentctl-probe-"
+    #: Written at the head: what is to be looked at; the liveness lock of whoever waits for it; the answer to `begun`.
+    order = _Entry("order.json")
+    asker = _Entry("asker")
+    answer = _Entry("answer.json")
+    #: Written on the node: its first nonce; what it says once it has seen the answer; what it is doing; what it found.
+    begun = _Entry("begun.json")
+    seen = _Entry("seen.json")
+    step = _Entry("step.json")
+    found = _Entry("found.json")
+    #: Where it tries what the file system can do.
+    trial = _Place("trial")
+    engine_log = _Entry("engine.log")
+
+    @property
+    def id(self) -> str:
+        """The id of its launch."""
+        return self.path.name.removeprefix(self.PREFIX)

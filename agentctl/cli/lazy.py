@@ -29,7 +29,7 @@ VERBS: dict[str, Listed] = {
     "tasks": Listed("tasks", "List the tasks."),
     "templates": Listed("tasks", "List the templates that `new --template` knows."),
     "agents": Listed("agents", "List and show the agents that can be spawned."),
-    "trust": Listed("trust", "Trust definitions, templates and tasks that come with the project."),
+    "trust": Listed("trust", "Trust definitions, templates, tasks and settings that come with the project."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
     "spawn-template": Listed("spawn", "Start the workers of the template that the task was made from."),
     "resume-queue": Listed("spawn", "Give this command's environment to queued workers that have lost theirs."),
