@@ -321,16 +321,32 @@ def test_a_mistake_is_told_and_burns_nothing(root: Path, options: list[str], say
     assert not task.agent("a").exists()
 
 
-def test_the_task_the_definition_and_the_command_say_where(root: Path) -> None:
+def test_the_command_the_definition_the_task_and_config_yaml_say_where(root: Path) -> None:
+    """What is nearer counts; a new task gets what the person's config.yaml says."""
     new_task()
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("config: {runner: loopback, resources: {cpus: 2}}\n")
     run("new", "B", "--id", "b")
+    run("spawn", "--name", "of-person", "--", "true")
     file = root / "tasks" / "b" / "task.yaml"
-    file.write_text(file.read_text().replace("config: {", "config: {runner: loopback, "))
+    file.write_text(file.read_text().replace("runner: loopback", "runner: local"))
+    define(root, "placed", "true")
+    definition = root / "agents" / "placed.md"
+    placed = '{"runner": "loopback", "resources": {"cpus": 3}, "name"'
+    definition.write_text(definition.read_text().replace('{"name"', placed))
+    run("trust", definition)
     run("spawn", "--name", "of-task", "--", "true")
-    run("spawn", "--runner", "local", "--name", "of-command", "--", "true")
+    run("spawn", "--agent", "placed", "--name", "of-definition", "go")
+    run("spawn", "--agent", "placed", "--runner", "local", "--name", "of-command", "go")
+    run("spawn", "--batch", "-", stdin='{"name": "of-batch", "argv": ["true"], "runner": "loopback", "cpus": 4}\n')
     run("wait-all")
-    placed = {one["agentInstance"]: one.get("placement", {}).get("runner") for one in run("list", "--json").json}
-    assert placed == {"of-task": "loopback", "of-command": None}
+    runners = {one["agentInstance"]: one.get("placement", {}).get("runner") for one in run("list", "--json").json}
+    assert {name for name, runner in runners.items() if runner is None} == {"of-task", "of-command"}
+    cpus = {
+        name: run("show", name, "--json").json["spec"]["placement"]["cpus"]
+        for name in ("of-person", "of-definition", "of-batch")
+    }
+    assert cpus == {"of-person": 2, "of-definition": 3, "of-batch": 4}
 
 
 # -- agents ------------------------------------------------------------------------------------------------------------
