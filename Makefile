@@ -18,7 +18,7 @@ PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-page test-agents test-slurm test-all lint format bench clean
+.PHONY: help demo test soak test-screen test-server test-page test-hosts test-agents test-slurm test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -27,7 +27,7 @@ demo: $(VENV)/.run ## run the included survey on this repository, from start to 
 	@$(PY) -m agentctl demo
 
 test: $(VENV)/.dev ## run the tests, except the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not page and not agents and not slurm"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not page and not hosts and not agents and not slurm"
 
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page and not slurm"
@@ -51,6 +51,11 @@ test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; f
 		$(PY) -m pytest -m page $$part || $(PY) -m pytest -m page --last-failed --last-failed-no-failures none $$( \
 			echo "$$part" | sed 's/--numprocesses 2//') || exit 1; \
 	done
+
+test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopback; fetches openssh-server
+	@$(PY) -m tests.hosts.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	$(PY) -m pytest $(PYTEST_JOBS) -m "hosts and not slow" tests/hosts
 
 test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up on this machine; installs Debian's packages
 	@$(PY) -m tests.slurm.install; code=$$?; \

@@ -93,6 +93,10 @@ class BrokenOff(AgentctlError):
     """The caller no longer waits for the answer to its call."""
 
 
+class Declined(BrokenOff):
+    """What was to be delivered has certainly not been printed, and will not be."""
+
+
 class WaitTimedOut(AgentctlError):
     """A wait's own time limit passed."""
 

@@ -23,6 +23,7 @@ _HERE = Path(__file__).parent
 #: The code that interprets the files: a change of one of these is another version, too.
 _CODE = (
     _HERE / "definitions.py", _HERE / "taskyaml" / "reader.py", _HERE / "taskyaml" / "notifying.py",
+    _HERE / "taskyaml" / "hosts.py", _HERE.parent / "domain" / "hosts.py",
     _HERE.parent / "domain" / "agentspec.py",
 )  # fmt: skip
 

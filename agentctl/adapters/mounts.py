@@ -6,7 +6,10 @@ import os
 import re
 
 from agentctl.adapters.files import AnyPath
+from agentctl.lean import NamedTuple
 
+#: The mounts of this process.
+TABLE = "/proc/self/mountinfo"
 _NETWORK = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "9p", "lustre", "glusterfs", "gfs2", "ocfs2"}
 )
@@ -14,20 +17,58 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 _NETWORK_FUSE = ("fuse.sshfs", "fuse.s3fs", "fuse.glusterfs", "fuse.rclone", "fuse.gcsfuse", "fuse.davfs")
 
 
-def network_file_system(path: AnyPath, mounts: str = "/proc/self/mountinfo") -> str | None:
-    """Return the kind of network file system that `path` lies on; None for a local one, or where that is unknown.
+class Mount(NamedTuple):
+    """What a folder lies on."""
+
+    #: In the kernel's words: ext4, nfs4, fuse.sshfs.
+    kind: str
+    #: What is mounted: a device, or a server and what it exports.
+    source: str
+    #: Which folder of the source; all of it: /
+    part: str
+
+    @property
+    def is_network(self) -> bool:
+        """Whether other machines may change it too."""
+        return self.kind in _NETWORK or self.kind.startswith(_NETWORK_FUSE)
+
+    @property
+    def identity(self) -> str:
+        """Names the file system, also after it was mounted again; the kernel's own number for it is then another."""
+        return f"{self.kind} {self.source} {self.part}"
+
+
+def mount_of(path: AnyPath, mounts: str | None = None) -> Mount | None:
+    """Return what `path` lies on; None where that is unknown.
 
     The nearest mount above it counts, and of several at the same place the last.
     """
     real = os.path.realpath(path)
-    best, kind = "", ""
+    best, found = "", None
     try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as rows:
+        with open(mounts or TABLE, encoding="utf-8", errors="surrogateescape") as rows:
             for row in rows:
                 left, _, right = row.partition(" - ")
-                point = _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), left.split()[4])
+                fields, (kind, source) = left.split(), right.split()[:2]
+                point = _plain(fields[4])
                 if len(point) >= len(best) and (real + "/").startswith(point.rstrip("/") + "/"):
-                    best, kind = point, right.split()[0]
-    except (OSError, IndexError):
+                    best, found = point, Mount(kind, _plain(source), _plain(fields[3]))
+    except (OSError, IndexError, ValueError):
         return None
-    return kind if kind in _NETWORK or kind.startswith(_NETWORK_FUSE) else None
+    return found
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda octal: chr(int(octal[1], 8)), text)
+
+
+def network_mount(path: AnyPath, mounts: str | None = None) -> Mount | None:
+    """Return the network file system that `path` lies on; None for a local one, or where that is unknown."""
+    found = mount_of(path, mounts)
+    return found if found is not None and found.is_network else None
+
+
+def network_file_system(path: AnyPath, mounts: str | None = None) -> str | None:
+    """Return the kind of the network file system that `path` lies on; None as for `network_mount`."""
+    found = network_mount(path, mounts)
+    return found.kind if found is not None else None

@@ -117,12 +117,22 @@ class Root(_Folder):
     #: Agents that the project defines.
     definitions = _Entry("agents")
     worktrees = _Entry("worktrees")
+    #: Where workers run by default; it may have come with the project, so it counts once it is trusted.
+    settings = _Entry("config.yaml")
     #: Keeps our files out of the repository that the root may lie in.
     gitignore = _Entry(".gitignore")
 
     def parts(self) -> Iterator[FilePath]:
         """Yield everything in a root except the worktrees, in which its workers work."""
-        yield from (self.tasks, self.current, self.lock, self.templates, self.definitions, self.gitignore)
+        yield from (
+            self.tasks,
+            self.current,
+            self.lock,
+            self.templates,
+            self.definitions,
+            self.settings,
+            self.gitignore,
+        )
 
     def task(self, task_id: str) -> TaskDir:
         """Return the directory of a task, which need not exist."""
@@ -338,6 +348,8 @@ class LaunchDir(_Folder):
     #: The root of the one task that lies on the node, and the commands that its worker wants carried out at the head.
     node = _Place("node")
     calls = _Place("calls")
+    #: The name of the last report that came by way of the head and was kept.
+    kept_report = _Entry("kept-report")
     #: Written by the engine.
     engine_log = _Entry("engine.log")
 
@@ -363,7 +375,35 @@ class ToNodeDir(_Folder):
     pause = _Entry("pause.json")
     #: The questions that the worker's commands have asked at the head, and for which its clock stands still.
     asked = _Entry("asked.json")
+    #: Exists once the worker has a slot, if it was submitted before.
+    go = _Entry("go")
     answers = _Place("answers")
     inbox = _Place("inbox")
+    #: What the worker has reported by way of the head, each as in an outbox: its files are written on the node alone.
+    reports = _Place("reports")
     #: A folder for each command that is carried out at the head.
     replies = _Place("replies")
+
+
+class ProbeDir(_Folder):
+    """What `doctor` and a probe on a node exchange; each file has one writer, as in a launch."""
+
+    #: Begins its name; the launch's id follows.
+    PREFIX = ".agentctl-probe-"
+    #: Written at the head: what is to be looked at; the liveness lock of whoever waits for it; the answer to `begun`.
+    order = _Entry("order.json")
+    asker = _Entry("asker")
+    answer = _Entry("answer.json")
+    #: Written on the node: its first nonce; what it says once it has seen the answer; what it is doing; what it found.
+    begun = _Entry("begun.json")
+    seen = _Entry("seen.json")
+    step = _Entry("step.json")
+    found = _Entry("found.json")
+    #: Where it tries what the file system can do.
+    trial = _Place("trial")
+    engine_log = _Entry("engine.log")
+
+    @property
+    def id(self) -> str:
+        """The id of its launch."""
+        return self.path.name.removeprefix(self.PREFIX)

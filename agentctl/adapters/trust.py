@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
-from agentctl.adapters.locks import locked
-from agentctl.adapters.personal import config_folder, is_ones_own
-from agentctl.errors import Damaged, Refused
+from agentctl.adapters.personal import config_folder
+from agentctl.adapters.privaterows import Rows, change_rows, read_rows
 
 #: real path -> {sha256, at}
-Trusted = dict[str, dict[str, str]]
+Trusted = Rows
+_KEY = "files"
 
 
 def trust_file(environ: Mapping[str, str]) -> Path:
@@ -32,18 +31,7 @@ def read_trusted(file: Path) -> Trusted:
         Refused: Somebody else can write the file.
         Damaged: It cannot be read.
     """
-    try:
-        info = os.stat(file)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    if not is_ones_own(info):
-        raise Refused(f"{file} can be written by somebody else, so nothing in it counts", hint=f"rm {file}")
-    try:
-        files = (read_json(os.path.realpath(file)) or {}).get("files")
-    except Damaged as error:
-        raise Damaged(error.message, hint=f"rm {file}, then trust again what you want to use") from error
-    rows = files.items() if isinstance(files, dict) else ()
-    return {path: row for path, row in rows if isinstance(row, dict) and isinstance(row.get("sha256"), str)}
+    return read_rows(file, _KEY, "sha256", "trust again what you want to use")
 
 
 def is_trusted(trusted: Trusted, path: str, digest: str) -> bool:
@@ -73,11 +61,4 @@ def revoke(file: Path, paths: list[str]) -> list[str]:
 
 
 def _change(file: Path, change: Callable[[Trusted], Any]) -> None:
-    """Replace the file as a whole, under its lock: two changes at once happen one after the other."""
-    make_folder(os.path.realpath(file.parent))
-    with locked(f"{file.parent}/"):
-        before = read_trusted(file)
-        trusted = dict(before)
-        change(trusted)
-        if trusted != before:
-            write_whole(file, to_json({"files": trusted}))
+    change_rows(file, _KEY, lambda: read_trusted(file), change)

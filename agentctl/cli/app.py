@@ -53,11 +53,17 @@ def run(argv: list[str] | None = None, begun: Any = None) -> NoReturn:
     os._exit(code)
 
 
-def main(argv: list[str], begun: Any = None) -> int:
-    """Run one command; return its exit code. Every error is reported here, and nowhere else."""
+def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
+    """Run one command; return its exit code. Every error is reported here, and nowhere else.
+
+    Args:
+        first: Called before the command; its errors are reported as those of the command are.
+    """
     try:
         _refuse_platform()
         _prepare_streams()
+        if first is not None:
+            first()
         code = _carried_out(argv, begun)
         sys.stdout.flush()
         return code
@@ -87,7 +93,9 @@ def _refuse_platform() -> None:
 def _carried_out(argv: list[str], begun: Any) -> int:
     if LAUNCH_VARIABLE in os.environ and (code := _by_head(argv)) is not None:
         return code
-    return _hook() if argv == ["hook"] else _serve(argv, begun) if argv[:1] == ["mcp"] else _dispatch(argv)
+    if argv[:1] == ["mcp"]:
+        return _serve(argv, begun)
+    return _hook() if argv == ["hook"] else _of_hosts(argv) if _is_of_hosts(argv) else _dispatch(argv)
 
 
 def _by_head(argv: list[str]) -> int | None:
@@ -121,6 +129,29 @@ def _serve(argv: list[str], begun: Any) -> int:
     else:
         serving.go_on(found, begun)
     return ExitCode.DONE
+
+
+def _is_of_hosts(argv: list[str]) -> bool:
+    """Return whether a command line is for another host, or from one."""
+    return bool(argv) and (argv[0] in {"--host", "_names"} or argv[0].startswith("--host=") or argv == ["_far"])
+
+
+def _of_hosts(argv: list[str]) -> int:
+    """Have a command carried out on another host; or carry out, as the far end, what another host has ordered."""
+    if argv == ["_far"]:
+        from agentctl.hosts.far_end import serve
+
+        return serve(lambda ordered, first: main(ordered, first=first))
+    if argv[0] == "_names":
+        from agentctl.cli.completing import print_names
+
+        print_names(argv[1:])
+        return ExitCode.DONE
+    if COMPLETION_VARIABLE in os.environ:
+        return _dispatch(argv)
+    from agentctl.hosts.relaying import relay
+
+    return relay(argv)
 
 
 def _dispatch(argv: list[str]) -> int:

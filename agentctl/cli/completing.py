@@ -17,38 +17,61 @@ from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
 if TYPE_CHECKING:
-    from agentctl.adapters.taskdir import Root, TaskDir
+    from agentctl.adapters.taskdir import Root
 
 
 def complete_instances(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the workers of the task that the line refers to."""
-    return _offer(lambda: _task_of(ctx).instances(), incomplete, taken=_given(ctx))
+    return _offer(lambda: _names("instances", ctx), incomplete, taken=_given(ctx))
 
 
 def complete_tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the tasks of the root that the line refers to."""
-    return _offer(lambda: _root_of(ctx).task_ids(), incomplete)
+    return _offer(lambda: _names("tasks", ctx), incomplete)
 
 
 def complete_agents(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the agents that are defined here."""
-    return _offer(lambda: _agent_names(ctx), incomplete)
+    return _offer(lambda: _names("agents", ctx), incomplete)
 
 
 def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the templates that can be used."""
-    return _offer(lambda: _template_names(ctx), incomplete)
+    return _offer(lambda: _names("templates", ctx), incomplete)
 
 
+def complete_hosts(incomplete: str) -> list[str]:
+    """Return the hosts that are defined, and those that ssh knows by name."""
+    from agentctl.domain.hosts import is_destination
+
+    return _offer(_host_names, incomplete, is_offered=is_destination)
+
+
+def complete_hosts_list(incomplete: str) -> list[str]:
+    """Return what may stand in `--hosts`: the last word of a list is completed."""
+    from agentctl.domain.hosts import is_destination
+
+    before, comma, last = incomplete.rpartition(",")
+    names = _offer(_hosts_of_list, last, frozenset(before.split(",")), is_destination)
+    return [f"{before}{comma}{name}" for name in names]
+
+
+#: The hidden command that another host's completion calls.
+NAMES = "_names"
 #: The most names, more than a person chooses from; the time limit, longer than a person waits after a key.
 _MOST, _LIMIT_S = 1000, 2.0
 
 
-def _offer(names: Callable[[], Iterable[str]], incomplete: str, taken: frozenset[str] = frozenset()) -> list[str]:
+def _offer(
+    names: Callable[[], Iterable[str]],
+    incomplete: str,
+    taken: frozenset[str] = frozenset(),
+    is_offered: Callable[[str], bool] = is_name,
+) -> list[str]:
     found: list[str] = []
     with suppress(Exception, _TooLong), _bounded_time():  # A shell that completes a line is given nothing but names.
         for name in names():
-            if is_name(name) and name.startswith(incomplete) and name not in taken:
+            if is_offered(name) and name.startswith(incomplete) and name not in taken:
                 found.append(name)
             if len(found) == _MOST:
                 break
@@ -81,33 +104,78 @@ def _given(ctx: typer.Context) -> frozenset[str]:
     return frozenset(words) if isinstance(words, (list, tuple)) else frozenset()
 
 
-def _root_of(ctx: typer.Context) -> Root:
+def _names(kind: str, ctx: typer.Context) -> Iterable[str]:
+    """Return the names of a kind in the place, and on the host, that the line refers to."""
+    given = ctx.params or {}
+    task, root = given.get("task"), given.get("root")
+    host = (ctx.find_root().params or {}).get("host")
+    return _KINDS[kind](task, root) if host is None else _names_on(str(host), kind, task, root)
+
+
+def _names_on(host: str, kind: str, task: str | None, root: str | None) -> Iterator[str]:
+    """Yield the names that another host has; nobody can type a password for it."""
+    from agentctl.hosts.asking import ask
+    from agentctl.hosts.naming import host_named
+
+    answer = ask(host_named(host), [NAMES, kind, task or "", root or ""], limit_s=_LIMIT_S)
+    yield from answer.out.decode("ascii", "replace").splitlines()
+
+
+def print_names(words: list[str]) -> None:
+    """Print the names of a kind that there are here, for the completion of a line on another host."""
+    kind, task, root = [*words, "", "", ""][:3]
+    if kind in _KINDS:
+        for name in _offer(lambda: _KINDS[kind](task or None, root or None), ""):
+            print(name)
+
+
+def _root_of(named: str | None) -> Root:
     from agentctl.operations.where.locating import find_root
 
     # Reading names does no harm: the command itself checks whose folder it is.
-    return find_root((ctx.params or {}).get("root"), force=True)
+    return find_root(named, force=True)
 
 
-def _task_of(ctx: typer.Context) -> TaskDir:
+def _instances(task: str | None, root: str | None) -> Iterable[str]:
     from agentctl.operations.where.locating import find_task
 
-    given = ctx.params or {}
-    return find_task(given.get("task"), root=given.get("root"), force=True)
+    return find_task(task, root=root, force=True).instances()
 
 
-def _template_names(ctx: typer.Context) -> Iterator[str]:
+def _host_names() -> Iterator[str]:
+    from agentctl.hosts.naming import known_names
+
+    return known_names()
+
+
+def _hosts_of_list() -> Iterator[str]:
+    from agentctl.domain.hosts import ALL, HERE
+    from agentctl.operations.where.task_limits import personal_hosts
+
+    return iter((ALL, HERE, *personal_hosts()))
+
+
+def _template_names(_task: str | None, named: str | None) -> Iterator[str]:
     from agentctl.operations.trust.templates import all_templates
 
     root: Root | None = None
     with suppress(AgentctlError):  # The shipped ones need no root.
-        root = _root_of(ctx)
+        root = _root_of(named)
     yield from (template.name for template in all_templates(root))
 
 
-def _agent_names(ctx: typer.Context) -> list[str]:
+def _agent_names(_task: str | None, named: str | None) -> list[str]:
     from agentctl.operations.trust.definitions import list_agent_specs
 
     root: Root | None = None
     with suppress(AgentctlError):
-        root = _root_of(ctx)
+        root = _root_of(named)
     return [agent.spec.name for agent in list_agent_specs(root)[0]]
+
+
+_KINDS: dict[str, Callable[[str | None, str | None], Iterable[str]]] = {
+    "instances": _instances,
+    "tasks": lambda _task, root: _root_of(root).task_ids(),
+    "agents": _agent_names,
+    "templates": _template_names,
+}

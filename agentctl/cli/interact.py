@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
+from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, is_terminal, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.domain.names import WorkerId
@@ -29,6 +30,7 @@ agentctl interact ask --kind confirm "Go on?"
 )
 
 
+_PROGRAM = "agentctl"
 _ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
 
 
@@ -95,17 +97,29 @@ def _option(text: str) -> tuple[str, str]:
     return name, label if equals else name
 
 
-@verb(app, "list", examples="agentctl interact list\nagentctl interact list --recursive --task survey-auth --json")
+@verb(
+    app,
+    "list",
+    examples="""
+agentctl interact list
+agentctl interact list --recursive --task survey-auth --json
+agentctl interact list --hosts all
+""",
+)
 def list_command(
     call: opt.InTask,
     recursive: Annotated[
         bool, typer.Option("--recursive", help="Of the task and its sub-tasks; by default of all tasks.")
     ] = False,
-) -> None:
+    hosts: opt.Hosts = None,
+) -> int:
     """List the open questions of all tasks.
 
-    To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option.
+    To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option; with --hosts
+    the host stands in front.
     """
+    if hosts is not None:
+        return _list_across(call, hosts, recursive=recursive)
     warnings: list[str] = []
     if recursive:
         rows = list_questions_below(call.task(), warnings)
@@ -113,6 +127,17 @@ def list_command(
         rows = list_questions(call.root(), call.named_task(), warnings)
     warn(warnings)
     call.show(rows, map(_line, rows), lambda: print(*(_shown(rows) or ["no open question"]), sep="\n"))
+    return ExitCode.DONE
+
+
+def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
+    from agentctl.cli.across import Merged, ask_hosts, place_of
+
+    argv = ["interact", "list", "--json", *["--recursive"] * recursive, *place_of(call)]
+    merged = Merged(ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(row)}", _shown([row])))
+    lines = [line for _, shown in merged.shown for line in shown] or ["no open question"]
+    call.show(merged.document(), [line for line, _ in merged.shown], lambda: print(*lines, sep="\n"))
+    return merged.report()
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -127,15 +152,18 @@ def _shown(rows: list[dict[str, Any]]) -> list[str]:
 
 def _paragraph(row: dict[str, Any]) -> Iterator[str]:
     by = f" ({plain(row.get('askedByType') or 'a sub-agent')})" if row.get("askedBy") else ""
-    yield f"{row['agentInstance']}{by} in {row['taskId']} asks: {plain(row['question'])}"
+    on, program = (
+        (f" on {plain(row['host'])}", f"agentctl --host {plain(row['host'])}") if "host" in row else ("", _PROGRAM)
+    )
+    yield plain(f"{row['agentInstance']}{by} in {row['taskId']}{on} asks: ") + plain(row["question"])
     if row.get("idle"):
-        yield f"    (it has answered, and is kept: agentctl send {row['agentInstance']} TEXT, or --close)"
+        yield plain(f"    (it has answered, and is kept: {program} send {row['agentInstance']} TEXT, or --close)")
         return
     arguments = row.get("arguments") or {}
     yield from outline(arguments if isinstance(arguments, Mapping) else {"arguments": arguments}, "    | ")
     if row.get("isCut"):
-        whole = f"agentctl logs {row['agentInstance']} --task {row['taskId']} --raw"
-        yield f"    warning: this is cut; for all of it: {whole}"
+        whole = f"{program} logs {row['agentInstance']} --task {row['taskId']} --raw"
+        yield plain(f"    warning: this is cut; for all of it: {whole}")
     for one in row["options"] or ():
         yield f"    {plain(one['id'])}  {plain(one['label'])}"
     if row.get("multiple"):
@@ -144,7 +172,8 @@ def _paragraph(row: dict[str, Any]) -> Iterator[str]:
         yield f"    default: {plain(row['default'])}"
     if not row.get("waiting", True):
         yield f"    {_ASKER_GONE}"
-    yield f"    {respond_command(WorkerId(row['taskId'], row['agentInstance']), row['id'])}"
+    command = respond_command(WorkerId(row["taskId"], row["agentInstance"]), row["id"])
+    yield plain(f"    {program}{command.removeprefix(_PROGRAM)}")
 
 
 @verb(
@@ -171,7 +200,8 @@ def respond(
     reason: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Why a permission is denied; the agent reads it.")
     ] = None,
-) -> None:
+    hosts: opt.Hosts = None,
+) -> int:
     """Answer a question.
 
     The first valid answer counts; a second one is refused. A request for permission takes allow, deny and, if it
@@ -180,6 +210,12 @@ def respond(
     if len(words) > 2:
         raise UsageError(f"{len(words)} words were given for INSTANCE and ANSWER", hint="put the answer in quotes")
     instance = words[0] if len(words) == 2 else None
+    if hosts is not None:
+        from agentctl.cli.across import respond_across
+
+        given = [("--id", question_id), ("--reason", reason)]
+        rest = [f"{option}={value}" for option, value in given if value is not None] + ["--json"] * call.json
+        return respond_across(call, hosts, instance, question_id, [*rest, "--", *words])
     done = answer_question(
         call.root(),
         task=call.named_task(),
@@ -190,3 +226,4 @@ def respond(
     )
     text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
     call.show(done, [text], notes=[] if done["waiting"] else [_ASKER_GONE])
+    return ExitCode.DONE

@@ -10,6 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from agentctl import __version__
+from agentctl.cli.completing import complete_hosts
 from agentctl.cli.verb import Family, family
 from agentctl.errors import ExitCode, UsageError
 
@@ -28,7 +29,7 @@ VERBS: dict[str, Listed] = {
     "tasks": Listed("tasks", "List the tasks."),
     "templates": Listed("tasks", "List the templates that `new --template` knows."),
     "agents": Listed("agents", "List and show the agents that can be spawned."),
-    "trust": Listed("trust", "Trust definitions, templates and tasks that come with the project."),
+    "trust": Listed("trust", "Trust definitions, templates, tasks and settings that come with the project."),
     "spawn": Listed("spawn", "Start an agent or a command as a worker."),
     "spawn-template": Listed("spawn", "Start the workers of the template that the task was made from."),
     "resume-queue": Listed("spawn", "Give this command's environment to queued workers that have lost theirs."),
@@ -136,11 +137,21 @@ def _start(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST",
+            help="Carry the command out there, over ssh: a name of your config.yaml, or user@machine. It comes first.",
+            autocompletion=complete_hosts,
+        ),
+    ] = None,
 ) -> None:
     """Give work to several agents or commands at once: real processes, plain files, no daemon.
 
     The task is --task, else AGENTCTL_TASK, else the current one of the nearest .agentctl folder.
     Data goes to stdout, everything else to stderr; --json prints one JSON document.
     """
+    if host is not None:  # Where it comes first, none of this is reached.
+        raise UsageError("--host comes before everything else", hint=f"agentctl --host {host} COMMAND")
     if context.invoked_subcommand is None:
         raise UsageError("no command is given", hint="agentctl --help lists them")

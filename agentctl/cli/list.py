@@ -2,21 +2,36 @@
 
 from agentctl.cli import options as opt
 from agentctl.cli.listed import show as show_list
+from agentctl.cli.listed import show_across as show_list_across
 from agentctl.cli.render import outline
 from agentctl.cli.verb import module, verb
+from agentctl.errors import ExitCode
 from agentctl.operations.show.one_worker import show_worker
 
 app = module()
 
 
-@verb(app, "list", examples="agentctl list\nagentctl list --recursive\nagentctl list --json --task survey-auth")
-def list_command(call: opt.InTask, recursive: opt.Recursive = False) -> None:
+@verb(
+    app,
+    "list",
+    examples="""
+agentctl list
+agentctl list --recursive
+agentctl list --json --task survey-auth
+agentctl list --hosts all
+""",
+)
+def list_command(call: opt.InTask, recursive: opt.Recursive = False, hosts: opt.Hosts = None) -> int:
     """List the workers of a task and their status.
 
     To a pipe, one line each: instance, status, reason, seconds, progress, command, separated by tabs, with `-` for
-    nothing; with --recursive the instance is written as task/instance. Starts nothing and waits for nothing.
+    nothing; with --recursive the instance is written as task/instance; with --hosts
+    the host stands in front. Starts nothing and waits for nothing.
     """
+    if hosts is not None:
+        return show_list_across(call, hosts, recursive=recursive)
     show_list(call, recursive=recursive)
+    return ExitCode.DONE
 
 
 @verb(app, "show", examples="agentctl show explore-1\nagentctl show explore-1 --json")

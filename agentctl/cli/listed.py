@@ -25,6 +25,20 @@ def show(call: Invocation, *, recursive: bool = False) -> None:
     warn(found.warnings)
 
 
+def show_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
+    """Print the workers of several hosts; return the exit code."""
+    from agentctl.cli.across import ask_hosts, place_of, show_merged
+    from agentctl.cli.tables import WORKER_HEADS, worker_cells
+
+    argv = ["list", "--json", *["--recursive"] * recursive, *place_of(call)]
+    return show_merged(
+        call, ask_hosts(hosts, argv), WORKER_HEADS,
+        lambda row: worker_cells({**row, "agentInstance": _named(row)}),  # type: ignore[typeddict-item]
+        _line,  # type: ignore[arg-type]
+        "command",
+    )  # fmt: skip
+
+
 def _line(row: WorkerRow) -> str:
     seconds = elapsed(row)
     shown = None if seconds is None else f"{seconds:.1f}"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from agentctl.cli.completing import complete_instances, complete_tasks
+from agentctl.cli.completing import complete_hosts_list, complete_instances, complete_tasks
 from agentctl.cli.invocation import Invocation
 from agentctl.lean import NamedTuple
 
@@ -73,6 +73,16 @@ InTask: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": 
 ShownInTask: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT})]
 InTaskByLine: TypeAlias = Annotated[Invocation, Given({"task": Task, **_ROOT, "json": _JsonByLine})]
 
+Hosts: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--hosts",
+        metavar="LIST",
+        help="On these hosts at once: all, or names with commas between; here is this machine.",
+        autocompletion=complete_hosts_list,
+        rich_help_panel=PLACE,
+    ),
+]
 Instance: TypeAlias = Annotated[
     str, typer.Argument(metavar="INSTANCE", help="The worker.", autocompletion=complete_instances)
 ]

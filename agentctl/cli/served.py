@@ -21,7 +21,7 @@ from agentctl.operations.wait.rounds import ending_with
 from agentctl.web.endpoint import BODY, NAME, PATH, QUERY, CheckedRequest, Endpoint, JsonAnswer, Parameter
 
 #: Parameters that place and form of a call over HTTP decide.
-_NEVER = frozenset({"task", "root", "force", "json", "follow"})
+_NEVER = frozenset({"task", "root", "force", "json", "follow", "hosts"})
 #: How long a call waits that does not say it, and how long it may: proxies cut off what is silent for minutes.
 _WAIT_S, _LONGEST_WAIT_S = 30, 300
 _WORKER = "/tasks/{task}/workers/{instance}"

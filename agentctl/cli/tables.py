@@ -27,6 +27,7 @@ _COLOURS = {
 #: Looks that are not statuses, in pictures of characters.
 _LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red"}
 _COLOURED = ("status", "state")
+WORKER_HEADS = ("instance", "status", "reason", "time", "progress", "command")
 _ENDED = frozenset({"completed", "failed", "cancelled"})
 
 
@@ -54,8 +55,7 @@ def draw(heads: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | 
 
 def workers(rows: Sequence[WorkerRow]) -> Table:
     """Return the table of the workers of a task."""
-    heads = ("instance", "status", "reason", "time", "progress", "command")
-    return table(heads, (_worker(row) for row in rows), wide="command")
+    return table(WORKER_HEADS, (worker_cells(row) for row in rows), wide="command")
 
 
 def draw_workers(rows: Sequence[WorkerRow]) -> None:
@@ -63,7 +63,8 @@ def draw_workers(rows: Sequence[WorkerRow]) -> None:
     Console(highlight=False).print(workers(rows))
 
 
-def _worker(row: WorkerRow) -> tuple[object, ...]:
+def worker_cells(row: WorkerRow) -> tuple[object, ...]:
+    """Return the cells of a worker, one for each of `WORKER_HEADS`."""
     time = duration(elapsed(row))
     command = f"{row['agent']}: {row['command']}" if row["driver"] else row["command"]
     return row["agentInstance"], row["status"], standing(row), time, progress(row["progress"]), command

@@ -12,7 +12,7 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, note, plain
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.errors import UsageError
+from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
@@ -156,15 +156,22 @@ def use(
     _show(call, use_task(call.root(), task))
 
 
-@verb(app, "tasks", examples="agentctl tasks\nagentctl tasks --json", exits=FINDS)
-def tasks(call: opt.InRoot) -> None:
+@verb(app, "tasks", examples="agentctl tasks\nagentctl tasks --json\nagentctl tasks --hosts all", exits=FINDS)
+def tasks(call: opt.InRoot, hosts: opt.Hosts = None) -> int:
     """List the tasks.
 
     Each is followed by its sub-tasks. A parent says what it waits for: `awaits children`, or `a child asks`. To a pipe,
-    one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title, what the parent waits for.
+    one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title, what the parent waits for;
+    with --hosts the host stands in front.
     """
+    if hosts is not None:
+        from agentctl.cli.across import ask_hosts, place_of, show_merged
+
+        answers = ask_hosts(hosts, ["tasks", "--json", *place_of(call)])
+        return show_merged(call, answers, _HEADS, _cells, _line, "title")
     rows = list_tasks(call.root())
     call.show(rows, map(_line, rows), lambda: _draw(rows))
+    return ExitCode.DONE
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -190,22 +197,22 @@ def _draw(rows: list[dict[str, Any]]) -> None:
         return
     from agentctl.cli.tables import draw
 
-    statuses = ("running", "queued", "blocked", "completed", "failed", "cancelled")
-    cells = [
-        (
-            "*" if row["current"] else " ",
-            "  " * min(row["level"], _MOST_LEVELS) + row["taskId"],
-            row["state"] + (f" ({awaited})" if (awaited := _awaited_by(row)) else ""),
-            _counts(row, statuses),
-            plain(row["title"]),
-        )
-        for row in rows
-    ]
-    draw(("", "task", "state", "workers", "title"), cells, wide="title")
+    draw(_HEADS, map(_cells, rows), wide="title")
 
 
-def _counts(row: dict[str, Any], statuses: tuple[str, ...]) -> str:
-    return ", ".join(f"{row[status]} {status}" for status in statuses if row[status]) or "none"
+_HEADS = ("", "task", "state", "workers", "title")
+_STATUSES = ("running", "queued", "blocked", "completed", "failed", "cancelled")
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a task, one for each of `_HEADS`."""
+    return (
+        "*" if row["current"] else " ",
+        "  " * min(row["level"], _MOST_LEVELS) + row["taskId"],
+        row["state"] + (f" ({awaited})" if (awaited := _awaited_by(row)) else ""),
+        ", ".join(f"{row[status]} {status}" for status in _STATUSES if row[status]) or "none",
+        plain(row["title"]),
+    )
 
 
 @verb(app, "templates", examples="agentctl templates\nagentctl templates --json", exits=())

@@ -1,4 +1,4 @@
-"""`trust`: lets a person trust the definitions, templates and tasks that come with a project."""
+"""`trust`: lets a person trust the definitions, templates, tasks and settings that come with a project."""
 
 from typing import Annotated, Any
 
@@ -21,22 +21,24 @@ app = module()
 agentctl trust --list
 agentctl trust .agentctl/agents/build.md
 agentctl trust .agentctl/templates/survey .agentctl/tasks/build
-agentctl trust .agentctl/tasks/build/task.yaml
+agentctl trust .agentctl/tasks/build/task.yaml .agentctl/config.yaml
 agentctl trust --revoke .agentctl/agents/build.md
 """,
 )
 def trust(
     call: opt.InRoot,
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE]...", help="Definitions, templates, tasks, a task.yaml.")
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Definitions, templates, tasks, a task.yaml, a config.yaml."),
     ] = None,
     wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what is not yet.")] = False,
     revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust them.")] = False,
 ) -> None:
-    """Trust definitions, templates and tasks that come with the project.
+    """Trust definitions, templates, tasks and settings that come with the project.
 
-    Look at the files first: once trusted, they may do what they say. Definitions and templates are trusted as they are
-    now: any change has to be trusted again. A task of somebody else, or from elsewhere, becomes yours, with all in it.
+    Look at the files first: once trusted, they may do what they say. Definitions, templates and the config.yaml of the
+    root (where workers run) are trusted as they are now: any change has to be trusted again. A task of somebody else,
+    or from elsewhere, becomes yours, with all in it.
     Rules in a task.yaml that allow something must be trusted once they were changed by hand; those that only restrict
     need no trust. Without a FILE: the same as --list.
     To a pipe, one line each: path, `trusted` or `untrusted`, agent, what it allows, kind.

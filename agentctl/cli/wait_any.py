@@ -13,6 +13,7 @@ from agentctl.cli.render import QuestionNotes
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
+from agentctl.hosts.printed import until_printed
 from agentctl.operations.wait.waiting import wait_any
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, St
 agentctl wait-any
 agentctl wait-any explore-1 explore-2 --timeout-seconds 60 --json
 agentctl wait-any --recursive
+agentctl wait-any --hosts all
 while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line"; done
 """,
 )
@@ -53,12 +55,24 @@ def wait_any_command(
         ),
     ] = None,
     recursive: opt.Recursive = False,
+    hosts: opt.Hosts = None,
 ) -> None:
     """Wait for the next worker to end or to block.
 
     Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
-    --timeout-seconds the task's `timeoutSeconds` is the limit.
+    --timeout-seconds the task's `timeoutSeconds` is the limit. With --hosts it is one wait over several hosts: each
+    keeps what its consumer was given, and the host stands in front of the end.
     """
+    if hosts is not None:
+        from agentctl.cli.wait_across import wait_any_across
+
+        _statuses(kinds)
+        options = {"--consumer": consumer, "--for": kinds, "--task": call.task_named, "--root": call.root_named}
+        argv = ["wait-any", "--json", *[f"{name}={value}" for name, value in options.items() if value is not None]]
+        argv += ["--recursive"] * recursive + ["--force"] * call.force
+        with in_foreground(timeout_seconds) as limit_s:
+            wait_any_across(call, hosts, argv, instances or [], limit_s)
+        return
     task = call.task()
     bell = Bell(task)
     with reporting_the_stop(call), in_foreground(timeout_seconds) as limit_s:
@@ -79,6 +93,7 @@ def _delivery(call: Invocation, bell: Bell) -> "Callable[[WaitedEnd], None]":
 
     def deliver(end: "WaitedEnd") -> None:
         call.show(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])
+        until_printed()
         bell.ring(is_last=True)
 
     return deliver

@@ -25,6 +25,7 @@ agentctl watch
 agentctl watch --task survey-auth
 agentctl watch --plain | tee watched.txt
 agentctl watch explore-1
+agentctl watch --hosts all
 """,
 )
 def watch(
@@ -36,6 +37,7 @@ def watch(
     is_plain: Annotated[
         bool, typer.Option("--plain", help="One line for each change, and nothing drawn again: for screen readers.")
     ] = False,
+    hosts: opt.Hosts = None,
 ) -> int:
     """Watch the workers of all tasks, and answer those that ask.
 
@@ -43,8 +45,12 @@ def watch(
     dumb terminal and with --plain it prints lines: the state of now by need, then one line for each change. With --task
     it shows only that task and those below it, by default all. With an INSTANCE it prints that worker's state, its
     output as `logs -f` does, its questions and its end, and exits as `wait` does. Ctrl-C leaves it; no worker is
-    stopped.
+    stopped. With --hosts it prints the lines of several hosts, each with its host in front.
     """
+    if hosts is not None:
+        from agentctl.cli.watching_across import tell_changes_across
+
+        return tell_changes_across(call, hosts, instance)
     if instance is not None:
         from agentctl.cli.watching_one import follow_worker
 

@@ -25,7 +25,7 @@ from agentctl.operations.talk.asking import Asked, close_question, leave, put_qu
 from agentctl.operations.talk.outbox import LONGEST
 
 if TYPE_CHECKING:
-    from agentctl.driving.outbox_entry import Entry, QuestionEntry
+    from agentctl.operations.talk.outbox_entry import Entry, QuestionEntry
 
 #: The number of files that one look takes up, the pause after a look that took some, and the number of final looks.
 _AT_ONCE, _PAUSE_S, _LAST_LOOKS = 16, 0.2, 16
@@ -90,7 +90,7 @@ class Outbox:
             os.close(fd)
 
     def _take(self, name: str) -> None:
-        from agentctl.driving.outbox_entry import BadEntry, entry_in  # Most agents write no entries.
+        from agentctl.operations.talk.outbox_entry import BadEntry, entry_in  # Most agents write no entries.
 
         fd = -1
         try:
@@ -109,7 +109,7 @@ class Outbox:
             self._remove(name)
 
     def _do(self, entry: Entry, fd: int) -> None:
-        from agentctl.driving.outbox_entry import QuestionEntry
+        from agentctl.operations.talk.outbox_entry import QuestionEntry
 
         if isinstance(entry, QuestionEntry):
             self._questions.put(entry, fd)
@@ -162,7 +162,7 @@ class _Questions:
         Raises:
             BadEntry: It did not come from the outbox, or too many are open.
         """
-        from agentctl.driving.outbox_entry import BadEntry
+        from agentctl.operations.talk.outbox_entry import BadEntry
 
         name, body = entry
         if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):

@@ -1,4 +1,4 @@
-"""The program of a stand-in (`python -I -S .../placing/__main__.py`), and of a post (`python -I ... --post FOLDER`)."""
+"""The program of a stand-in (`python -I -S .../placing/__main__.py`); `--post FOLDER` makes it a post, and so on."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    if "--post" in sys.argv:
+    what, folder = (sys.argv[1], sys.argv[-1]) if len(sys.argv) > 2 else ("", "")
+    if what == "--post":
         from agentctl.placing.post import main as post
 
-        code = post(sys.argv[-1])
+        code = post(folder)
+    elif what == "--probe":
+        from agentctl.placing.probe import main as probe
+
+        code = probe(folder)
+    elif what == "--trial":
+        from agentctl.placing.trial import main as trial
+
+        code = trial(folder)
+    elif what == "--second":
+        from agentctl.placing.trial import second
+
+        code = second(folder)
     else:
         from agentctl.placing.stand_in import main
 

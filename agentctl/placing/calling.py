@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import threading
 
@@ -38,7 +39,10 @@ def call_head(argv: list[str]) -> int:
         signal.signal(number, lambda got, _frame: _pass_signal(files, got))
     if not os.isatty(0):
         threading.Thread(target=_copy_input, args=(files,), daemon=True).start()
-    return _await(files)
+    try:
+        return _await(files)
+    finally:
+        shutil.rmtree(files.folder, ignore_errors=True)  # The head removes its reply then.
 
 
 def _order(argv: list[str]) -> dict[str, object]:

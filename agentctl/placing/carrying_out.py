@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -35,7 +36,9 @@ class CalledCommands:
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self._worker, self._launch = worker, launch
         self._running: dict[str, _Called] = {}
-        self._is_known: set[str] = set(names_in(launch.inbound.replies, _MOST_CALLS))
+        self._known: set[str] = set(names_in(launch.inbound.replies, _MOST_CALLS))
+        for name in self._known:
+            self._break_off(name)
 
     @property
     def is_any(self) -> bool:
@@ -54,17 +57,25 @@ class CalledCommands:
                 news = True
         return news
 
+    def _break_off(self, name: str) -> None:
+        """End the call of a command that another stand-in had begun: it was ended with that one."""
+        files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
+        if is_name(name) and not files.ended.exists():
+            _refuse(files, "it was broken off at the head; agentctl list shows whether it was carried out")
+
     def _new_ones(self) -> list[str]:
-        """Return the calls that are to begin now, oldest first."""
+        """Return the calls that are to begin now, oldest first; forget those whose callers have had their answers."""
         room = _MOST_AT_ONCE - len(self._running)
-        found = [
-            name for name in names_in(self._launch.calls, _MOST_CALLS) if name not in self._is_known and is_name(name)
-        ]
+        names = set(names_in(self._launch.calls, _MOST_CALLS))
+        for name in self._known - names - self._running.keys():
+            shutil.rmtree(self._launch.inbound.replies / name, ignore_errors=True)
+            self._known.discard(name)
+        found = [name for name in names - self._known if is_name(name)]
         return sorted(name for name in found if (self._launch.calls / name / "call.json").exists())[: max(0, room)]
 
     def _begin(self, name: str) -> None:
         files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
-        self._is_known.add(name)
+        self._known.add(name)
         make_folder(files.reply)
         order = read_quietly(files.order)
         with contextlib.suppress(OSError):
@@ -72,10 +83,7 @@ class CalledCommands:
         try:
             self._running[name] = _Called(files, order)
         except (OSError, TypeError, ValueError) as error:
-            write_whole(
-                files.outputs[1], f"error: it cannot be carried out at the head: {error}\n".encode(), durable=False
-            )
-            write_whole(files.ended, to_json({"code": _CANNOT}), durable=False)
+            _refuse(files, f"it cannot be carried out at the head: {error}")
 
     def close(self) -> None:
         """Stop what is still being carried out: nobody waits for it any more."""
@@ -178,6 +186,11 @@ class _Called:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._close_input()
         self._process.poll()
+
+
+def _refuse(files: CallFiles, why: str) -> None:
+    write_whole(files.outputs[1], f"error: {why}\n".encode(), durable=False)
+    write_whole(files.ended, to_json({"code": _CANNOT}), durable=False)
 
 
 def _environ(order: dict[str, Any]) -> dict[str, str]:

@@ -16,6 +16,8 @@ from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.operations.talk.asking import Asked, close_question, event_of, leave, put_question, resumed_by
+from agentctl.operations.talk.outbox_entry import BadEntry, QuestionEntry, entry_in
+from agentctl.operations.talk.reporting import keep
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.placing.relaying import ASKED_AT_HEAD
 from agentctl.placing.sealing import opened
@@ -38,22 +40,19 @@ class Deliveries:
     """
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir, key: bytes) -> None:
-        self._worker, self._from, self._key = worker, launch.inbound, key
+        self._worker, self._from, self._key, self._kept = worker, launch.inbound, key, launch.kept_report
         self._cancel: bytes | None = None
         self._answered: set[str] = set()
-        self._messages = 0
+        self._messages = self._reports = 0
         self._asked: dict[str, Asked] = {}
 
     def step(self) -> None:
         """Deliver what has come; each kind by itself, so that none holds up the others."""
         os.listdir(self._from.path)  # Over NFS: names that were missing at the last look are looked up again.
         for deliver in (
-            self._deliver_cancel,
-            self._deliver_pause,
-            self._deliver_answers,
-            self._deliver_messages,
-            self._stand,
-        ):
+            self._deliver_cancel, self._deliver_pause, self._deliver_answers, self.deliver_messages,
+            self._deliver_reports, self._stand,
+        ):  # fmt: skip
             with contextlib.suppress(AgentctlError, OSError):
                 deliver()
 
@@ -84,27 +83,42 @@ class Deliveries:
             os.unlink(self._worker.pause)
         poke(self._worker)
 
-    def _deliver_messages(self) -> None:
+    def deliver_messages(self) -> None:
+        """Deliver the messages that have come, in their order."""
         names = sorted(name for name in names_in(self._from.inbox, _MOST) if name.endswith(".json"))
         for name in names[self._messages :]:
             make_folder(self._worker.inbox)
             write_whole(self._worker.inbox / name, read_bytes(self._from.inbox / name))
             self._messages += 1
 
+    def _deliver_reports(self) -> None:
+        """Keep what the worker has reported by way of the head: its files are written here alone."""
+        names = sorted(name for name in names_in(self._from.reports, _MOST) if name.endswith(".json"))
+        for name in names[self._reports :]:
+            with contextlib.suppress(AgentctlError, BadEntry):
+                entry = entry_in(read_bytes(self._from.reports / name))
+                if not isinstance(entry, QuestionEntry):
+                    keep(self._worker, entry)
+            self._reports += 1
+            write_whole(self._kept, name.encode())
+
     def _deliver_answers(self) -> None:
         for file_name in names_in(self._from.answers, _MOST):
             name = file_name.removesuffix(".json")
-            if name not in self._answered and is_name(name) and file_name.endswith(".json"):
+            is_new = name not in self._answered and is_name(name) and file_name.endswith(".json")
+            if is_new and self._answer(name, read_quietly(self._from.answers / file_name)):
                 self._answered.add(name)
-                answer = opened(self._key, f"answer {name}", read_quietly(self._from.answers / file_name))
-                if answer is not None:
-                    self._answer(name, answer)
 
-    def _answer(self, name: str, answer: dict[str, Any]) -> None:
-        """Answer a question here as it was answered at the head."""
-        question = read_question(self._worker, name)
-        if question is None:
-            return
+    def _answer(self, name: str, given: dict[str, Any]) -> bool:
+        """Answer a question here as it was answered at the head; return whether that was an answer.
+
+        To a request for permission only one under the seal is. After a restart of the head there is no key there any
+        more, and other questions are answered without it: their asker could write the answer itself.
+        """
+        question, answer = read_question(self._worker, name), opened(self._key, f"answer {name}", given)
+        if question is None or not given or (answer is None and question.get("tool")):
+            return False
+        answer = given if answer is None else answer
         with locked(self._worker.lock):
             if question.get("tool"):
                 vouch_for_answer(self._worker, question, answer)
@@ -112,6 +126,7 @@ class Deliveries:
                 event = event_of(self._worker, ev.ANSWERED, answer, by=str(answer.get("by")))
                 eventlog.append(self._worker.task.events, [event, *resumed_by(self._worker, name)])
         poke(self._worker)
+        return True
 
     # -- questions that were asked at the head -----------------------------------------------------------------------
 

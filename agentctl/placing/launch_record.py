@@ -80,6 +80,7 @@ def _order(worker: WorkerDir, spec: WorkerSpec, attempt: int) -> dict[str, Any]:
     return {
         "worker": str(worker.path), "taskId": worker.task.id, "instance": worker.instance, "attempt": attempt,
         "head": os.uname().nodename, "machine": processes.machine_id(), "sizes": sizes_of(worker),
+        "isHeld": placement_of(worker).ahead > 0,
         "session": read_quietly(worker.session).get("session") if attempt > 1 else None,
         "spec": spec._replace(**_OF_THE_HEAD).to_json(),
     }  # fmt: skip

@@ -54,6 +54,11 @@ def main(folder: str) -> int:
     order = read_json(launch.order)
     if order is None:
         raise Damaged(f"{launch.order} is missing: is its folder on a file system that this node sees?")
+    while order.get("isHeld") and not launch.inbound.go.exists() and not launch.claim.exists():
+        if signals:
+            return REFUSED
+        os.listdir(launch.to_node)  # Over NFS: a name that was missing at the last look is looked up again.
+        time.sleep(_LOOK_S)
     me = processes.identify(os.getpid())
     who = {"node": _node(), "job": os.environ.get("SLURM_JOB_ID"), "process": me.to_json() if me else None}
     if not claimed(launch, who):
@@ -71,6 +76,8 @@ class _NodePost:
         self.launch, self.order, self._signals = launch, order, signals
         self.key, self.environ = _taken_environment(launch)
         self.heart = Heart(launch)
+        #: Its shim was killed: how its program exited is not known.
+        self._was_unguarded = False
         self._is_ended_by_engine = False
 
     def run(self) -> int:
@@ -82,11 +89,15 @@ class _NodePost:
             return self._say(Decision(Status.FAILED, Reason.NOT_STARTED, message=str(error)))
         self._guard(worker)
         decision = decision_of(worker)
-        is_ended_by_engine = self._is_ended_by_engine or signal.SIGTERM in self._signals
-        if decision is not None and decision.status is Status.FAILED and is_ended_by_engine:
+        if decision is None or self._was_unguarded:
+            message = "its shim on the node was killed; what was left of it there was ended"
+            decision = (decision or Decision(Status.FAILED))._replace(
+                status=Status.FAILED, reason=Reason.LOST, message=message
+            )
+        elif decision.status is Status.FAILED and (self._is_ended_by_engine or signal.SIGTERM in self._signals):
             # The engine's SIGTERM reaches all processes of a job: the worker may have died of that before it was asked.
             decision = decision._replace(status=Status.CANCELLED, reason=None, by=_ENGINE)
-        return self._say(decision or Decision(Status.FAILED, Reason.LOST, message="its shim on the node was killed"))
+        return self._say(decision)
 
     def _begun(self) -> WorkerDir:
         """Make the task of the launch, and start its worker there."""
@@ -94,6 +105,8 @@ class _NodePost:
         worker = task.worker(str(self.order["instance"]))
         make_folder(worker.path)
         make_holes(worker, dict(self.order.get("sizes") or {}))
+        self.deliveries = Deliveries(worker, self.launch, self.key)
+        self.deliveries.deliver_messages()
         cancel = read_bytes(self.launch.inbound.cancel) if self.launch.inbound.cancel.exists() else None
         environ = {**self.environ, **_of_the_job(), LAUNCH_VARIABLE.encode(): os.fsencode(self.launch.path)}
         problem = begin_on_node(worker, self._spec(), environ, cancel)
@@ -109,12 +122,11 @@ class _NodePost:
 
     def _guard(self, worker: WorkerDir) -> None:
         """Deliver what the head says, and give signs of life, until the worker has ended and its shim has left."""
-        deliveries = Deliveries(worker, self.launch, self.key)
         left_since: float | None = None
         while True:
             self.heart.beat()
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
-                deliveries.step()
+                self.deliveries.step()
                 self._pass_signals(worker)
             is_guarded = is_alive_held(worker.shim)
             if worker.has_ended and (not is_guarded or (left_since and monotonic() - left_since > _SHIM_LIMIT_S)):
@@ -124,12 +136,13 @@ class _NodePost:
             elif not is_guarded:
                 self._replace_guard(worker)
             time.sleep(_LOOK_S if not worker.has_ended else _LOOK_S / 10)
-        deliveries.close()
+        self.deliveries.close()
 
     def _replace_guard(self, worker: WorkerDir) -> None:
         """Its shim was killed: nobody here knows the worker's exit any more, so what is left of it is ended."""
         with contextlib.suppress(AgentctlError, OSError):
             condition = judge(worker)
+            self._was_unguarded = condition in (Condition.UNSUPERVISED, Condition.LOST)
             if condition is Condition.UNSUPERVISED:
                 request_end(worker, Request("agentctl", 0.0))
             elif condition is Condition.LOST:

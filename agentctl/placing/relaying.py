@@ -30,7 +30,6 @@ _CARRIED = frozenset({
 })  # fmt: skip
 #: Begins the ids of the questions that the post puts for those that are asked at the head.
 ASKED_AT_HEAD = "at-head-"
-_CLOSED = "it was closed on its node"
 
 
 class Relay:
@@ -43,6 +42,8 @@ class Relay:
         self._carried = _offset_in(launch)
         self._read = 0
         self._open: dict[str, Asked | None] = {}
+        #: It asks for a permission that cannot be given any more: the key of its launch is gone.
+        self.has_unanswerable = False
 
     def step(self) -> bool:
         """Carry over what has come; return whether anything has."""
@@ -126,6 +127,9 @@ class Relay:
         body = read_question(self._there, name)
         if body is None:
             return
+        if body.get("tool") and known_key(self._launch.id) is None:
+            self.has_unanswerable = True
+            return
         body = {key: value for key, value in body.items() if key not in ("id", "askedAt", "asker")}
         with contextlib.suppress(AgentctlError):
             self._open[name] = put_question(self._here, body, name)
@@ -138,16 +142,16 @@ class Relay:
             answer = None
         if answer is None:
             return False
-        key = known_key(self._launch.id)
         is_permission = asked.question.get("tool") is not None
         if is_permission and not take_answer(
             str(order_of(self._here).get("marks") or ""), self._here, asked.question, answer
         ):
             set_aside(self._here.answer(name))  # It did not come through agentctl.
             return False
-        if key is not None:
-            make_folder(self._launch.inbound.answers)
-            write_whole(self._launch.inbound.answers / f"{name}.json", to_json(sealed(key, f"answer {name}", answer)))
+        key = known_key(self._launch.id)
+        given = answer if key is None else sealed(key, f"answer {name}", answer)
+        make_folder(self._launch.inbound.answers)
+        write_whole(self._launch.inbound.answers / f"{name}.json", to_json(given))
         leave(self._here, asked)
         return True
 
@@ -160,7 +164,7 @@ class Relay:
         value = answer.get("answer") if answer.get("by") == "agentctl" else None
         with contextlib.suppress(AgentctlError, OSError):
             close_question(
-                self._here, name, value if isinstance(value, str) else None, str(answer.get("why") or _CLOSED)
+                self._here, name, value if isinstance(value, str) else None, str(answer.get("why") or "deadline")
             )
         leave(self._here, asked)
 

@@ -10,11 +10,14 @@ import contextlib
 import os
 import shutil
 import signal
+from collections.abc import Callable
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, since_boot
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -31,6 +34,9 @@ from agentctl.placing.sealing import forget_key, known_key, opened
 from agentctl.placing.submitting import launch_for
 from agentctl.placing.telling import tell_placed
 from agentctl.runners.registry import load
+from agentctl.shim.notes import Notes
+from agentctl.supervision.dispatch.slots import place_of
+from agentctl.supervision.queue.places import is_slot
 from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.environment import AGENT_DIR
 
@@ -40,6 +46,7 @@ _LOOK_S, _CALM_LOOK_S = 0.1, 1.0
 _LIVELY_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 5.0
 _LAST_WORDS_S = 5.0
+_UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
 
 
 def main() -> int:
@@ -47,8 +54,16 @@ def main() -> int:
     worker = WorkerDir(os.environ[AGENT_DIR])
     os.umask(0o077)
     launch = take_up(worker)
-    if not launch.verdict.exists():
-        StandIn(worker, launch).run()
+    if launch.verdict.exists():
+        return 0
+    try:
+        stand_in = StandIn(worker, launch)
+    except AgentctlError as error:  # A runner that is not installed any more, for example.
+        if not claimed(launch, {"by": "head"}):
+            raise
+        write_whole(launch.verdict, to_json(_verdict(Status.FAILED, Reason.NOT_STARTED, error.message)))
+        return 0
+    stand_in.run()
     return 0
 
 
@@ -57,6 +72,7 @@ class StandIn:
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self.worker, self.launch = worker, launch
+        self.note = Notes(root_task_of(worker.task), worker)
         self.placement = placement_of(worker)
         self.runner = load(self.placement.runner)
         self._woken, wakes = os.pipe()
@@ -76,10 +92,11 @@ class StandIn:
         self.calls = CalledCommands(worker, launch)
         self.heard = HeardFrom(launch)
         self.watched = Watched()
-        self.submissions = int(read_quietly(launch.handle).get("submissions") or 0)
+        self.submissions = int(number_in(launch.handle, "submissions") or 0)
         self._next_submission = 0.0
         self._is_place_logged = False
         self._is_cancel_passed_on = False
+        self._is_held = self.placement.ahead > 0 and not launch.inbound.go.exists()
         self._lively_until = monotonic() + _LIVELY_S
 
     def _note_signal(self, number: int, _frame: object) -> None:
@@ -88,13 +105,14 @@ class StandIn:
     def run(self) -> None:
         """Follow the launch until its verdict is on disk."""
         while True:
-            try:
-                verdict = self._step()
-            except (AgentctlError, OSError):  # A full disk, a file system that does not answer: the next look goes on.
-                verdict = None
-            if verdict is not None and self._end(verdict):
+            if self._safely(self._is_over):
                 return
             self._sleep()
+
+    def _is_over(self) -> bool:
+        """Look at everything once; return whether the verdict is on disk."""
+        verdict = self._step()
+        return verdict is not None and self._end(verdict)
 
     def _sleep(self) -> None:
         is_lively = monotonic() < self._lively_until or self.calls.is_any
@@ -111,7 +129,10 @@ class StandIn:
         has_begun = self.launch.claim.exists()
         if has_begun and read_quietly(self.launch.claim).get("by") == "head":
             return self._withdrawn()
-        if has_begun:
+        if not has_begun:
+            self.inbound.step_early()
+            self._let_go()
+        else:
             self._follow()
             verdict = self._ended()
             if verdict is not None:
@@ -122,13 +143,34 @@ class StandIn:
                 return verdict
         return self._ask_engine(has_begun)
 
+    def _let_go(self) -> None:
+        """Let a launch that was submitted ahead begin once its worker has a slot."""
+        if self._is_held:
+            place = place_of(root_task_of(self.worker.task), self.worker.id)
+            if place is not None and is_slot(place):
+                write_whole(self.launch.inbound.go, b"")
+                self._is_held = False
+
     def _follow(self) -> None:
         """Bring the files here up to date with those of the node."""
         if not self._is_place_logged:
             self._is_place_logged = tell_placed(self.worker, self.launch, self.placement.runner)
-        news = [self.mirror.step(), self.relay.step(), self.inbound.step(self.relay), self.calls.step()]
+        steps = (self.mirror.step, self.relay.step, lambda: self.inbound.step(self.relay), self.calls.step)
+        news = [self._safely(step) for step in steps]
+        if self.relay.has_unanswerable:
+            self._note_handle(problem=_UNANSWERABLE)
         if any(news):
             self._lively_until = monotonic() + _LIVELY_S
+
+    def _safely(self, step: Callable[[], bool]) -> bool:
+        """Take a step; whatever a worker has put into a file, the other steps are taken too."""
+        try:
+            return step()
+        except (AgentctlError, OSError):  # A full disk, a file system that does not answer: the next look goes on.
+            return False
+        except Exception as error:  # noqa: BLE001 - the worker can have written anything; a cancel must work
+            self.note(f"{type(error).__name__}: {error}")
+            return False
 
     def _ended(self) -> dict[str, Any] | None:
         """Return the verdict that the node has written."""
@@ -153,14 +195,14 @@ class StandIn:
 
     def _end(self, verdict: dict[str, Any]) -> bool:
         """Take over the last that the node has written, and write the verdict; return whether that is done."""
+        self._follow()
         try:
-            self._follow()
             self.mirror.finish()
-            self.relay.close("its worker has ended")
-            self.calls.close()
-            write_whole(self.launch.verdict, to_json(verdict))
-        except (AgentctlError, OSError):
-            return False
+        except OddFile as error:  # Something else is in the place of one of its files: no later try would go better.
+            self.note(error)
+        self.relay.close("its worker has ended")
+        self.calls.close()
+        write_whole(self.launch.verdict, to_json(verdict))
         self.engine.do("reap", lambda: self.runner.reap(self.launch.id))
         until = monotonic() + _LAST_WORDS_S
         while self.engine.has("reap") or self.engine.has("interrupt"):
@@ -216,7 +258,7 @@ class StandIn:
                 self._lively_until = monotonic() + _LIVELY_S
                 self.submissions += 1
                 self.watched = Watched()
-                self._note_handle(job=said.answer, at=since_boot(), problem=None, engine=None)
+                self._note_handle(job=said.answer, at=since_boot(), boot=processes.boot_id(), problem=None, engine=None)
             case "interrupt" if said.problem:
                 self._is_cancel_passed_on = False  # The request stands in a file, too; this is only faster.
 
@@ -234,8 +276,8 @@ class StandIn:
             return self._submit()
         if self.board.is_due:
             self.engine.do("ask", self._ask)
-        answer, handle = self.board.last(), read_quietly(self.launch.handle)
-        if answer.at <= float(handle.get("at") or 0):
+        answer = self.board.last()
+        if answer.at <= self._submitted_at():
             return None  # From before it was submitted.
         silent_s = self.heard.silent_s() if has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
@@ -246,6 +288,11 @@ class StandIn:
             silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)
+
+    def _submitted_at(self) -> float:
+        """Return when it was submitted last, on the clock of this boot; 0 if that was in another one."""
+        is_of_this_boot = read_quietly(self.launch.handle).get("boot") == processes.boot_id()
+        return (number_in(self.launch.handle, "at") or 0.0) if is_of_this_boot else 0.0
 
     def _ask(self) -> str | None:
         self.board.ask()

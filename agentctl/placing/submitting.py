@@ -1,25 +1,18 @@
-"""What an engine is given to start: the post of a launch, by the interpreter that the nodes have."""
+"""What an engine is given to start for a worker: the post of its launch."""
 
 from __future__ import annotations
 
-import os
-import sys
-from pathlib import Path
-
-import agentctl
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement
+from agentctl.runners.program import POST, argv_of
 from agentctl.runners.runner import LaunchOrder
-from agentctl.supervision.life.strangers import POST
-
-SCRIPT = str(Path(os.path.realpath(agentctl.__file__)).parent / "placing" / "__main__.py")
 
 
 def launch_for(worker: WorkerDir, launch: LaunchDir, placement: Placement) -> LaunchOrder:
     """Return what the runner is to launch."""
     return LaunchOrder(
         id=launch.id,
-        argv=[placement.python or sys.executable, "-I", SCRIPT, POST, str(launch.path)],
+        argv=argv_of(POST, str(launch.path), placement.python),
         log=str(launch.engine_log),
         what=f"{worker.task.id}/{worker.instance}",
         placement=placement,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
@@ -20,7 +20,7 @@ from agentctl.adapters.processes import Identity, Life
 from agentctl.domain.placement import Placement
 from agentctl.domain.sightings import EngineState, Sighting
 from agentctl.errors import AgentctlError, UsageError
-from agentctl.runners.runner import EngineDown, LaunchOrder
+from agentctl.runners.runner import EngineDown, LaunchOrder, Remark
 from agentctl.supervision.worker.environment import store_folder
 
 
@@ -80,6 +80,10 @@ class Loopback:
     def reconcile(self, wanted: Collection[str]) -> list[str]:
         """See `Runner.reconcile`."""
         return [name for name, seen in self.poll().items() if seen.state is EngineState.RUNNING and name not in wanted]
+
+    def remarks(self) -> Sequence[Remark]:
+        """See `Runner.remarks`."""
+        return [Remark("note", "the runner loopback has no nodes: its launches are processes of this machine")]
 
     def _process(self, launch_id: str) -> Identity | None:
         return processes.identity_from(read_quietly(_folder() / launch_id))

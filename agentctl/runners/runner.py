@@ -41,6 +41,16 @@ class LaunchOrder(NamedTuple):
         return f"{PREFIX}{self.id}"
 
 
+class Remark(NamedTuple):
+    """What is worth telling of an engine's own set-up."""
+
+    #: `ok`, `note` or `warning`.
+    severity: str
+    what: str
+    #: What a person can do about it.
+    next: str = ""
+
+
 class Runner(Protocol):
     """An engine. Every method may block for up to half a minute, and raises `EngineDown` where the engine is silent.
 
@@ -79,3 +89,6 @@ class Runner(Protocol):
 
     def reconcile(self, wanted: Collection[str]) -> list[str]:
         """Return the ids of launches that the engine carries out, and that are not among those wanted."""
+
+    def remarks(self) -> Sequence[Remark]:
+        """Return what of the engine's set-up a person should know; for `doctor`, after `check`."""

@@ -18,7 +18,7 @@ from collections.abc import Collection, Mapping, Sequence
 from agentctl.domain.placement import Placement
 from agentctl.domain.sightings import EngineState, Sighting
 from agentctl.errors import Refused, UsageError
-from agentctl.runners.runner import PREFIX, EngineDown, LaunchOrder, Rejected
+from agentctl.runners.runner import PREFIX, EngineDown, LaunchOrder, Rejected, Remark
 
 #: Without a controller sbatch takes 9 s and scancel 18 s (measured).
 _LIMIT_S = 30.0
@@ -50,6 +50,12 @@ _SILENT = re.compile(
     r"|Unable to (?:establish|resolve)|Transport endpoint|Resource temporarily unavailable|Munge decode failed"
     r"|Protocol authentication error|in standby mode|SlurmctldHost"
 )
+#: What it says when there is no room now: so many jobs may wait at once.
+_FULL = re.compile(r"MaxSubmitJob|job submit limit|unable to accept job|maximum job (?:count|limit)", re.IGNORECASE)
+
+
+_UNKNOWN = "it is not known whether Slurm ends all processes of a job"
+_CGROUP = "whoever runs the cluster can set ProctrackType=proctrack/cgroup in slurm.conf"
 
 
 class Slurm:
@@ -77,7 +83,8 @@ class Slurm:
         done = _run(["sbatch", *options_of(launch)], script)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode:
-            raise EngineDown(said) if _SILENT.search(said) or not said else Rejected(_plainly(said))
+            is_for_now = not said or _SILENT.search(said) or _FULL.search(said)
+            raise EngineDown(_plainly(said)) if is_for_now else Rejected(f"Slurm refuses it: {_plainly(said)}")
         return done.stdout.decode(errors="replace").strip().split(";")[0]
 
     def poll(self) -> Mapping[str, Sighting]:
@@ -105,6 +112,19 @@ class Slurm:
         """See `Runner.reconcile`."""
         alive = (EngineState.QUEUED, EngineState.RUNNING)
         return [launch_id for launch_id, seen in self.poll().items() if seen.state in alive and launch_id not in wanted]
+
+    def remarks(self) -> Sequence[Remark]:
+        """See `Runner.remarks`: how Slurm tells which processes belong to a job."""
+        if shutil.which("scontrol") is None:
+            return [Remark("note", f"scontrol is not in PATH: {_UNKNOWN}")]
+        said = _run(["scontrol", "show", "config"]).stdout.decode(errors="replace")
+        found = re.search(r"^ProctrackType\s*=\s*(\S+)", said, re.MULTILINE)
+        if found is None:
+            return [Remark("note", f"scontrol does not say the ProctrackType: {_UNKNOWN}")]
+        if found[1].endswith("cgroup"):
+            return [Remark("ok", f"Slurm ends everything of a job ({found[1]})")]
+        what = f"Slurm's ProctrackType is {found[1]}: a process of a worker that has become a daemon would outlive it"
+        return [Remark("warning", f"{what} if agentctl's own shim on the node were killed", _CGROUP)]
 
 
 RUNNER = Slurm()
@@ -178,4 +198,4 @@ def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[b
 def _plainly(said: str) -> str:
     """Return what sbatch says without its own prefixes."""
     lines = [re.sub(r"^sbatch: (?:error: )?", "", line) for line in said.splitlines()]
-    return "Slurm refuses it: " + "; ".join(dict.fromkeys(line for line in lines if line))[:1000]
+    return "; ".join(dict.fromkeys(line for line in lines if line))[:1000]

@@ -53,6 +53,7 @@ def followed(guard: Guard, control: int, number: int) -> Decision:
         if useless >= _MOST_USELESS or not worker.task.path.exists():
             message = ending.message or f"what follows it here ends at once: see {worker.stderr}"
             return ending._replace(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
+        guard.note(f"{worker.instance}: its stand-in ended without a verdict ({ending.signal or ending.exit_code})")
         guard.rest(control, pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 

@@ -76,11 +76,13 @@ def on_node(row: WorkerRow) -> str | None:
         return None
     runner = placed["runner"]
     if placed["problem"]:
-        return f"{runner}: {placed['problem']}"
+        return f"{runner}: {placed['problem']}" if placed["node"] is None else placed["problem"]
     if placed["state"] == "unknown":
         return f"{runner} does not answer"
     if placed["node"] and placed["state"] in (None, "running"):
         return f"on {placed['node']}"
+    if placed["state"] == "running":
+        return f"{runner}: it has a node, and waits for a slot"
     why = f" ({placed['reason']})" if placed["reason"] not in (None, "None") else ""
     return f"{runner}: {placed['words'] or placed['state'] or 'submitting'}{why}"
 

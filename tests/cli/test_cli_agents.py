@@ -151,7 +151,7 @@ def test_a_worker_cannot_trust(project: Path) -> None:
     [
         (("--revoke",), 2, "--revoke needs the files"),
         (("--list", "x.md"), 2, "--list goes with neither"),
-        (("x.md",), 3, "x.md is not a definition, template, task or task.yaml here"),
+        (("x.md",), 3, "x.md is not a definition, template, task, task.yaml or config.yaml here"),
         (("--revoke", "x.md"), 3, "x.md was not trusted"),
     ],
     ids=str,

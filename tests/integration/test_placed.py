@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
 from tests.life import is_settled, living, members, passes, state_of
 from tests.placed import ask_engine, counting, is_whole, launch_of, post_of, script, stand_in_of, there
-from tests.steps import kill, new_task, row, spawn, statuses
+from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import run, start, wait_until, worker
 
 AGENTCTL = f"{sys.executable} -m agentctl"
@@ -57,6 +58,7 @@ def test_a_start_that_fails_there_says_so(root: Path, tmp_path: Path) -> None:
     assert "gone" in ended["message"]
 
 
+@pytest.mark.slow
 def test_no_value_of_its_environment_stays_in_a_file(root: Path, tmp_path: Path) -> None:
     task = new_task()
     secret = "s3cr3t-of-the-person"
@@ -90,18 +92,7 @@ def test_its_question_is_answered_at_the_head_and_its_clock_stands_still(root: P
     ]  # fmt: skip
 
 
-def test_an_answer_that_did_not_come_through_the_head_is_none(root: Path) -> None:
-    task = new_task()
-    spawn(worker("asks", "--kind", "confirm", "Go on?"), *LOOPBACK, name="a")
-    run("wait-any")
-    answers = launch_of(task, "a") / "to-node" / "answers"
-    forged = {"id": "q1", "answer": "yes", "by": "user", "at": "2026-01-01T00:00:00.000Z", "seal": "00" * 32}
-    (answers / "q1.json").write_text(json.dumps(forged))
-    passes(1.5)
-    assert statuses() == {"a": "blocked"}
-    run("cancel", "a")
-
-
+@pytest.mark.slow
 def test_messages_reach_it_in_their_order(root: Path) -> None:
     new_task()
     spawn(script(f"for n in 1 2 3; do {AGENTCTL} inbox --wait; done"), *LOOPBACK, name="a")
@@ -123,6 +114,7 @@ def test_a_cancel_is_told_when_nothing_of_a_stubborn_tree_is_alive(root: Path, t
     assert run("cancel", "a", "--json").json["cancelled"] is False or statuses() == {"a": "cancelled"}
 
 
+@pytest.mark.slow
 def test_a_pause_is_told_once_its_processes_stand_there(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
@@ -135,6 +127,7 @@ def test_a_pause_is_told_once_its_processes_stand_there(root: Path, tmp_path: Pa
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_its_time_limit_counts_there(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), *LOOPBACK, "--timeout-seconds", "1", name="a")
@@ -143,6 +136,7 @@ def test_its_time_limit_counts_there(root: Path) -> None:
     assert (ended["status"], ended["reason"]) == ("failed", "timed_out")
 
 
+@pytest.mark.slow
 def test_it_is_tried_again_in_a_launch_of_its_own(root: Path, tmp_path: Path) -> None:
     task = new_task()
     mark = tmp_path / "mark"
@@ -188,6 +182,7 @@ def test_a_shim_that_is_killed_is_replaced_by_whoever_waits(root: Path, tmp_path
     assert (is_settled(task, "a")["exitCode"], is_whole(run("logs", "a").out)) == (4, True)
 
 
+@pytest.mark.slow
 def test_it_ends_while_nobody_looks_and_is_cancelled_by_nobody(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
@@ -200,6 +195,7 @@ def test_it_ends_while_nobody_looks_and_is_cancelled_by_nobody(root: Path, tmp_p
     assert (is_settled(task, "a")["exitCode"], is_whole(run("logs", "a").out)) == (4, True)
 
 
+@pytest.mark.slow
 def test_a_cancel_without_a_shim_here_is_proven_there(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
@@ -211,6 +207,7 @@ def test_a_cancel_without_a_shim_here_is_proven_there(root: Path, tmp_path: Path
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_worker_whose_shim_there_is_killed_has_failed_and_nothing_of_it_lives(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
@@ -218,7 +215,9 @@ def test_a_worker_whose_shim_there_is_killed_has_failed_and_nothing_of_it_lives(
     kill(int(json.loads((there(task, "a") / "shim.json").read_bytes())["pid"]))
     task.ended("a")
     assert living(tree.values()) == []
-    assert is_settled(task, "a")["status"] in ("cancelled", "failed")
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"]) == ("failed", "lost")
+    assert "its shim on the node was killed" in ended["message"]
 
 
 def test_a_node_that_is_gone_makes_it_lost_and_an_exit_that_comes_late_is_told(root: Path, tmp_path: Path) -> None:
@@ -246,6 +245,7 @@ def engine_says_gone(launch_id: str) -> None:
     (Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl" / "loopback" / launch_id).unlink()
 
 
+@pytest.mark.slow
 def test_a_second_start_of_one_launch_is_refused_by_the_claim(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
@@ -280,6 +280,7 @@ def test_what_it_starts_is_started_at_the_head_within_the_limits_of_the_tree(roo
     assert task.tickets() == []
 
 
+@pytest.mark.slow
 def test_a_command_that_it_calls_gets_its_input_and_its_exit_code(root: Path, tmp_path: Path) -> None:
     new_task(depth=2)
     batch = tmp_path / "batch"
@@ -289,6 +290,7 @@ def test_a_command_that_it_calls_gets_its_input_and_its_exit_code(root: Path, tm
     assert run("logs", "a").out.splitlines()[-1] == "code 7"
 
 
+@pytest.mark.slow
 def test_a_cancel_of_its_starter_ends_the_children_first(root: Path, tmp_path: Path) -> None:
     task = new_task(depth=2)
     sleeps = shlex.join(worker("sleeps", 60))
@@ -319,13 +321,211 @@ def test_a_mistake_is_told_and_burns_nothing(root: Path, options: list[str], say
     assert not task.agent("a").exists()
 
 
-def test_the_task_the_definition_and_the_command_say_where(root: Path) -> None:
+def test_the_command_the_definition_the_task_and_config_yaml_say_where(root: Path) -> None:
+    """What is nearer counts; a new task gets what the person's config.yaml says."""
     new_task()
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("config: {runner: loopback, resources: {cpus: 2}}\n")
     run("new", "B", "--id", "b")
+    run("spawn", "--name", "of-person", "--", "true")
     file = root / "tasks" / "b" / "task.yaml"
-    file.write_text(file.read_text().replace("config: {", "config: {runner: loopback, "))
+    file.write_text(file.read_text().replace("runner: loopback", "runner: local"))
+    define(root, "placed", "true")
+    definition = root / "agents" / "placed.md"
+    placed = '{"runner": "loopback", "resources": {"cpus": 3}, "name"'
+    definition.write_text(definition.read_text().replace('{"name"', placed))
+    run("trust", definition)
     run("spawn", "--name", "of-task", "--", "true")
-    run("spawn", "--runner", "local", "--name", "of-command", "--", "true")
+    run("spawn", "--agent", "placed", "--name", "of-definition", "go")
+    run("spawn", "--agent", "placed", "--runner", "local", "--name", "of-command", "go")
+    run("spawn", "--batch", "-", stdin='{"name": "of-batch", "argv": ["true"], "runner": "loopback", "cpus": 4}\n')
     run("wait-all")
-    placed = {one["agentInstance"]: one.get("placement", {}).get("runner") for one in run("list", "--json").json}
-    assert placed == {"of-task": "loopback", "of-command": None}
+    runners = {one["agentInstance"]: one.get("placement", {}).get("runner") for one in run("list", "--json").json}
+    assert {name for name, runner in runners.items() if runner is None} == {"of-task", "of-command"}
+    cpus = {
+        name: run("show", name, "--json").json["spec"]["placement"]["cpus"]
+        for name in ("of-person", "of-definition", "of-batch")
+    }
+    assert cpus == {"of-person": 2, "of-definition": 3, "of-batch": 4}
+
+
+# -- agents ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def programs(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    return agent_world(tmp_path, monkeypatch)
+
+
+def test_an_agent_asks_for_permission_and_is_answered_at_the_head(programs: Task, tmp_path: Path) -> None:
+    asks = 'me.ask("Bash", {"command": "make"}, lambda answer: me.answer(answer["behavior"]))'
+    agent(plays(tmp_path, asks), *LOOPBACK)
+    question = blocked()
+    assert (question["tool"], question["arguments"]) == ("Bash", {"command": "make"})
+    run("interact", "respond", "a", "allow")
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "allow")
+    rebuilds_the_same(programs)
+
+
+@pytest.mark.slow
+def test_an_answer_that_did_not_come_through_the_head_allows_nothing(programs: Task, tmp_path: Path) -> None:
+    asks = 'me.ask("Bash", {"command": "make"}, lambda answer: me.answer(answer["behavior"]))'
+    agent(plays(tmp_path, asks), *LOOPBACK)
+    question = blocked()
+    answers = launch_of(programs, "a") / "to-node" / "answers"
+    forged = {"id": question["id"], "answer": "allow", "by": "user", "at": "2026-01-01T00:00:00.000Z"}
+    for more in ({}, {"seal": "00" * 32}):
+        (answers / f"{question['id']}.json").write_text(json.dumps({**forged, **more}))
+        passes(1.2)
+        assert statuses() == {"a": "blocked"}
+    run("interact", "respond", "a", "deny")
+    assert ends()["result"]["finalMessage"] == "deny"
+
+
+@pytest.mark.slow
+def test_a_permission_cannot_be_given_once_the_key_is_gone_and_that_is_said(programs: Task, tmp_path: Path) -> None:
+    """As after a restart of the head: what it has in memory is lost."""
+    asks = f"""
+import os, time
+while not os.path.exists({str(tmp_path / "gate")!r}): time.sleep(0.02)
+me.ask("Bash", {{"command": "make"}}, lambda answer: me.answer(answer["behavior"]))
+"""
+    agent(plays(tmp_path, asks), *LOOPBACK)
+    programs.has("agent.placed", "a")
+    for key in (Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl").glob("launch-*.key"):
+        key.unlink()
+    (tmp_path / "gate").touch()
+    wait_until(
+        lambda: str(row("a")["placement"]["problem"]), accept=lambda said: "cancel and resume" in said, what="it"
+    )
+    assert run("interact", "list", "--json").json == []
+    run("cancel", "a")
+
+
+@pytest.mark.slow
+def test_an_agent_that_was_kept_lends_its_slot_and_goes_on_with_a_message(programs: Task, tmp_path: Path) -> None:
+    programs.set_cap(1)
+    agent("hello", "--keep", *LOOPBACK)
+    blocked()
+    spawn(["true"], "--queue", name="guest")
+    run("wait", "guest")
+    run("send", "a", "again")
+    wait_until(
+        lambda: len(programs.events("agent.blocked", of="a")), accept=lambda times: times == 2, what="its answer"
+    )
+    run("send", "a", "--close", "")
+    assert ends()["status"] == "completed"
+
+
+# -- before its turn ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_workers_are_submitted_ahead_and_begin_only_with_a_slot(root: Path, tmp_path: Path) -> None:
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 2}}\n")
+    task = new_task(cap=1)
+    notes = tmp_path / "notes"
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="first")
+    for name in "abcd":
+        spawn(worker("overlaps", notes), "--queue", *LOOPBACK, name=name)
+    for name in "ab":
+        claimed = launch_of(task, name) / "claim.json"
+        assert not claimed.exists(), "it has a launch, and no slot"
+    assert (task.tickets(), notes.exists()) == (["c", "d"], False)
+    (tmp_path / "gate").touch()
+    run("wait-all", check=False, timeout=60)
+    assert most_at_once(notes) == 1
+    assert {statuses()[name] for name in "abcd"} == {"completed"}
+    assert task.tickets() == []
+
+
+@pytest.mark.slow
+def test_a_worker_that_was_submitted_ahead_is_cancelled_before_it_begins(root: Path, tmp_path: Path) -> None:
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 1}}\n")
+    task = new_task(cap=1)
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
+    spawn(script(f"touch {tmp_path}/ran"), "--queue", *LOOPBACK, name="b")
+    launch_of(task, "b")
+    assert run("cancel", "b", "--json").json["cancelled"] is True
+    (tmp_path / "gate").touch()
+    run("wait", "a", check=False)
+    assert (statuses()["b"], (tmp_path / "ran").exists()) == ("cancelled", False)
+
+
+@pytest.mark.slow
+def test_a_worker_passes_no_options_to_the_engine(root: Path) -> None:
+    task = new_task(depth=2)
+    lines = f"{AGENTCTL} spawn --runner slurm --runner-arg=--output=/tmp/x --name kid -- true"
+    spawn(script(lines), *LOOPBACK, name="a")
+    run("wait", "a", check=False)
+    assert "only a person may pass options to the engine" in run("logs", "a").out
+    assert not task.agent("kid").exists()
+
+
+@pytest.mark.slow
+def test_the_tools_of_an_agent_on_a_node_are_those_of_the_head(root: Path) -> None:
+    """A child is started at the head, a question there has a name of its own, what is reported is kept on the node."""
+    task = new_task(depth=2)
+    define(root, "echo", "echo said: $1")
+    calls = [
+        ["report", {"percent": 50, "text": "half"}],
+        ["task", {"prompt": "hello", "subagent_type": "echo"}],
+        ["ask_user", {"question": "Which colour?"}],
+        ["report", {"summary": "all of it"}],
+    ]
+    asks = shlex.join(worker("calls_mcp", "claude", json.dumps(calls)))
+    spawn(
+        script(f"{AGENTCTL} report progress 10 begun; {asks}; {AGENTCTL} interact ask --kind input Here?"),
+        *LOOPBACK,
+        name="a",
+    )
+    for number, answer in enumerate(("red", "yes"), 1):
+        run("wait-any", "--for", "blocked", "a", "--timeout-seconds", "30")
+        run("interact", "respond", "a", answer)
+        task.has("agent.resumed", "a", times=number)
+    run("wait", "a")
+    said = run("logs", "a").out
+    assert "said: hello" in said
+    assert '"answer": "red"' in said
+    assert said.splitlines()[-1] == "yes"
+    assert [one["payload"]["id"][0] for one in task.events("interaction.requested", of="a")] == ["h", "q"]
+    assert run("result", "a", "--json").json["summary"] == "all of it"
+    texts = [one.get("text") for one in map(json.loads, (task.agent("a") / "activity.jsonl").read_text().splitlines())]
+    assert texts == ["begun", "half"], "no row is lost or doubled"
+
+
+def test_doctor_finds_nothing_odd_in_a_worker_that_ran_on_a_node(root: Path) -> None:
+    task = new_task()
+    spawn(["true"], *LOOPBACK, name="a")
+    run("wait", "a")
+    before = sorted(path.name for path in launch_of(task, "a").iterdir())
+    assert [one for one in run("doctor", "--fix", "--json", check=False).json if "launch" in str(one)] == []
+    assert sorted(path.name for path in launch_of(task, "a").iterdir()) == before
+
+
+@pytest.mark.slow
+def test_whatever_a_worker_puts_into_the_folder_of_its_launch_it_can_be_cancelled(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    tree = members(tmp_path / "pids")
+    task.has("agent.placed", "a")
+    launch = launch_of(task, "a")
+    rubbish = {
+        "handle.json": '{"submissions": ["x"], "at": {"a": 1}, "engine": 7, "boot": []}',
+        "mirrored.json": '{"events": 1.5}',
+        "to-node/asked.json": '{"asked": {"a": 1}}', "calls/x/call.json": '{"argv": 7, "cwd": [], "set": [1]}',
+        "to-node/reports/1.json": "[", "to-node/answers/q1.json": "null",
+    }  # fmt: skip
+    for name, content in rubbish.items():
+        (launch / name).parent.mkdir(parents=True, exist_ok=True)
+        (launch / name).write_text(content)
+    with (there(task, "a").parent.parent / "events.jsonl").open("a") as log:
+        log.write('{"type": "agent.blocked", "agentInstance": "a", "payload": {"id": {"x": 1}}}\nnot JSON\n')
+    kill(stand_in_of(task, "a"))
+    passes(1.0)
+    assert run("cancel", "a", "--json").json["cancelled"] is True
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"

@@ -12,7 +12,7 @@ from agentctl.errors import UsageError
 
 PERMISSIONS = "permissions"
 CHILDREN_AT_END = "childrenAtEnd"
-DRIVER_ORDER, NOTIFY, RUNNERS = "driverOrder", "notify", "runners"
+DRIVER_ORDER, NOTIFY, RUNNERS, HOSTS = "driverOrder", "notify", "runners", "hosts"
 #: What runs the workers of a task, and what they need there.
 RUNNER, RESOURCES = "runner", "resources"
 #: Keys of `config` that are not limits; each is checked when the task is read.
@@ -71,7 +71,7 @@ def parse_personal(path: Path, data: bytes) -> Document:
     from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
 
     document = parse(path, data)
-    known = ("config", DRIVER_ORDER, NOTIFY, RUNNERS)
+    known = ("config", DRIVER_ORDER, NOTIFY, RUNNERS, HOSTS)
     unknown = set(document.value) - set(known)
     if unknown:
         key = min(unknown)

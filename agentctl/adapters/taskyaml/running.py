@@ -16,22 +16,20 @@ _TEXTS = {"folder": "folder", "python": "python"}
 _WHOLE = {"submitAhead": ("ahead", 0, 1000)}
 
 
-def read_resources(document: Document, config: Mapping[str, Any]) -> Resources:
-    """Return what `config` says of the runner and of resources.
+def read_resources(document: Document, config: Mapping[str, Any], within: tuple[str, ...] = ("config",)) -> Resources:
+    """Return what `config`, which lies under the keys `within`, says of the runner and of resources.
 
     Raises:
         UsageError: With file, line and key.
     """
     runner, resources = config.get(RUNNER), config.get(RESOURCES, {})
     if runner is not None and not isinstance(runner, str):
-        raise document.error(
-            ("config", RUNNER), f"{RUNNER} must be the name of a runner, such as slurm, not {runner!r}"
-        )
+        raise document.error((*within, RUNNER), f"{RUNNER} must be the name of a runner, such as slurm, not {runner!r}")
     if resources is None:
         resources = {}
     if not isinstance(resources, Mapping):
         raise document.error(
-            ("config", RESOURCES), f"{RESOURCES} must be a mapping: cpus, memory, gpus, time, partition, args"
+            (*within, RESOURCES), f"{RESOURCES} must be a mapping: cpus, memory, gpus, time, partition, args"
         )
     try:
         found = resources_from(resources)
@@ -39,9 +37,21 @@ def read_resources(document: Document, config: Mapping[str, Any]) -> Resources:
     except UsageError as error:
         key = next((name for name in resources if str(error).startswith(str(name))), None)
         place = (
-            ("config", RUNNER) if key is None and runner is not None else ("config", RESOURCES, *([key] if key else []))
+            (*within, RUNNER) if key is None and runner is not None else (*within, RESOURCES, *([key] if key else []))
         )
         raise document.error(place, error.message) from error
+
+
+def read_root_settings(document: Document) -> Resources:
+    """Return what the config.yaml of a root says: the runner and resources, and nothing else.
+
+    Raises:
+        UsageError: With file, line and key.
+    """
+    for key in document.value:
+        if key not in (RUNNER, RESOURCES):
+            raise document.error((str(key),), f"unknown key {key!r}; known in a root: {RUNNER}, {RESOURCES}")
+    return read_resources(document, document.value, within=())
 
 
 def read_runners(document: Document) -> dict[str, dict[str, Any]]:

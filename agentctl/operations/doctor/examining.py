@@ -13,7 +13,7 @@ from pathlib import Path
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.locks import is_alive_held, locked
-from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import cache, roster
@@ -33,6 +33,7 @@ from agentctl.operations.where.odd_files import (
     examine_shims,
 )
 from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back
+from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
 from agentctl.supervision.life.judging import Condition, judge, queued_instances
@@ -133,13 +134,26 @@ def _root(root: Root, fix: bool) -> Iterator[Finding]:
         if fix:
             os.chmod(root.path, 0o700)
         yield finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
-    kind = network_file_system(root.path)
-    if kind:
-        yield finding("error", f"the root lies on a network file system ({kind})", root.path, "move it to a local one")
+    yield from _network(root)
     for task in map(root.task, root.task_ids()):
         yield from _examine_task(task, fix)
     yield from examine_unknown(root)
     yield from _strays(root)
+
+
+def _network(root: Root) -> Iterator[Finding]:
+    mount = network_mount(root.path)
+    if mount is None:
+        return
+    try:
+        check_accepted(root.path, mount)
+    except AgentctlError as error:
+        yield finding("error", error.message, root.path, error.hint or "")
+    else:
+        what = (
+            f"the root lies on a network file system ({mount.kind}), and was accepted for the commands of this machine"
+        )
+        yield finding("note", what, root.path)
 
 
 def _is_private(path: FilePath) -> bool:

@@ -54,6 +54,8 @@ def _why_not_there(placed: dict[str, Any]) -> str:
         return (
             f"{runner} does not answer ({shown(placed.get('reason') or 'no reason given')}): where it is, is unknown."
         )
+    if placed.get("state") == "running":
+        return f"{runner} has given it a node, and it waits for a slot here (submitAhead)."
     words = shown(placed.get("words") or "no answer yet")
     why = f", because of {shown(placed['reason'])}" if placed.get("reason") not in (None, "None") else ""
     return f"It waits in the queue of {runner}, which says {words} of it{why}."
@@ -61,6 +63,8 @@ def _why_not_there(placed: dict[str, Any]) -> str:
 
 def _how_there(placed: dict[str, Any], node: str) -> str:
     runner, state = shown(placed.get("runner")), placed.get("state")
+    if placed.get("problem"):
+        return f"It runs on {node}; but {shown(placed['problem'])}."
     if state == "unknown":
         return f"It runs on {node}, as far as is known: {runner} does not answer ({shown(placed.get('reason') or '')})."
     if state in ("ended", "absent"):

@@ -27,8 +27,9 @@ from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from agentctl.supervision.worker.spec import digest_of, read_spec
 
-#: The task on a node has one worker. What that one starts is started at the head, and never here.
-_CONFIG = {"maxConcurrentAgents": 1, "maxDepth": 0}
+#: The task on a node has one worker. What that one starts is started at the head, and never here; and where it waits
+#: for its account is the queue of the head.
+_CONFIG = {"maxConcurrentAgents": 1, "maxDepth": 0, "cooldownSeconds": 0}
 _OWN = environment.OWN_PREFIX.encode()
 
 

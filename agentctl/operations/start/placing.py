@@ -1,10 +1,11 @@
-"""Where a worker is to run: as the command, the definition, the starting worker or the task says, in this order."""
+"""Where a worker is to run: as command, definition, starting worker, task or root says, in this order."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.placement import (
     LOCAL,
     Placement,
@@ -37,14 +38,16 @@ def placement_for(
     defined = dict(ordered.running) if ordered is not None else {}
     of_task = usable_config(task).running
     above = _placement_above(parent)
-    runner = str(asked.get("runner") or defined.get("runner") or above.get("runner") or of_task.get("runner") or LOCAL)
+    nearer = asked.get("runner") or defined.get("runner") or above.get("runner") or of_task.get("runner")
+    of_root = _of_root(task.root) if nearer != LOCAL else {}
+    runner = str(nearer or of_root.get("runner") or LOCAL)
     if runner == LOCAL:
         if extra := sorted(name for name in asked if name != "runner"):
             what = extra[0].removesuffix("_s").replace("args", "runner-arg")
             raise UsageError(f"--{what} is for a worker on a node", hint="--runner slurm places it on one")
         return None
     _refuse_args_of_agents(asked, parent)
-    resources = {**of_task, **defined, **asked, "runner": check_runner(runner)}
+    resources = {**of_root, **of_task, **defined, **asked, "runner": check_runner(runner)}
     settings = {**_settings_above(above, runner), **personal_runners().get(runner, {})}
     placement = Placement(**{**settings, **resources})
     check_resources(placement)
@@ -52,6 +55,19 @@ def placement_for(
 
     load(runner).check(placement)
     return placement.to_json()
+
+
+def _of_root(root: Root) -> Mapping[str, Any]:
+    """Return what the root's own config.yaml says.
+
+    Raises:
+        Refused: Nobody has trusted it as it is.
+    """
+    if not os.path.lexists(root.settings):
+        return {}
+    from agentctl.operations.trust.root_settings import usable_settings  # Few roots have any.
+
+    return usable_settings(root)
 
 
 def _asked(request: SpawnRequest) -> Resources:

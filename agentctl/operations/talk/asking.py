@@ -25,6 +25,7 @@ from agentctl.operations.where.lineage import who
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import status_at_end
+from agentctl.supervision.worker.placed import is_away
 from agentctl.supervision.worker.questions import read_question, waiting_askers
 
 _EVENT_KEYS = (
@@ -211,9 +212,10 @@ def leave(worker: WorkerDir, asked: Asked) -> None:
 def _next_id(worker: WorkerDir) -> str:
     """Return an unused id: an answer that exists under it would be taken as the answer to the new question."""
     number = len(worker.question_ids()) + 1
-    while worker.question(f"q{number}").exists() or worker.answer(f"q{number}").exists():
+    stem = "h" if is_away(worker) else "q"  # At the head of a worker on a node: that one has a `q1` of its own.
+    while worker.question(f"{stem}{number}").exists() or worker.answer(f"{stem}{number}").exists():
         number += 1
-    return f"q{number}"
+    return f"{stem}{number}"
 
 
 def event_of(worker: WorkerDir, kind: str, payload: dict[str, Any], *, by: str | None = None) -> ev.Event:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.activitylog import ActivityWriter
-from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.files import make_folder, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
@@ -20,10 +21,13 @@ from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport,
 from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.placed import is_away, launch_of
 
 _TEXT_SHOWN = 2000
 #: The number of characters of one report: every reader reads the whole file that holds it.
 _LONGEST = 1_000_000
+#: How long a report that comes by way of the head may take to its node, and how often it is looked for.
+_NODE_LIMIT_S, _NODE_LOOK_S = 30.0, 0.1
 
 
 def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
@@ -57,6 +61,8 @@ def _say(worker: WorkerDir, report: Report) -> dict[str, Any]:
     text = report.summary if isinstance(report, ResultReport) else report.text
     if len(text or "") > _LONGEST:
         raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
+    if is_away(worker):
+        return _pass_to_node(worker, report)
     try:
         return keep(worker, report)
     except (StorageError, OSError) as error:
@@ -66,6 +72,21 @@ def _say(worker: WorkerDir, report: Report) -> dict[str, Any]:
             raise
         outbox.deliver(worker, entry_of(report))
         return _content_of(report)
+
+
+def _pass_to_node(worker: WorkerDir, report: Report) -> dict[str, Any]:
+    """Have a report of a worker on a node kept there, where its files are written: it comes from a tool at the head."""
+    launch = launch_of(worker)
+    assert launch is not None
+    make_folder(launch.inbound.reports)
+    name = f"{time.time_ns():020d}-{os.getpid()}.json"  # In the order in which they were made.
+    write_whole(launch.inbound.reports / name, to_json(entry_of(report)))
+    until = monotonic() + _NODE_LIMIT_S
+    while not launch.kept_report.exists() or launch.kept_report.read_text() < name:
+        if monotonic() >= until or not is_away(worker):
+            raise Refused(f"the node of {worker.instance} has not kept the report", hint="report it again")
+        time.sleep(_NODE_LOOK_S)
+    return _content_of(report)
 
 
 def _content_of(report: Report) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which agents and templates may be used, and how a person allows it by `trust`.
+"""Which agents, templates and settings of a root may be used, and how a person allows it by `trust`.
 
-Doors: `definitions`, `templates`, `trusting`.
+Doors: `definitions`, `root_settings`, `templates`, `trusting`.
 """

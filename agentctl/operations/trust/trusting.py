@@ -1,7 +1,7 @@
 """`trust`: a person allows what came with a project, or was changed in it, to do what it says.
 
-This is needed for definitions of agents, templates, rules in a task.yaml that allow something, and whole tasks that
-were made elsewhere or by somebody else.
+This is needed for definitions of agents, templates, the settings of a root, rules in a task.yaml that allow something,
+and whole tasks that were made elsewhere or by somebody else.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.trust.definitions import Agent, all_agents
+from agentctl.operations.trust.root_settings import NAME, RootSettings, settings_of
 from agentctl.operations.trust.templates import Template, all_templates, digest_of, is_usable, powers_of
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import true_caller
@@ -41,6 +42,7 @@ class _Things(NamedTuple):
     agents: list[Agent]
     templates: list[Template]
     tasks: list[TaskDir]
+    settings: RootSettings | None
     #: What was left out.
     warnings: list[str]
 
@@ -48,7 +50,17 @@ class _Things(NamedTuple):
 def _things(root: Root | None) -> _Things:
     agents, warnings = all_agents(root)
     templates = [one for one in all_templates(root) if one.of_root]
-    return _Things(agents, templates, [root.task(name) for name in root.task_ids()] if root else [], warnings)
+    tasks = [root.task(name) for name in root.task_ids()] if root else []
+    settings, problems = _settings_in(root)
+    return _Things(agents, templates, tasks, settings, [*warnings, *problems])
+
+
+def _settings_in(root: Root | None) -> tuple[RootSettings | None, list[str]]:
+    """Return the settings of a root, and why they cannot be looked at."""
+    try:
+        return (settings_of(root) if root else None), []
+    except (AgentctlError, OSError) as error:
+        return None, [str(error)]
 
 
 def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
@@ -56,6 +68,7 @@ def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
     found = _things(root)
     rows = [_of_agent(agent) for agent in found.agents if agent.powers]
     rows += [_of_template(template) for template in found.templates]
+    rows += [_of_settings(found.settings)] if found.settings else []
     rows += [row for task in found.tasks for row in _of_task(task)]
     here = {row["path"] for row in rows}
     elsewhere = [path for path in trust.read_trusted(trust.trust_file(os.environ)) if path not in here]
@@ -63,7 +76,7 @@ def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
 
 
 def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
-    """Trust definitions, templates, tasks and rules of this project as they are now; return a row for each.
+    """Trust definitions, templates, settings, tasks and rules of this project as they are now; return a row for each.
 
     Raises:
         NotFound: A file is none of these, or cannot be read as one.
@@ -78,6 +91,9 @@ def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
             digests[one.spec.source] = one.digest
         elif isinstance(one, Template):
             digests[str(one.folder)] = digest_of(one.folder)
+        elif isinstance(one, RootSettings):
+            one.says()  # What cannot be read cannot be trusted.
+            digests[one.path] = one.digest
     if digests:
         trust.trust(trust.trust_file(os.environ), digests)
     return [_trusted(one) for one in named]
@@ -89,12 +105,14 @@ class _Rules(NamedTuple):
     task: TaskDir
 
 
-def _trusted(one: Agent | Template | TaskDir | _Rules) -> Row:
+def _trusted(one: Agent | Template | RootSettings | TaskDir | _Rules) -> Row:
     """Return the row of what has just been trusted; trust in a task or its rules is recorded here."""
     if isinstance(one, Agent):
         return _of_agent(one._replace(usable=True))
     if isinstance(one, Template):
         return _of_template(one)
+    if isinstance(one, RootSettings):
+        return _of_settings(one)
     if isinstance(one, TaskDir):
         refuse_odd_within(one)
         if not is_own(one):
@@ -131,6 +149,8 @@ def _kind_of(path: str, task: TaskDir | None = None) -> str:
     """Return what a path was trusted as; it need not exist any more. The name of a template has no dot."""
     if task is not None:
         return "rules" if _is_of_rules(path) else "task"
+    if os.path.basename(path) == NAME:
+        return "settings"
     return "agent" if os.path.splitext(path)[1] else "template"
 
 
@@ -140,7 +160,7 @@ def _refuse_workers() -> None:
         raise Refused(f"{found.instance} is a worker: only a person decides what to trust", hint="ask a person")
 
 
-def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
+def _named(file: str, found: _Things) -> Agent | Template | RootSettings | TaskDir | _Rules:
     path = os.path.realpath(file)
     for agent in found.agents:
         if os.path.realpath(agent.spec.source) == path:
@@ -148,6 +168,8 @@ def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
     for template in found.templates:
         if path in (os.path.realpath(template.folder), os.path.realpath(template.folder / "task.yaml")):
             return template
+    if found.settings is not None and path == found.settings.path:
+        return found.settings
     for task in found.tasks:
         if path == os.path.realpath(task.path):
             return task
@@ -155,7 +177,7 @@ def _named(file: str, found: _Things) -> Agent | Template | TaskDir | _Rules:
             return _Rules(task)
     left_out = [line for line in found.warnings if line.startswith((f"{path}:", f"{os.path.abspath(file)}:"))]
     raise NotFound(
-        f"{file} is not a definition, template, task or task.yaml here",
+        f"{file} is not a definition, template, task, task.yaml or config.yaml here",
         hint="; ".join(left_out) or "agentctl trust --list",
     )
 
@@ -183,6 +205,10 @@ def _of_agent(agent: Agent) -> Row:
 def _of_template(template: Template) -> Row:
     path = os.path.realpath(template.folder)
     return _row(path, "template", trusted=is_usable(template), powers=powers_of(template))
+
+
+def _of_settings(settings: RootSettings) -> Row:
+    return _row(settings.path, "settings", trusted=settings.is_trusted(), powers=settings.powers())
 
 
 def _of_task(task: TaskDir) -> Iterator[Row]:

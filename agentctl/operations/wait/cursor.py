@@ -85,6 +85,15 @@ class Cursor:
         """Give a claim back undelivered: it then looks like that of a dead waiter."""
         os.close(claim.lock)
 
+    def withdraw(self, claim: ClaimedEnd) -> None:
+        """Give a claim back of which it is certain that nothing was printed: as if it had never been made."""
+        with locked(self._lock):
+            state = self._read()
+            state["claims"].pop(str(claim.deliverable.seq), None)
+            self._write(state, durable=False)
+        self._forget(claim.token)
+        os.close(claim.lock)
+
     def undelivered(self, wanted: Iterable[Deliverable]) -> list[Deliverable]:
         """Return those of `wanted` that are not marked as done."""
         done = self._read()["done"]

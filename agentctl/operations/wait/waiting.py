@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, Status
-from agentctl.errors import NothingLeft, Refused, UsageError, WaitTimedOut
+from agentctl.errors import Declined, NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
@@ -152,6 +152,9 @@ def _give(
     worker = view.workers[claim.deliverable.instance]
     try:
         deliver(_waited(worker, claim.deliverable.status, claim.redelivered, task_id))
+    except Declined:
+        (cursor.release if claim.redelivered else cursor.withdraw)(claim)  # A mark of an earlier waiter's death stays.
+        raise
     except BaseException:
         cursor.release(claim)  # It was not given out: the next waiter gets it.
         raise

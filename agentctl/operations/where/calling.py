@@ -12,7 +12,9 @@ from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
 #: Variables that agent programs set in the shells that they run: what is asked for there is taken to be a model's wish.
-AGENT_VARIABLES = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")
+#: A worker of another host that calls by --host is no person either.
+FROM_WORKER = "AGENTCTL_FROM_WORKER"
+AGENT_VARIABLES = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", FROM_WORKER)
 
 
 class Caller(NamedTuple):

@@ -6,7 +6,7 @@ import os
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_folder
-from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
 from agentctl.domain.names import check_name, is_name
@@ -21,20 +21,40 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
         create: Make it (in the working folder, where nothing names another place) if there is none.
         force: Use a root that belongs to somebody else or lies on a network file system all the same.
     """
-    named = explicit or os.environ.get(ROOT_VARIABLE)
-    path = FilePath(_absolute(named)) if named else _nearest() or working_folder() / ROOT_NAME
+    path, is_named = _place_of(explicit)
     if not path.is_dir():
         if not create:
             raise NotFound(
                 f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place'
             )
         make_folder(path / "tasks")
-    elif not named and os.path.islink(path):
-        raise Refused(f"{path} is a link, which must be named if it is meant", hint=f"--root {path}")
+    elif not is_named:
+        _refuse_link(path)
     root = Root(path)
     if not force:
-        _refuse_unsafe(path)
+        _refuse_others(path)
+        _refuse_network(path)
     return root
+
+
+def find_root_to_test(explicit: str | None) -> Root:
+    """Return the root that is to be tested; it may lie on a network file system, or not be there yet.
+
+    Raises:
+        Refused: It belongs to somebody else, or is a link that was not named.
+    """
+    path, is_named = _place_of(explicit)
+    if path.is_dir():
+        if not is_named:
+            _refuse_link(path)
+        _refuse_others(path)
+    return Root(path)
+
+
+def _place_of(explicit: str | None) -> tuple[FilePath, bool]:
+    """Return where the root is or would be made, and whether somebody has named that place."""
+    named = explicit or os.environ.get(ROOT_VARIABLE)
+    return (FilePath(_absolute(named)), True) if named else (_nearest() or working_folder() / ROOT_NAME, False)
 
 
 def _absolute(named: str) -> str:
@@ -58,16 +78,24 @@ def _nearest() -> FilePath | None:
     return folder / ROOT_NAME
 
 
-def _refuse_unsafe(path: FilePath) -> None:
+def _refuse_link(path: FilePath) -> None:
+    if os.path.islink(path):
+        raise Refused(f"{path} is a link, which must be named if it is meant", hint=f"--root {path}")
+
+
+def _refuse_others(path: FilePath) -> None:
     owner = os.stat(path).st_uid
     if owner != os.geteuid():
         raise Refused(f"{path} belongs to somebody else (uid {owner})", hint="--force uses it all the same")
-    kind = network_file_system(path)
-    if kind:
-        raise Refused(
-            f"{path} lies on a network file system ({kind}): its locks and appends cannot be trusted",
-            hint="--root names a local folder; --force uses it all the same",
-        )
+
+
+def _refuse_network(path: FilePath) -> None:
+    """Refuse a root on a network file system, unless a self-test has accepted it."""
+    mount = network_mount(path)
+    if mount is not None:
+        from agentctl.operations.where.shared_roots import check_accepted  # Few roots lie on one.
+
+        check_accepted(path, mount)
 
 
 def find_task(explicit: str | None, *, root: str | None = None, force: bool = False) -> TaskDir:

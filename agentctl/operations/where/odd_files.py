@@ -25,7 +25,7 @@ from agentctl.supervision.worker.control import open_to_wake, poke
 _MOST_ENTRIES = 300_000
 _MOST_NAMED = 100
 #: Folders of a task that do not hold files of ours: the workers, and a person's template.
-_NOT_OF_FILES = frozenset({"agents", "template"})
+_NOT_OF_FILES = frozenset({"agents", "template", "launches", "turns"})
 #: A shim takes its byte within milliseconds, unless the machine is busy, or it waits for the disk.
 _ANSWER_S = 3.0
 _LOOK_S = 0.02

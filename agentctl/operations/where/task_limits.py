@@ -20,6 +20,7 @@ from agentctl.supervision.worker.environment import store_folder, switch_of
 
 if TYPE_CHECKING:
     from agentctl.adapters.taskyaml.notifying import PersonalNotify
+    from agentctl.domain.hosts import CommandHost
 
 #: YAML of a quarter of a megabyte can take three seconds.
 _MOST_OF_OTHERS = 16 << 10
@@ -159,6 +160,22 @@ def personal_notify() -> PersonalNotify:
     return read_notify(document)
 
 
+def personal_hosts() -> dict[str, CommandHost]:
+    """Return the hosts that a person has defined, by their names: `hosts` in their config.yaml.
+
+    Raises:
+        UsageError: It is not well-formed, or others can write the file: it says what is run on other machines.
+    """
+    document = _personal()
+    if document.value.get(reader.HOSTS) is None:
+        return {}
+    if not is_ones_own(os.stat(document.path)):
+        raise UsageError(f"{document.path} defines hosts, and others can write it", hint=f"chmod go-w {document.path}")
+    from agentctl.adapters.taskyaml.hosts import read_hosts
+
+    return read_hosts(document)
+
+
 def personal_runners() -> dict[str, dict[str, Any]]:
     """Return a person's settings of runners: `runners` in their config.yaml, under the fields of a placement.
 
@@ -192,6 +209,10 @@ def _personal() -> Document:
             from agentctl.adapters.taskyaml.notifying import read_notify  # Few people define targets.
 
             read_notify(document)
+        if reader.HOSTS in document.value:
+            from agentctl.adapters.taskyaml.hosts import read_hosts  # Few people define hosts.
+
+            read_hosts(document)
         if reader.RUNNERS in document.value:
             from agentctl.adapters.taskyaml.running import read_runners
 

@@ -194,7 +194,7 @@ def glyph_of(worker: FleetWorker) -> Piece:
         return _IDLE
     if row["paused"]:
         return _PAUSED
-    if row["health"] in ("unsupervised", "elsewhere") and row["status"] not in TERMINAL:
+    if row["health"] in ("unsupervised", "unfollowed", "elsewhere") and row["status"] not in TERMINAL:
         return _UNPROVEN
     return _GLYPHS.get(Status(row["status"]), ("·", "dim")) if row["status"] in _STATUSES else ("·", "dim")
 

@@ -18,6 +18,7 @@ from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId
 from agentctl.errors import NoFreeSlot
 from agentctl.supervision.account.waiters import HeldInTree
+from agentctl.supervision.dispatch.ahead import ahead_place
 from agentctl.supervision.dispatch.eligibility import ready_tickets
 from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
 from agentctl.supervision.dispatch.launching import (
@@ -125,6 +126,7 @@ def dispatch_locked(
             if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root_task, ticket)):
                 continue
             place = found.free.pop(0) if found.free else idle_place(root_task) or _lent(root_task, ticket, lender)
+            place = place or ahead_place(root_task, ticket.worker_id)
             if place is None and lender is None:
                 break
             if place is None:

@@ -26,13 +26,13 @@ from agentctl.domain.events import decode, encode
 from agentctl.domain.projection import TaskView
 from agentctl.domain.reports import entry_of
 from agentctl.drivers.order import order_from
-from agentctl.driving.outbox_entry import BadEntry, QuestionEntry, entry_in
 from agentctl.errors import AgentctlError, Damaged, UsageError
 from agentctl.mcp.forms import form_of
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.results import text_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.operations.start.answer_schema import read_schema
+from agentctl.operations.talk.outbox_entry import BadEntry, QuestionEntry, entry_in
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worktree.recorded import tree_from
 from agentctl.text.activity import tree_lines

@@ -62,7 +62,7 @@ export function signOf(worker) {
   const { status } = worker;
   if (worker.idle) return { glyph: '○', role: 'idle', words: 'waits for a message' };
   if (worker.paused && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'paused' };
-  if (['unsupervised', 'elsewhere'].includes(worker.health) && !TERMINAL.has(status)) {
+  if (['unsupervised', 'unfollowed', 'elsewhere'].includes(worker.health) && !TERMINAL.has(status)) {
     return { glyph: '~', role: 'blocked', words: worker.health === 'elsewhere' ? 'on another machine' : 'its guard is gone' };
   }
   const words = status === 'blocked' ? 'asks' : status === 'running' ? 'runs' : plain(status ?? 'unknown');
@@ -98,7 +98,19 @@ export function standing(worker) {
   if (worker.stalled) return 'stalled';
   if (worker.awaitsChildren) return 'awaits children';
   if (worker.uncollected) return `${worker.uncollected} uncollected`;
-  return ['unsupervised', 'elsewhere', 'observed'].includes(worker.health) ? worker.health : '';
+  return ['unsupervised', 'unfollowed', 'elsewhere', 'observed'].includes(worker.health) ? worker.health : onNode(worker);
+}
+
+/** Where a worker on a node of a cluster is, or why it is not there yet. */
+function onNode(worker) {
+  const placed = worker.placement;
+  if (!placed || worker.endedAt) return '';
+  if (placed.problem) return plain(placed.node ? placed.problem : `${placed.runner}: ${placed.problem}`);
+  if (placed.state === 'unknown') return plain(`${placed.runner} does not answer`);
+  if (placed.node && (!placed.state || placed.state === 'running')) return plain(`on ${placed.node}`);
+  if (placed.state === 'running') return plain(`${placed.runner}: it has a node, and waits for a slot`);
+  const why = placed.reason && placed.reason !== 'None' ? ` (${placed.reason})` : '';
+  return plain(`${placed.runner}: ${placed.words || placed.state || 'submitting'}${why}`);
 }
 
 export function progressWords(progress) {

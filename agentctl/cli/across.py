@@ -1,0 +1,168 @@
+"""`--hosts`: what several hosts answer to one command, in one list that says of each row where it is from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import fields, is_terminal, note, plain
+from agentctl.domain.names import first_of
+from agentctl.errors import ExitCode, NotFound, Refused, UsageError
+from agentctl.hosts.asking import HostAnswer, ask, ask_all, rows_in
+from agentctl.hosts.naming import hosts_named
+from agentctl.lean import Any
+from agentctl.operations.where.lineage import shown_caller
+
+Row = dict[str, Any]
+#: What goes wrong where a row is not of the form that it has here.
+_MISFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+
+def place_of(call: Invocation) -> list[str]:
+    """Return the options that say which task or root is meant, for a command line."""
+    named = [("--task", call.task_named), ("--root", call.root_named)]
+    return [f"{option}={value}" for option, value in named if value is not None] + ["--force"] * call.force
+
+
+def ask_hosts(words: str, argv: Sequence[str]) -> list[HostAnswer]:
+    """Return what the hosts that `--hosts` names answer."""
+    return ask_all(hosts_named(words), argv, is_worker=shown_caller() is not None)
+
+
+class Merged:
+    """The rows of all hosts that have answered, and what became of the others.
+
+    Args:
+        form: Makes of a row what is shown of it; a row that it cannot be made of is not one of ours.
+    """
+
+    def __init__(self, answers: Iterable[HostAnswer], form: Callable[[Row], Any]) -> None:
+        self.rows: list[Row] = []
+        self.shown: list[Any] = []
+        self.failed: list[HostAnswer] = []
+        self._notes: list[str] = []
+        for answer in answers:
+            self._take(answer, form)
+
+    def _take(self, answer: HostAnswer, form: Callable[[Row], Any]) -> None:
+        name = plain(answer.host.name)
+        if answer.problem is not None:
+            self.failed.append(answer)
+            return
+        try:
+            rows = rows_in(answer)
+            shown = [form(row) for row in rows]
+        except _MISFORMED as error:
+            problem = f"{name} does not answer as agentctl does ({type(error).__name__})"
+            self.failed.append(answer._replace(code=ExitCode.REFUSED, problem=problem))
+            return
+        self.rows += rows
+        self.shown += shown
+        self._notes += [f"{name}: {line}" for line in answer.notes()]
+
+    def document(self) -> list[Row]:
+        """Return the rows, and one for each host that has not answered."""
+        return [*self.rows, *(answer.to_json() for answer in self.failed)]
+
+    def report(self) -> ExitCode:
+        """Say what is missing; return the exit code."""
+        for line in self._notes:
+            note(line)
+        report_failed(self.failed)
+        return ExitCode.REFUSED if self.failed else ExitCode.DONE
+
+
+def report_failed(failed: Iterable[HostAnswer]) -> None:
+    """Say on stderr which hosts have not answered, and what helps."""
+    for answer in failed:
+        name = plain(answer.host.name)
+        note(f"error: {f'{name}: ' * answer.is_refusal}{plain(answer.problem or '')}")
+        if answer.hint:
+            note(f"hint: {plain(answer.hint)}")
+
+
+def show_merged(
+    call: Invocation,
+    answers: Iterable[HostAnswer],
+    heads: Sequence[str],
+    cells: Callable[[Row], Sequence[object]],
+    line: Callable[[Row], str],
+    wide: str,
+) -> ExitCode:
+    """Print the rows of several hosts as a table, as lines or as JSON; return the exit code."""
+    is_drawn = not call.json and is_terminal(sys.stdout)
+    merged = Merged(answers, (lambda row: (row["host"], *cells(row))) if is_drawn else _with_host(line))
+
+    def draw() -> None:
+        from agentctl.cli.tables import draw as draw_table
+
+        if merged.shown:
+            draw_table(("host", *heads), merged.shown, wide=wide)
+
+    call.show(merged.document(), merged.shown, draw)
+    return merged.report()
+
+
+def _with_host(line: Callable[[Row], str]) -> Callable[[Row], str]:
+    return lambda row: f"{fields(row['host'])}\t{line(row)}"
+
+
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+
+def respond_across(
+    call: Invocation, words: str, instance: str | None, question_id: str | None, rest: Sequence[str]
+) -> int:
+    """Answer the question that is open on one of several hosts; return the exit code.
+
+    Args:
+        rest: The rest of the command line, which that host gets.
+
+    Raises:
+        NotFound: It is on none of them.
+        UsageError: Several may be meant.
+        Refused: A host does not answer, and it may be there.
+    """
+    answers = ask_hosts(words, ["interact", "list", "--json", *place_of(call)])
+    merged = Merged(answers, lambda row: (row["host"], row["taskId"], row["agentInstance"], row["id"]))
+    if merged.failed:
+        report_failed(merged.failed)
+        names = first_of([plain(answer.host.name) for answer in merged.failed])
+        hint = "name the host: agentctl --host HOST interact respond ..."
+        raise Refused(f"the question may be on {names} too, which cannot be asked: nothing was answered", hint=hint)
+    found = [key for key in merged.shown if instance in (None, *key[1:3]) and question_id in (None, key[3])]
+    hosts = {answer.host.name: answer.host for answer in answers}
+    if len({key[0] for key in found}) != 1:
+        raise _unclear(found)
+    answer = ask(
+        hosts[found[0][0]], ["interact", "respond", *place_of(call), *rest], is_worker=shown_caller() is not None
+    )
+    sys.stdout.write(_told(call, answer))
+    sys.stdout.flush()
+    for line in answer.notes() if answer.problem is None else ():
+        note(f"{plain(answer.host.name)}: {line}")
+    report_failed([answer] if answer.problem is not None else [])
+    return answer.code
+
+
+def _unclear(found: Sequence[tuple[str, str, str, str]]) -> NotFound | UsageError:
+    if not found:
+        return NotFound("no such question is open on any of the hosts", hint="agentctl interact list --hosts all")
+    names = first_of([plain(f"{instance} --id {name} (task {task} on {host})") for host, task, instance, name in found])
+    hint = "say which: agentctl --host HOST interact respond INSTANCE --id ID ANSWER"
+    return UsageError(f"{len(found)} questions are open: {names}", hint=hint)
+
+
+def _told(call: Invocation, answer: HostAnswer) -> str:
+    """Return what the host has printed about the answer, as one line of ours."""
+    text = answer.out.decode("utf-8", "replace")
+    if call.json:
+        return plain(text, keep="\n") if is_terminal(sys.stdout) else text
+    return "".join(f"{line} on {plain(answer.host.name)}\n" for line in map(plain, text.splitlines()))
+
+
+def lines_of(rows: Iterable[Row], paragraph: Callable[[Row], Iterable[str]]) -> Iterator[str]:
+    """Yield the lines of questions, the oldest first."""
+    for row in sorted(rows, key=lambda row: str(row.get("askedAt"))):
+        yield from paragraph(row)

@@ -1,0 +1,40 @@
+"""Whether a root on a network file system may be used: once `doctor --runner` has tested it, from one machine.
+
+Between machines, the locks and appends of such a file system are not trusted. Workers on nodes need none: what head and
+node exchange has one writer for each file. So all that is needed is that the processes of one machine lock each other
+out, which the self-test tries.
+"""
+
+from __future__ import annotations
+
+import os
+
+from agentctl.adapters.accepted import acceptance_of
+from agentctl.adapters.mounts import Mount
+from agentctl.adapters.paths import FilePath
+from agentctl.errors import Refused
+
+_OTHERWISE = "--root names a local folder; --force uses it all the same"
+
+
+def check_accepted(path: FilePath, mount: Mount) -> None:
+    """Raise `Refused` if a root on a network file system was not accepted as it is now, for this machine."""
+    accepted = acceptance_of(os.environ, path)
+    if accepted is None:
+        raise Refused(
+            f"{path} lies on a network file system ({mount.kind}): its locks and appends cannot be trusted",
+            hint=f"for workers on a cluster, agentctl doctor --runner slurm tests and accepts it; {_OTHERWISE}",
+        )
+    test = f"agentctl doctor --runner {accepted.runner or 'slurm'}"
+    if accepted.file_system != mount.identity:
+        raise Refused(
+            f"{path} was accepted on another file system ({accepted.file_system}) than it lies on now"
+            f" ({mount.identity})",
+            hint=f"{test} tests it again; {_OTHERWISE}",
+        )
+    if not accepted.is_of_this_machine:
+        raise Refused(
+            f"{path} lies on a network file system ({mount.kind}), and is used from {accepted.host or 'elsewhere'}: its"
+            " locks count among the processes of one machine alone",
+            hint=f"use it there; once no command and no worker of it is left there, {test} moves it here",
+        )

@@ -1,0 +1,32 @@
+"""Two machines, `a` and `b`, for each test of this folder: what is not installed skips them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.install import is_there
+from tests.hosts.machines import Machine, machines
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark all tests of this folder."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.hosts)
+
+
+@pytest.fixture
+def both(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Machine, Machine]]:
+    """Return two machines with a task each; the third is the one of the test."""
+    if not is_there():
+        pytest.skip("there is no sshd: python -m tests.hosts.install")
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    monkeypatch.delenv("AGENTCTL_ROOT")
+    with machines(tmp_path / "machines", "a", "b") as found:
+        for machine in found.values():
+            machine.run("new", "A task", "--id", f"on-{machine.name}", "--grace-seconds", "0.2")
+        yield found["a"], found["b"]
