@@ -95,6 +95,7 @@ def test_a_command_that_is_missing_is_told_before_anything_is_made(
         "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
         "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
         "sbatch: error: Munge decode failed: Failed to connect",
+        "sbatch: error: QOSMaxSubmitJobPerUserLimit",
         "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
         "",
     ],
@@ -115,8 +116,8 @@ def test_a_submission_of_which_nobody_knows_whether_it_came_through_may_be_said_
             "Slurm refuses it: invalid partition specified: nope; Batch job submission failed: Invalid",
         ),
         (
-            "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: QOSMaxSubmitJobPerUserLimit",
-            "Slurm refuses it: QOSMaxSubmitJobPerUserLimit",
+            "sbatch: error: QOSMinGRES\nsbatch: error: QOSMinGRES",
+            "Slurm refuses it: QOSMinGRES",
         ),
     ],
 )
