@@ -69,7 +69,7 @@ class StandIn:
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # Its shim has blocked them.
         self.engine = Engine(wakes)
-        self.board = EngineBoard(self.runner, self.placement.poll_s)
+        self.board = EngineBoard(self.runner, launch.id, self.placement.poll_s)
         self.mirror = Mirror(worker, launch.worker_on_node(worker))
         self.relay = Relay(worker, launch)
         self.inbound = Inbound(worker, launch)
@@ -239,7 +239,7 @@ class StandIn:
             return None  # From before it was submitted.
         silent_s = self.heard.silent_s() if has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
-        seen = answer.of(self.launch.id)
+        seen = answer.seen
         self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
         self.watched = looked(
             self.watched, seen, answer.at, has_begun=has_begun, silent_s=silent_s, apart_s=apart_s,
