@@ -25,6 +25,9 @@ from agentctl.supervision.worker.environment import store_folder
 #: Which cluster is meant: each has a board of its own.
 _CLUSTER = ("SLURM_CONF", "SLURM_CLUSTERS", "PATH")
 
+#: How soon it is looked at again whether the engine has to be asked, while somebody else asks it.
+_AGAIN_S = 1.0
+
 
 class EngineAnswer(NamedTuple):
     """What an engine said last of one launch."""
@@ -46,6 +49,7 @@ class EngineBoard:
         self._path = store_folder() / f"engine-{runner.name}-{mark}.jsonl"
         self._version: tuple[int, int] | None = None
         self._answer = EngineAnswer()
+        self._next_question = 0.0
 
     def last(self) -> EngineAnswer:
         """Return the last answer, whoever asked for it."""
@@ -59,16 +63,21 @@ class EngineBoard:
     @property
     def is_due(self) -> bool:
         """Whether it is time to ask again."""
+        return since_boot() >= self._next_question and self._is_old
+
+    @property
+    def _is_old(self) -> bool:
         return not 0 <= since_boot() - self.last().at < self._every_s
 
     def ask(self) -> None:
         """Ask the engine, unless somebody else does or has just done so. This may take half a minute."""
+        self._next_question = since_boot() + _AGAIN_S  # Whoever finds the lock taken would try it again at once.
         with contextlib.suppress(AgentctlError, OSError):
             lock = try_lock(f"{self._path}.lock")
             if lock is None:
                 return
             try:
-                if self.is_due:
+                if self._is_old:
                     write_whole(self._path, self._asked(), durable=False)
             finally:
                 os.close(lock)
