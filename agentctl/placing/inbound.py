@@ -33,6 +33,11 @@ class Inbound:
         """Pass on what has come; return whether there was anything."""
         return any([self._pass_pause(), self._lend(relay), self._pass_messages(), self._pass_asked(relay)])
 
+    @property
+    def has_cancel(self) -> bool:
+        """Whether a cancel was passed on."""
+        return self._cancel is not None
+
     def cancel(self) -> None:
         """Pass a cancel on, and again if its grace period has changed."""
         with contextlib.suppress(FileNotFoundError):

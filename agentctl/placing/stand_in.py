@@ -31,11 +31,12 @@ from agentctl.placing.sealing import forget_key, known_key, opened
 from agentctl.placing.submitting import launch_for
 from agentctl.placing.telling import tell_placed
 from agentctl.runners.registry import load
+from agentctl.supervision.worker.control import WAKE, poke
 from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.environment import AGENT_DIR
 
-#: How often the node's files are looked at: while something happens, and otherwise.
-_LOOK_S, _CALM_LOOK_S = 0.1, 1.0
+#: How often everything is looked at: while something happens, while something is awaited, and without a hint.
+_LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 120.0
 #: How long after something happened the looks stay close to each other.
 _LIVELY_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 5.0
@@ -65,7 +66,8 @@ class StandIn:
         self._is_asked_to_end = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note_signal)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        for number in (signal.SIGCHLD, WAKE):
+            signal.signal(number, lambda _number, _frame: None)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # Its shim has blocked them.
         self.engine = Engine(wakes)
@@ -74,13 +76,16 @@ class StandIn:
         self.relay = Relay(worker, launch)
         self.inbound = Inbound(worker, launch)
         self.calls = CalledCommands(worker, launch)
-        self.heard = HeardFrom(launch)
+        self.heard = HeardFrom(launch, self._woken, self.placement.silence_s)
         self.watched = Watched()
-        self.submissions = int(read_quietly(launch.handle).get("submissions") or 0)
+        #: Only stand-ins write it, and of these there is one.
+        self._handle = read_quietly(launch.handle)
+        self.submissions = int(self._handle.get("submissions") or 0)
         self._next_submission = 0.0
+        self._has_begun = False
         self._is_place_logged = False
         self._is_cancel_passed_on = False
-        self._lively_until = monotonic() + _LIVELY_S
+        self._happened = monotonic()
 
     def _note_signal(self, number: int, _frame: object) -> None:
         self._is_asked_to_end = self._is_asked_to_end or number != signal.SIGHUP
@@ -89,46 +94,64 @@ class StandIn:
         """Follow the launch until its verdict is on disk."""
         while True:
             try:
-                verdict = self._step()
+                verdict = self._look()
             except (AgentctlError, OSError):  # A full disk, a file system that does not answer: the next look goes on.
                 verdict = None
             if verdict is not None and self._end(verdict):
                 return
-            self._sleep()
+            self._sleep(is_calm=verdict is None and self._is_calm)
 
-    def _sleep(self) -> None:
-        is_lively = monotonic() < self._lively_until or self.calls.is_any
-        processes.wait_readable([self._woken], _LOOK_S if is_lively else _CALM_LOOK_S)
+    def _sleep(self, *, is_calm: bool) -> None:
+        """Sleep until the next look."""
+        now = monotonic()
+        is_lively = now < self._happened + _LIVELY_S or self.calls.is_lively
+        if is_calm and not is_lively:
+            self.heard.rest(self._happened, now + _UNASKED_LOOK_S)
+        else:
+            processes.wait_readable([self._woken], _LOOK_S if is_lively else _AWAITING_LOOK_S)
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
 
+    @property
+    def _is_calm(self) -> bool:
+        """Whether the worker runs, and nothing is awaited here: its node tells if that changes, and its shim here."""
+        return (
+            self._has_begun
+            and self.watched.finding in (LaunchFinding.WAITING, LaunchFinding.RUNNING)
+            and not (self._is_asked_to_end or self.inbound.has_cancel or self.relay.has_open or self.calls.is_any)
+        )
+
     # -- one look ----------------------------------------------------------------------------------------------------
 
-    def _step(self) -> dict[str, Any] | None:
+    def _look(self) -> dict[str, Any] | None:
         """Look at everything once; return the verdict if there is one."""
         for said in self.engine.take():
             self._hear(said)
-        has_begun = self.launch.claim.exists()
-        if has_begun and read_quietly(self.launch.claim).get("by") == "head":
-            return self._withdrawn()
-        if has_begun:
+        if not self._has_begun and self.launch.claim.exists():
+            if read_quietly(self.launch.claim).get("by") == "head":
+                return self._withdrawn()
+            self._has_begun, self._happened = True, monotonic()
+            poke(self.worker)  # Its shim counts its time from now on.
+        if self._has_begun:
             self._follow()
             verdict = self._ended()
             if verdict is not None:
                 return verdict
         if self._is_asked_to_end or self.worker.cancel.exists():
-            verdict = self._cancel(has_begun)
+            verdict = self._cancel()
             if verdict is not None:
                 return verdict
-        return self._ask_engine(has_begun)
+        return self._ask_engine()
 
     def _follow(self) -> None:
         """Bring the files here up to date with those of the node."""
         if not self._is_place_logged:
             self._is_place_logged = tell_placed(self.worker, self.launch, self.placement.runner)
-        news = [self.mirror.step(), self.relay.step(), self.inbound.step(self.relay), self.calls.step()]
-        if any(news):
-            self._lively_until = monotonic() + _LIVELY_S
+        is_mirrored, is_told = self.mirror.step(), self.relay.step()
+        if is_told:
+            poke(self.worker)  # Its shim has a person told what happened.
+        if any([is_mirrored, is_told, self.inbound.step(self.relay), self.calls.step()]):
+            self._happened = monotonic()
 
     def _ended(self) -> dict[str, Any] | None:
         """Return the verdict that the node has written."""
@@ -182,14 +205,14 @@ class StandIn:
 
     # -- a cancel ----------------------------------------------------------------------------------------------------
 
-    def _cancel(self, has_begun: bool) -> dict[str, Any] | None:
+    def _cancel(self) -> dict[str, Any] | None:
         """Pass a cancel on; return the verdict if nothing has begun, and nothing will."""
         self.inbound.cancel()
         if not self._is_cancel_passed_on:
             self._is_cancel_passed_on = True
-            self._lively_until = monotonic() + _LIVELY_S
+            self._happened = monotonic()
             self.engine.do("interrupt", self._interrupt)
-        if has_begun:
+        if self._has_begun:
             return None
         # Whoever claims it first decides: a node that begins now finds that it must not.
         return self._withdrawn() if claimed(self.launch, {"by": "head"}) else None
@@ -213,7 +236,7 @@ class StandIn:
                 self._next_submission = monotonic() + _PAUSE_AFTER_FAILURE_S
                 self._note_handle(problem=said.problem, isFinal=said.is_final)
             case "submit":
-                self._lively_until = monotonic() + _LIVELY_S
+                self._happened = monotonic()
                 self.submissions += 1
                 self.watched = Watched()
                 self._note_handle(job=said.answer, at=since_boot(), problem=None, engine=None)
@@ -222,27 +245,27 @@ class StandIn:
 
     def _note_handle(self, **more: Any) -> None:
         """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
-        before = read_quietly(self.launch.handle)
-        value = {**before, "runner": self.runner.name, "submissions": self.submissions, **more}
+        value = {**self._handle, "runner": self.runner.name, "submissions": self.submissions, **more}
         value = {key: item for key, item in value.items() if item is not None}
-        if value != before:
+        if value != self._handle:
             with contextlib.suppress(AgentctlError, OSError):
                 write_whole(self.launch.handle, to_json(value), durable=False)
+                self._handle = value
 
-    def _ask_engine(self, has_begun: bool) -> dict[str, Any] | None:
-        if not self.submissions and not has_begun:
+    def _ask_engine(self) -> dict[str, Any] | None:
+        if not self.submissions and not self._has_begun:
             return self._submit()
         if self.board.is_due:
             self.engine.do("ask", self._ask)
-        answer, handle = self.board.last(), read_quietly(self.launch.handle)
-        if answer.at <= float(handle.get("at") or 0):
+        answer = self.board.last()
+        if answer.at <= float(self._handle.get("at") or 0):
             return None  # From before it was submitted.
-        silent_s = self.heard.silent_s() if has_begun else 0.0
+        silent_s = self.heard.silent_s() if self._has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
         seen = answer.seen
         self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
         self.watched = looked(
-            self.watched, seen, answer.at, has_begun=has_begun, silent_s=silent_s, apart_s=apart_s,
+            self.watched, seen, answer.at, has_begun=self._has_begun, silent_s=silent_s, apart_s=apart_s,
             silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)
@@ -282,10 +305,9 @@ class StandIn:
 
     def _submit(self) -> dict[str, Any] | None:
         """Have the engine start it; return the verdict if the engine never will."""
-        handle = read_quietly(self.launch.handle)
-        if handle.get("isFinal"):
+        if self._handle.get("isFinal"):
             if claimed(self.launch, {"by": "head"}):
-                return _verdict(Status.FAILED, Reason.NOT_STARTED, str(handle.get("problem")))
+                return _verdict(Status.FAILED, Reason.NOT_STARTED, str(self._handle.get("problem")))
             return None
         if monotonic() >= self._next_submission:
             launch = launch_for(self.worker, self.launch, self.placement)
