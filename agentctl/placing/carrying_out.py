@@ -42,6 +42,11 @@ class CalledCommands:
 
     @property
     def is_any(self) -> bool:
+        """Whether a command is being carried out."""
+        return bool(self._running)
+
+    @property
+    def is_lively(self) -> bool:
         """Whether a command is being carried out in which something happens."""
         return any(called.is_lively for called in self._running.values())
 

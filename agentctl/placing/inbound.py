@@ -38,6 +38,11 @@ class Inbound:
         self._pass_pause()
         self._pass_messages()
 
+    @property
+    def has_cancel(self) -> bool:
+        """Whether a cancel was passed on."""
+        return self._cancel is not None
+
     def cancel(self) -> None:
         """Pass a cancel on, and again if its grace period has changed."""
         with contextlib.suppress(FileNotFoundError):

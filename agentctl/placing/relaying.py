@@ -60,6 +60,11 @@ class Relay:
         """Whether the agent was kept, and waits for a message."""
         return any(asked is not None and asked.question.get("idle") for asked in self._open.values())
 
+    @property
+    def has_open(self) -> bool:
+        """Whether a question is open on the node."""
+        return bool(self._open)
+
     def has(self, name: str) -> bool:
         """Return whether a question was asked on the node."""
         return name in self._open
