@@ -115,8 +115,8 @@ def test_a_submission_of_which_nobody_knows_whether_it_came_through_may_be_said_
             "Slurm refuses it: invalid partition specified: nope; Batch job submission failed: Invalid",
         ),
         (
-            "sbatch: error: QOSMaxSubmitJobPerUserLimit\nsbatch: error: QOSMaxSubmitJobPerUserLimit",
-            "Slurm refuses it: QOSMaxSubmitJobPerUserLimit",
+            "sbatch: error: Memory specification can not be satisfied\nsbatch: error: Batch job submission failed: It",
+            "Slurm refuses it: Memory specification can not be satisfied; Batch job submission failed: It",
         ),
     ],
 )
@@ -125,6 +125,13 @@ def test_a_refusal_is_told_plainly_and_is_final(programs: Path, said: str, told:
     with pytest.raises(Rejected) as refused:
         RUNNER.launch(order())
     assert refused.value.message == told
+
+
+@pytest.mark.parametrize("said", ["QOSMaxSubmitJobPerUserLimit", "Slurm temporarily unable to accept job, sleeping"])
+def test_a_queue_that_is_full_now_is_asked_again(programs: Path, said: str) -> None:
+    fake(programs, "sbatch", f"echo {shlex.quote(f'sbatch: error: {said}')} >&2; exit 1")
+    with pytest.raises(EngineDown, match=said):
+        RUNNER.launch(order())
 
 
 def test_it_is_submitted_by_name_without_environment_and_without_a_second_try(programs: Path, tmp_path: Path) -> None:
