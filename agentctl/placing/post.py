@@ -87,7 +87,7 @@ class _NodePost:
         try:
             worker = self._begun()
         except (AgentctlError, OSError) as error:
-            return self._say(Decision(Status.FAILED, Reason.NOT_STARTED, message=str(error)))
+            return self._say(self._seen(Decision(Status.FAILED, Reason.NOT_STARTED, message=str(error))))
         self._guard(worker)
         decision = decision_of(worker)
         if decision is None or self._was_unguarded:
@@ -95,10 +95,18 @@ class _NodePost:
             decision = (decision or Decision(Status.FAILED))._replace(
                 status=Status.FAILED, reason=Reason.LOST, message=message
             )
-        elif decision.status is Status.FAILED and (self._is_ended_by_engine or signal.SIGTERM in self._signals):
-            # The engine's SIGTERM reaches all processes of a job: the worker may have died of that before it was asked.
-            decision = decision._replace(status=Status.CANCELLED, reason=None, by=_ENGINE)
-        return self._say(decision)
+        return self._say(self._seen(decision))
+
+    def _seen(self, decision: Decision) -> Decision:
+        """Return a failure as a cancel by the engine if its SIGTERM has come.
+
+        That signal reaches all processes of a job: the worker, or its shim while that is being started, may have died
+        of it before this process could ask for the end.
+        """
+        is_ended_by_engine = self._is_ended_by_engine or signal.SIGTERM in self._signals
+        if decision.status is Status.FAILED and is_ended_by_engine:
+            return decision._replace(status=Status.CANCELLED, reason=None, by=_ENGINE)
+        return decision
 
     def _begun(self) -> WorkerDir:
         """Make the task of the launch, and start its worker there."""
