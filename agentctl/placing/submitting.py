@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 import agentctl
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement
 from agentctl.runners.runner import LaunchOrder
 from agentctl.supervision.life.strangers import POST
 
-SCRIPT = str(Path(os.path.realpath(agentctl.__file__)).parent / "placing" / "__main__.py")
+SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "placing/__main__.py")
 
 
 def launch_for(worker: WorkerDir, launch: LaunchDir, placement: Placement) -> LaunchOrder:

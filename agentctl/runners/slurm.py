@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 
@@ -58,6 +57,8 @@ class Slurm:
 
     def check(self, placement: Placement) -> None:
         """See `Runner.check`."""
+        import shutil  # With it come three compressors, and whoever follows a worker checks nothing.
+
         missing = [name for name in _PROGRAMS if shutil.which(name) is None]
         if missing:
             raise Refused(
