@@ -7,7 +7,6 @@ has a line for each launch, and a stand-in reads its own one alone: with 1,000 o
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 
@@ -21,6 +20,11 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.runners.runner import EngineDown, Runner
 from agentctl.supervision.worker.environment import store_folder
+
+try:
+    from _blake2 import blake2b  # hashlib loads OpenSSL: half a megabyte.
+except ImportError:
+    from hashlib import blake2b
 
 #: Which cluster is meant: each has a board of its own.
 _CLUSTER = ("SLURM_CONF", "SLURM_CLUSTERS", "PATH")
@@ -45,7 +49,7 @@ class EngineBoard:
     def __init__(self, runner: Runner, launch_id: str, every_s: float) -> None:
         self._runner, self._launch_id, self._every_s = runner, launch_id, every_s
         where = "\0".join(os.environ.get(name, "") for name in _CLUSTER)
-        mark = hashlib.blake2b(os.fsencode(where), digest_size=6).hexdigest()
+        mark = blake2b(os.fsencode(where), digest_size=6).hexdigest()
         self._path = store_folder() / f"engine-{runner.name}-{mark}.jsonl"
         self._version: tuple[int, int] | None = None
         self._answer = EngineAnswer()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import Callable
 
@@ -247,6 +246,8 @@ class StandIn:
             os.unlink(self.launch.environment)
         if verdict.get("reason") != Reason.LOST:
             forget_key(self.launch.id)
+            import shutil  # With it come three compressors; only now.
+
             for folder in (self.launch.node, self.launch.calls, self.launch.to_node):
                 shutil.rmtree(folder, ignore_errors=True)
 
