@@ -11,10 +11,12 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NamedTuple, NoReturn  # noqa: TID251
+    from typing import Any, NamedTuple, NoReturn, Protocol  # noqa: TID251
 else:
     # Annotations are never evaluated; an alias such as dict[str, Any] takes any object.
     Any = NoReturn = object
+    # Nobody asks at run time whether something has the methods of a protocol.
+    Protocol = object
 
     class _Declared(type):
         """Turns a class that declares fields into a named tuple."""
@@ -37,4 +39,4 @@ else:
         """Works like `typing.NamedTuple`."""
 
 
-__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn"]
+__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn", "Protocol"]

@@ -10,9 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import sys
-from typing import IO
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
@@ -20,8 +18,11 @@ from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.placing.called import GONE_AFTER_S, OF_JOBS, CallFiles
+
+if TYPE_CHECKING:
+    from typing import IO
 
 _MOST_AT_ONCE, _MOST_CALLS = 64, 100_000
 _PIECE = 1 << 16
@@ -42,6 +43,11 @@ class CalledCommands:
 
     @property
     def is_any(self) -> bool:
+        """Whether a command is being carried out."""
+        return bool(self._running)
+
+    @property
+    def is_lively(self) -> bool:
         """Whether a command is being carried out in which something happens."""
         return any(called.is_lively for called in self._running.values())
 
@@ -96,6 +102,8 @@ class _Called:
     """One command, with its input."""
 
     def __init__(self, files: CallFiles, order: dict[str, Any]) -> None:
+        import subprocess  # Most workers have nothing carried out here.
+
         self._files = files
         argv, cwd = [str(word) for word in order["argv"]], str(order["cwd"])
         output, errors = (

@@ -10,12 +10,14 @@ from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.errors import AgentctlError
-from agentctl.placing.relaying import Relay
-from agentctl.supervision.dispatch.standby import Standby
+from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.worker.inboxes import message_names
 from agentctl.supervision.worker.questions import open_questions, waiting_askers
+
+if TYPE_CHECKING:
+    from agentctl.placing.relaying import Relay
+    from agentctl.supervision.dispatch.standby import Standby
 
 
 class Inbound:
@@ -26,7 +28,7 @@ class Inbound:
         self._messages = len(os.listdir(launch.inbound.inbox))
         self._cancel: bytes | None = None
         self._asked: list[str] | None = None
-        self._place = Standby(worker, root_task_of(worker.task))
+        self._place: Standby | None = None
         self._is_lent = False
 
     def step(self, relay: Relay) -> bool:
@@ -37,6 +39,11 @@ class Inbound:
         """Pass on what a node is to find when it begins."""
         self._pass_pause()
         self._pass_messages()
+
+    @property
+    def has_cancel(self) -> bool:
+        """Whether a cancel was passed on."""
+        return self._cancel is not None
 
     def cancel(self) -> None:
         """Pass a cancel on, and again if its grace period has changed."""
@@ -75,14 +82,23 @@ class Inbound:
     def _lend(self, relay: Relay) -> bool:
         """Lend the worker's place while its agent was kept and waits for a message."""
         if relay.is_idle and not self._is_lent:
-            self._is_lent = self._place.lend()
+            self._is_lent = self._own_place().lend()
         elif not relay.is_idle and self._is_lent:
             self._take_back()
         return False
 
+    def _own_place(self) -> Standby:
+        if self._place is None:
+            from agentctl.adapters.taskyaml.cache import root_task_of
+            from agentctl.supervision.dispatch.standby import Standby  # Few agents are kept.
+
+            self._place = Standby(self._worker, root_task_of(self._worker.task))
+        return self._place
+
     def _take_back(self) -> bool:
-        self._place.end_loan()
-        self._is_lent = not self._place.has_own()
+        place = self._own_place()
+        place.end_loan()
+        self._is_lent = not place.has_own()
         return not self._is_lent
 
     def _pass_asked(self, relay: Relay) -> bool:

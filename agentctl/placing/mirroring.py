@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Mapping
 
 from agentctl.adapters.files import make_folder, write_all, write_whole
@@ -48,7 +47,7 @@ class Mirror:
         while self.step():
             pass
         for there, here in ((self._there.texts, self._here.texts), (self._there.turn_objects, self._here.turn_objects)):
-            with contextlib.suppress(OddFile, OSError, shutil.Error):
+            with contextlib.suppress(OddFile, OSError):  # Of the latter is shutil.Error too.
                 _copy_folder(there, here)
 
     def _grow(self, name: str, *, lines: bool) -> bool:
@@ -144,6 +143,8 @@ def _copy_folder(there: FilePath, here: FilePath) -> None:
             continue
         make_folder(here)
         if source.is_dir():
+            import shutil  # With it come three compressors, and few workers have such folders.
+
             shutil.copytree(source, target, symlinks=True)
         else:
             write_whole(target, read_bytes(source), durable=False)

@@ -23,6 +23,7 @@ from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any
 from agentctl.operations.start.on_node import begin_on_node, make_task_on_node
 from agentctl.placing.called import LAUNCH_VARIABLE, OF_JOBS
+from agentctl.placing.changes import changes_on_node
 from agentctl.placing.deliveries import Deliveries
 from agentctl.placing.heartbeat import Heart
 from agentctl.placing.launch_record import BY_TIME, KEY_ENTRY, claimed
@@ -130,12 +131,15 @@ class _NodePost:
 
     def _guard(self, worker: WorkerDir) -> None:
         """Deliver what the head says, and give signs of life, until the worker has ended and its shim has left."""
+        changes = changes_on_node(worker, self.launch)
         left_since: float | None = None
         while True:
             self.heart.beat()
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 self.deliveries.step()
                 self._pass_signals(worker)
+            if changes.have_come():
+                self.heart.tell()
             is_guarded = is_alive_held(worker.shim)
             if worker.has_ended and (not is_guarded or (left_since and monotonic() - left_since > _SHIM_LIMIT_S)):
                 break
@@ -177,6 +181,7 @@ class _NodePost:
         while True:
             try:
                 create_whole(self.launch.ended, to_json(value))
+                self.heart.tell()
                 return 0 if decision.status is Status.COMPLETED else 1
             except (AgentctlError, OSError):
                 self.heart.beat()

@@ -17,12 +17,13 @@ from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.lean import Any
-from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
-from agentctl.operations.where.ownership import take_answer
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.placing.sealing import known_key, sealed
 from agentctl.supervision.worker.questions import read_question
 from agentctl.supervision.worker.spec import order_of
+
+if TYPE_CHECKING:
+    from agentctl.operations.talk.asking import Asked
 
 #: What others see of the worker in its log; the rest of its life is carried by the shim here.
 _CARRIED = frozenset({
@@ -60,12 +61,21 @@ class Relay:
         """Whether the agent was kept, and waits for a message."""
         return any(asked is not None and asked.question.get("idle") for asked in self._open.values())
 
+    @property
+    def has_open(self) -> bool:
+        """Whether a question is open on the node."""
+        return bool(self._open)
+
     def has(self, name: str) -> bool:
         """Return whether a question was asked on the node."""
         return name in self._open
 
     def close(self, why: str) -> None:
         """Close all questions that are open here: nobody waits on the node any more."""
+        if not self._open:
+            return
+        from agentctl.operations.talk.asking import close_question, leave
+
         for name, asked in self._open.items():
             if asked is not None:
                 with contextlib.suppress(AgentctlError, OSError):
@@ -119,11 +129,15 @@ class Relay:
         """Wait no longer for an answer: nobody on the node does. The question stays open, and can be taken up again."""
         asked = self._open.pop(name, None)
         if asked is not None:
+            from agentctl.operations.talk.asking import leave
+
             leave(self._here, asked)
 
     # -- its questions ---------------------------------------------------------------------------------------------
 
     def _ask(self, name: str) -> None:
+        from agentctl.operations.talk.asking import put_question  # It takes 2.7 MB, and most workers ask nothing.
+
         body = read_question(self._there, name)
         if body is None:
             return
@@ -142,6 +156,9 @@ class Relay:
             answer = None
         if answer is None:
             return False
+        from agentctl.operations.talk.asking import leave
+        from agentctl.operations.where.ownership import take_answer
+
         is_permission = asked.question.get("tool") is not None
         if is_permission and not take_answer(
             str(order_of(self._here).get("marks") or ""), self._here, asked.question, answer
@@ -160,6 +177,8 @@ class Relay:
         asked = self._open.pop(name)
         if asked is None:
             return
+        from agentctl.operations.talk.asking import close_question, leave
+
         answer = read_quietly(self._there.answer(name))
         value = answer.get("answer") if answer.get("by") == "agentctl" else None
         with contextlib.suppress(AgentctlError, OSError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 from collections.abc import Callable
 
@@ -18,6 +17,7 @@ from agentctl.adapters.files import number_in, read_quietly, to_json, write_whol
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.numbers import finite
 from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -37,11 +37,12 @@ from agentctl.runners.registry import load
 from agentctl.shim.notes import Notes
 from agentctl.supervision.dispatch.slots import place_of
 from agentctl.supervision.queue.places import is_slot
+from agentctl.supervision.worker.control import WAKE, poke
 from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.environment import AGENT_DIR
 
-#: How often the node's files are looked at: while something happens, and otherwise.
-_LOOK_S, _CALM_LOOK_S = 0.1, 1.0
+#: How often everything is looked at: while something happens, while something is awaited, and without a hint.
+_LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 120.0
 #: How long after something happened the looks stay close to each other.
 _LIVELY_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 5.0
@@ -81,23 +82,28 @@ class StandIn:
         self._is_asked_to_end = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._note_signal)
-        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        for number in (signal.SIGCHLD, WAKE):
+            signal.signal(number, lambda _number, _frame: None)
         signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # Its shim has blocked them.
         self.engine = Engine(wakes)
-        self.board = EngineBoard(self.runner, self.placement.poll_s)
+        self.board = EngineBoard(self.runner, launch.id, self.placement.poll_s)
         self.mirror = Mirror(worker, launch.worker_on_node(worker))
         self.relay = Relay(worker, launch)
         self.inbound = Inbound(worker, launch)
         self.calls = CalledCommands(worker, launch)
-        self.heard = HeardFrom(launch)
+        self.heard = HeardFrom(launch, self._woken, self.placement.silence_s)
         self.watched = Watched()
+        #: Only stand-ins write it, and of these there is one.
+        self._handle = read_quietly(launch.handle)
         self.submissions = int(number_in(launch.handle, "submissions") or 0)
         self._next_submission = 0.0
+        self._has_begun = False
         self._is_place_logged = False
         self._is_cancel_passed_on = False
         self._is_held = self.placement.ahead > 0 and not launch.inbound.go.exists()
-        self._lively_until = monotonic() + _LIVELY_S
+        self._has_failed = False
+        self._happened = monotonic()
 
     def _note_signal(self, number: int, _frame: object) -> None:
         self._is_asked_to_end = self._is_asked_to_end or number != signal.SIGHUP
@@ -105,31 +111,49 @@ class StandIn:
     def run(self) -> None:
         """Follow the launch until its verdict is on disk."""
         while True:
+            self._has_failed = False
             if self._safely(self._is_over):
                 return
             self._sleep()
 
     def _is_over(self) -> bool:
         """Look at everything once; return whether the verdict is on disk."""
-        verdict = self._step()
+        verdict = self._look()
         return verdict is not None and self._end(verdict)
 
     def _sleep(self) -> None:
-        is_lively = monotonic() < self._lively_until or self.calls.is_any
-        processes.wait_readable([self._woken], _LOOK_S if is_lively else _CALM_LOOK_S)
+        """Sleep until the next look."""
+        now = monotonic()
+        is_lively = now < self._happened + _LIVELY_S or self.calls.is_lively
+        if self._is_calm and not is_lively:
+            self.heard.rest(self._happened, now + _UNASKED_LOOK_S)
+        else:
+            processes.wait_readable([self._woken], _LOOK_S if is_lively else _AWAITING_LOOK_S)
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
 
+    @property
+    def _is_calm(self) -> bool:
+        """Whether the worker runs, and nothing is awaited here: its node tells if that changes, and its shim here."""
+        return (
+            self._has_begun
+            and not self._has_failed
+            and self.watched.finding in (LaunchFinding.WAITING, LaunchFinding.RUNNING)
+            and not (self._is_asked_to_end or self.inbound.has_cancel or self.relay.has_open or self.calls.is_any)
+        )
+
     # -- one look ----------------------------------------------------------------------------------------------------
 
-    def _step(self) -> dict[str, Any] | None:
+    def _look(self) -> dict[str, Any] | None:
         """Look at everything once; return the verdict if there is one."""
         for said in self.engine.take():
             self._hear(said)
-        has_begun = self.launch.claim.exists()
-        if has_begun and read_quietly(self.launch.claim).get("by") == "head":
-            return self._withdrawn()
-        if not has_begun:
+        if not self._has_begun and self.launch.claim.exists():
+            if read_quietly(self.launch.claim).get("by") == "head":
+                return self._withdrawn()
+            self._has_begun, self._happened = True, monotonic()
+            poke(self.worker)  # Its shim counts its time from now on.
+        if not self._has_begun:
             self.inbound.step_early()
             self._let_go()
         else:
@@ -138,10 +162,10 @@ class StandIn:
             if verdict is not None:
                 return verdict
         if self._is_asked_to_end or self.worker.cancel.exists():
-            verdict = self._cancel(has_begun)
+            verdict = self._cancel()
             if verdict is not None:
                 return verdict
-        return self._ask_engine(has_begun)
+        return self._ask_engine()
 
     def _let_go(self) -> None:
         """Let a launch that was submitted ahead begin once its worker has a slot."""
@@ -155,22 +179,25 @@ class StandIn:
         """Bring the files here up to date with those of the node."""
         if not self._is_place_logged:
             self._is_place_logged = tell_placed(self.worker, self.launch, self.placement.runner)
-        steps = (self.mirror.step, self.relay.step, lambda: self.inbound.step(self.relay), self.calls.step)
-        news = [self._safely(step) for step in steps]
+        is_relayed = self._safely(self.relay.step)
+        if is_relayed:
+            poke(self.worker)  # Its shim has a person told what happened.
+        steps = (self.mirror.step, lambda: self.inbound.step(self.relay), self.calls.step)
+        if any([is_relayed, *map(self._safely, steps)]):
+            self._happened = monotonic()
         if self.relay.has_unanswerable:
             self._note_handle(problem=_UNANSWERABLE)
-        if any(news):
-            self._lively_until = monotonic() + _LIVELY_S
 
     def _safely(self, step: Callable[[], bool]) -> bool:
         """Take a step; whatever a worker has put into a file, the other steps are taken too."""
         try:
             return step()
         except (AgentctlError, OSError):  # A full disk, a file system that does not answer: the next look goes on.
-            return False
+            pass
         except Exception as error:  # noqa: BLE001 - the worker can have written anything; a cancel must work
             self.note(f"{type(error).__name__}: {error}")
-            return False
+        self._has_failed = True
+        return False
 
     def _ended(self) -> dict[str, Any] | None:
         """Return the verdict that the node has written."""
@@ -219,19 +246,21 @@ class StandIn:
             os.unlink(self.launch.environment)
         if verdict.get("reason") != Reason.LOST:
             forget_key(self.launch.id)
+            import shutil  # With it come three compressors; only now.
+
             for folder in (self.launch.node, self.launch.calls, self.launch.to_node):
                 shutil.rmtree(folder, ignore_errors=True)
 
     # -- a cancel ----------------------------------------------------------------------------------------------------
 
-    def _cancel(self, has_begun: bool) -> dict[str, Any] | None:
+    def _cancel(self) -> dict[str, Any] | None:
         """Pass a cancel on; return the verdict if nothing has begun, and nothing will."""
         self.inbound.cancel()
         if not self._is_cancel_passed_on:
             self._is_cancel_passed_on = True
-            self._lively_until = monotonic() + _LIVELY_S
+            self._happened = monotonic()
             self.engine.do("interrupt", self._interrupt)
-        if has_begun:
+        if self._has_begun:
             return None
         # Whoever claims it first decides: a node that begins now finds that it must not.
         return self._withdrawn() if claimed(self.launch, {"by": "head"}) else None
@@ -255,7 +284,7 @@ class StandIn:
                 self._next_submission = monotonic() + _PAUSE_AFTER_FAILURE_S
                 self._note_handle(problem=said.problem, isFinal=said.is_final)
             case "submit":
-                self._lively_until = monotonic() + _LIVELY_S
+                self._happened = monotonic()
                 self.submissions += 1
                 self.watched = Watched()
                 self._note_handle(job=said.answer, at=since_boot(), boot=processes.boot_id(), problem=None, engine=None)
@@ -264,35 +293,35 @@ class StandIn:
 
     def _note_handle(self, **more: Any) -> None:
         """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
-        before = read_quietly(self.launch.handle)
-        value = {**before, "runner": self.runner.name, "submissions": self.submissions, **more}
+        value = {**self._handle, "runner": self.runner.name, "submissions": self.submissions, **more}
         value = {key: item for key, item in value.items() if item is not None}
-        if value != before:
+        if value != self._handle:
             with contextlib.suppress(AgentctlError, OSError):
                 write_whole(self.launch.handle, to_json(value), durable=False)
+                self._handle = value
 
-    def _ask_engine(self, has_begun: bool) -> dict[str, Any] | None:
-        if not self.submissions and not has_begun:
+    def _ask_engine(self) -> dict[str, Any] | None:
+        if not self.submissions and not self._has_begun:
             return self._submit()
         if self.board.is_due:
             self.engine.do("ask", self._ask)
         answer = self.board.last()
         if answer.at <= self._submitted_at():
             return None  # From before it was submitted.
-        silent_s = self.heard.silent_s() if has_begun else 0.0
+        silent_s = self.heard.silent_s() if self._has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
-        seen = answer.of(self.launch.id)
+        seen = answer.seen
         self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
         self.watched = looked(
-            self.watched, seen, answer.at, has_begun=has_begun, silent_s=silent_s, apart_s=apart_s,
+            self.watched, seen, answer.at, has_begun=self._has_begun, silent_s=silent_s, apart_s=apart_s,
             silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)
 
     def _submitted_at(self) -> float:
         """Return when it was submitted last, on the clock of this boot; 0 if that was in another one."""
-        is_of_this_boot = read_quietly(self.launch.handle).get("boot") == processes.boot_id()
-        return (number_in(self.launch.handle, "at") or 0.0) if is_of_this_boot else 0.0
+        is_of_this_boot = self._handle.get("boot") == processes.boot_id()
+        return (finite(self._handle.get("at")) or 0.0) if is_of_this_boot else 0.0
 
     def _ask(self) -> str | None:
         self.board.ask()
@@ -329,10 +358,9 @@ class StandIn:
 
     def _submit(self) -> dict[str, Any] | None:
         """Have the engine start it; return the verdict if the engine never will."""
-        handle = read_quietly(self.launch.handle)
-        if handle.get("isFinal"):
+        if self._handle.get("isFinal"):
             if claimed(self.launch, {"by": "head"}):
-                return _verdict(Status.FAILED, Reason.NOT_STARTED, str(handle.get("problem")))
+                return _verdict(Status.FAILED, Reason.NOT_STARTED, str(self._handle.get("problem")))
             return None
         if monotonic() >= self._next_submission:
             launch = launch_for(self.worker, self.launch, self.placement)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
 
 from agentctl.domain.placement import Placement
 from agentctl.domain.sightings import Sighting
 from agentctl.errors import AgentctlError
-from agentctl.lean import NamedTuple
+from agentctl.lean import NamedTuple, Protocol
 
 #: Begins the names of launches in an engine that has names: by these they are found, and never by the engine's numbers.
 PREFIX = "agentctl-"

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 
@@ -65,6 +64,8 @@ class Slurm:
 
     def check(self, placement: Placement) -> None:
         """See `Runner.check`."""
+        import shutil  # With it come three compressors, and whoever follows a worker checks nothing.
+
         missing = [name for name in _PROGRAMS if shutil.which(name) is None]
         if missing:
             raise Refused(
@@ -115,6 +116,8 @@ class Slurm:
 
     def remarks(self) -> Sequence[Remark]:
         """See `Runner.remarks`: how Slurm tells which processes belong to a job."""
+        import shutil
+
         if shutil.which("scontrol") is None:
             return [Remark("note", f"scontrol is not in PATH: {_UNKNOWN}")]
         said = _run(["scontrol", "show", "config"]).stdout.decode(errors="replace")

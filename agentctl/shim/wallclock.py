@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import known_limits
@@ -20,6 +22,10 @@ class WallClock:
         self._ledger: Ledger | None = None
         #: The limit at the last look, and the earliest time it can be reached: work grows no faster than the clock.
         self._most, self._until = 0.0, 0.0
+
+    def due(self) -> float:
+        """Return the earliest time at which the limit can be reached, as far as is known; infinity if there is none."""
+        return self._until if self._most else math.inf
 
     def broken(self, own: WorkClock) -> str | None:
         """Return a message with the figures of the limit, once it is reached.

@@ -27,6 +27,7 @@ from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.process_tree import SupervisedTree, UnsupervisedTree
 from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
+from agentctl.supervision.worker.control import WAKE
 from agentctl.supervision.worker.endings import from_wait_status
 from agentctl.supervision.worker.placed import has_begun
 from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_agent
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 #: How often output is measured, and the files are looked at without a wake-up.
 _TICK_S = 1.0
+#: The same for a worker on a node: its limits count there, and whatever changes here wakes this shim.
+_AWAY_TICK_S = 60.0
 #: How often a tree is looked at during its sweep; most ends in it also wake by SIGCHLD.
 _SWEEP_TICK_S = 0.02
 _SURVIVOR_TICK_S = 1.0
@@ -85,8 +88,8 @@ class Attempt:
         #: What its tree does while it is blocked, which it is while an open question has a live asker; else None.
         self.waiting: Waiting | None = None
         self.questions = OpenQuestions(self.worker)
-        #: Of a worker that runs on a node.
-        self.is_begun_there = False
+        #: Of a worker that runs on a node: whether it has begun there, and whether its clock stood at the last look.
+        self.is_begun_there, self.stood_there = False, True
         self.swept: list[dict[str, Any]] = []
         self.output = _OutputMeter(self.worker, self.spec.stall_s, self.began)
 
@@ -246,11 +249,26 @@ class Attempt:
         due += [at for at in (self.debt.due(), time_over) if at is not None]
         readable = self.wakeups.rest(max(0.0, min(due) - now), self.control, list(self.questions.fds))
         is_due = monotonic() >= self.next_tick
+        if self.spec.placement is not None and self.control in readable:
+            is_due = True
+            self._wake_stand_in()
         if is_due:  # Woken or not: a worker could write to `control` all the time.
             self._look_at_limits()
-            self.next_tick = monotonic() + _TICK_S
+            self.next_tick = monotonic() + self._tick_s
         if is_due or any(fd != self.wakeups.fd for fd in readable):
             self._look_at_files()
+
+    @property
+    def _tick_s(self) -> float:
+        if not self.is_begun_there or self.waiting is not None:
+            return _TICK_S
+        until = self.wall.due()
+        return min(_AWAY_TICK_S, max(_TICK_S, until - monotonic()))
+
+    def _wake_stand_in(self) -> None:
+        """Have what stands in for a worker on a node look at once at what was said to it."""
+        if not self.has_exited:
+            os.kill(self.pid, WAKE)
 
     # -- its clock -----------------------------------------------------------------------------------------------
 
@@ -263,7 +281,7 @@ class Attempt:
         now, waited = monotonic(), False
         stood = self.state.is_paused and not self.tree.stop()  # Somebody may have continued it.
         if self.spec.placement is not None:
-            stood = self.worker.pause.exists() or not self._has_begun_there()
+            stood, self.stood_there = self.stood_there, self.worker.pause.exists() or not self._has_begun_there()
         if self.waiting is not None:
             waited = bool(self._run_safely(lambda: self._did_wait(now, ends)))
         self.clock.note(now, at_work=not (stood or waited))
@@ -291,7 +309,7 @@ class Attempt:
     def _next_look(self, now: float) -> float:
         step = self.state.escalation
         if step is None:
-            return now + _TICK_S
+            return now + self._tick_s
         if step.stage is Stage.SURVIVORS:
             return now + _SURVIVOR_TICK_S
         if self.has_exited or step.stage is Stage.KILL:

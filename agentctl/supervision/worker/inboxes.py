@@ -10,6 +10,7 @@ from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.domain import events as ev
 from agentctl.errors import Next, Refused
 from agentctl.lean import Any
+from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.questions import open_questions, read_question
 
 _MOST_MESSAGES = 10_000
@@ -42,6 +43,8 @@ def put_message(worker: WorkerDir, sender: str, text: str, *, interrupt: bool = 
         payload = {"id": message["id"], "size": len(text)}
         event = ev.make_event(now_iso(), ev.MESSAGE_SENT, worker.task.id, sender, payload, worker.instance)
         eventlog.append(worker.task.events, [event])
+    if worker.launch.exists():
+        poke(worker)  # What stands in here for a worker on a node passes the message on.
     return str(message["id"])
 
 

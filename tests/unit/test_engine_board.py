@@ -1,0 +1,63 @@
+"""One stand-in asks the engine for all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from agentctl.adapters.locks import try_lock
+from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.placing.board import EngineBoard
+from agentctl.runners.loopback import Loopback
+
+LAUNCH = "0123456789abcdef"
+
+
+class CountingEngine(Loopback):
+    """Counts how often it is asked."""
+
+    name = "counting"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def poll(self) -> Mapping[str, Sighting]:
+        """See `Runner.poll`."""
+        self.asked += 1
+        return {LAUNCH: Sighting(EngineState.RUNNING, "RUNNING", "n1")}
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CountingEngine:
+    """An engine whose answers lie in a folder of this test."""
+    runtime = tmp_path / "run"
+    runtime.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    return CountingEngine()
+
+
+def test_one_question_serves_all_who_follow_launches(engine: CountingEngine) -> None:
+    boards = [EngineBoard(engine, launch_id, every_s=60) for launch_id in (LAUNCH, "f" * 16)]
+    for board in boards:
+        assert board.is_due == (engine.asked == 0)
+        board.ask()
+    assert engine.asked == 1
+    assert [board.last().seen.state for board in boards] == [EngineState.RUNNING, EngineState.ABSENT]
+
+
+def test_who_finds_that_somebody_else_asks_does_not_try_again_at_once(engine: CountingEngine) -> None:
+    board = EngineBoard(engine, LAUNCH, every_s=60)
+    other = EngineBoard(engine, LAUNCH, every_s=60)
+    lock = try_lock(f"{board._path}.lock")
+    assert lock is not None
+    try:
+        assert board.is_due
+        board.ask()
+        assert not board.is_due, "its stand-in would ask again as fast as it can, and so would 999 others"
+        assert other.is_due
+    finally:
+        os.close(lock)
+    assert engine.asked == 0
