@@ -38,10 +38,10 @@ _OURS = frozenset(
 _WORDS = {
     EngineState.QUEUED: "PENDING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT",
     EngineState.RUNNING: "RUNNING COMPLETING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT",
-    EngineState.ENDED: (
-        "COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED"
-    ),
+    EngineState.ENDED: "COMPLETED CANCELLED FAILED TIMEOUT PREEMPTED DEADLINE OUT_OF_MEMORY REVOKED",
+    EngineState.DROPPED: "NODE_FAIL BOOT_FAIL",
 }
+_OVER = (EngineState.ENDED, EngineState.DROPPED)
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 #: What sbatch says when it has not reached the controller, or does not know whether it has.
 _SILENT = re.compile(
@@ -170,7 +170,7 @@ def seen_in(text: str) -> dict[str, Sighting]:
         seen = Sighting(
             _STATES.get(parts[2], EngineState.UNKNOWN), parts[2][:40], node[:200], reason[:200], parts[1][:40]
         )
-        if name[1] not in found or found[name[1]].state is EngineState.ENDED:
+        if name[1] not in found or found[name[1]].state in _OVER:
             found[name[1]] = seen
     return found
 

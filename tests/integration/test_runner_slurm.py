@@ -211,7 +211,7 @@ LINES = st.lists(
 def test_a_launch_is_over_only_if_all_its_jobs_are(words: list[str]) -> None:
     found = seen_in("\n".join(f"agentctl-{ID}|{number}|{word}|n1|None" for number, word in enumerate(words)))
     is_over = set(words) <= {"COMPLETED", "FAILED", "NODE_FAIL"}
-    assert (found[ID].state is EngineState.ENDED) == is_over
+    assert (found[ID].state in {EngineState.ENDED, EngineState.DROPPED}) == is_over
 
 
 @given(st.text(max_size=300))
@@ -228,7 +228,7 @@ LOOKS = st.lists(
     st.tuples(st.sampled_from(EngineState), st.sampled_from([0.0, 1.0, 3.0, 5.0]), st.booleans()), max_size=30
 )
 LAST = {LaunchFinding.LOST, LaunchFinding.NEVER_BEGAN, LaunchFinding.FORGOTTEN}
-GONE = {EngineState.ENDED, EngineState.ABSENT}
+GONE = {EngineState.ENDED, EngineState.DROPPED, EngineState.ABSENT}
 
 
 def followed(looks: list[Look], *, has_begun: bool) -> list[tuple[float, float, Watched]]:
@@ -411,6 +411,23 @@ def test_a_launch_that_slurm_forgets_before_it_begins_is_submitted_again_but_not
     assert (ended["status"], ended["reason"]) == ("failed", "not_started")
     assert (jobs / "submitted").read_text() == "x\n" * 3
     assert json.loads((launch_of(task, "a") / "claim.json").read_bytes())["by"] == "head"
+
+
+def test_a_launch_whose_node_fails_before_it_begins_is_submitted_again(
+    programs: Path, jobs: Path, tmp_path: Path
+) -> None:
+    fake(programs, "sbatch", of(jobs, "cat > /dev/null; echo x >> JOBS/submitted; echo 1"))
+    fails = "test -e JOBS/submitted && echo agentctl-$(basename JOBS/names/*)'|1|NODE_FAIL|n|1|None'; exit 0"
+    fake(programs, "squeue", of(jobs, fails))
+    task = new_task()
+    spawn(script(f"echo run >> {tmp_path}/runs"), "--runner", "slurm", name="a")
+    (jobs / "names").mkdir()
+    (jobs / "names" / launch_of(task, "a").name).touch()
+    wait_until((jobs / "submitted").exists, what="it to be submitted")
+    fake(programs, "sbatch", of(jobs, f"{SUBMITS}echo $$"))
+    run("wait", "a")
+    assert is_settled(task, "a")["status"] == "completed"
+    assert (tmp_path / "runs").read_text() == "run\n"
 
 
 def test_the_interpreter_of_the_nodes_is_the_one_that_was_set(programs: Path, jobs: Path, tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ def _how_there(placed: dict[str, Any], node: str) -> str:
         return f"It runs on {node}; but {shown(placed['problem'])}."
     if state == "unknown":
         return f"It runs on {node}, as far as is known: {runner} does not answer ({shown(placed.get('reason') or '')})."
-    if state in ("ended", "absent"):
+    if state in ("ended", "dropped", "absent"):
         words = shown(placed.get("words") or "that there is no such job")
         return f"{runner} says {words}, but {node} has told no end: it is lost once the node has been silent for long."
     return f"It runs on {node}, where a shim guards it; what is said here follows it."

@@ -15,8 +15,8 @@ _OF_ENGINE = ("state", "words", "reason")
 def placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
     """Return {runner, launch, node, job, state, words, reason, problem, lateExit} of a worker that runs on a node.
 
-    `state` is what is concluded of the engine's answers (`queued running ended absent unknown`), `words` what it says
-    itself; `problem` is why the engine has not taken the worker yet. What is not known is None.
+    `state` is what is concluded of the engine's answers (`queued running ended dropped absent unknown`), `words` what
+    it says itself; `problem` is why the engine has not taken the worker yet. What is not known is None.
     """
     launch = launch_of(worker_dir)
     handle = read_quietly(launch.handle) if launch is not None else {}
