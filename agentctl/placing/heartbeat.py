@@ -39,7 +39,7 @@ class HeardFrom:
         self._launch, self._patience_s = launch, min(silence_s, _PATIENCE_S)
         self._seen: int | None = None
         self._since = monotonic()
-        self._told = -1
+        self._length = -1
         self._woken = select.poll()
         self._woken.register(woken, select.POLLIN)
 
@@ -61,7 +61,7 @@ class HeardFrom:
         asks the server of NFS; what a stat says there may be half a minute old.
         """
         path, open_, size_of, close, clock = self._launch.heartbeat, os.open, os.lseek, os.close, monotonic
-        told, next_beat = self._told, 0.0
+        length, next_beat = self._length, 0.0
         while (now := clock()) < until:
             calm_s = _PART * (now - calm_since)
             moment = _MOMENTS_S * ((now + min(calm_s, _LONGEST_PAUSE_S)) // _MOMENTS_S + 1)
@@ -76,8 +76,8 @@ class HeardFrom:
                 next_beat = now + self._patience_s / 2
                 self._note(os.fstat(fd).st_mtime_ns)
             close(fd)
-            if size != told:
-                self._told = size
+            if size != length:
+                self._length = size
                 return
             if now - self._since > self._patience_s:
                 return
