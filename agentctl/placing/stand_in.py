@@ -7,6 +7,7 @@ It ends only once it is proven how the worker has ended, and leaves that as the 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from agentctl.lean import Any
 from agentctl.placing.board import EngineBoard
 from agentctl.placing.carrying_out import CalledCommands
 from agentctl.placing.engine import Engine, Said
-from agentctl.placing.heartbeat import HeardFrom
+from agentctl.placing.heartbeat import HeardFrom, pause_s
 from agentctl.placing.inbound import Inbound
 from agentctl.placing.launch_record import BY_TIME, claimed, placement_of, take_up
 from agentctl.placing.mirroring import Mirror
@@ -41,10 +42,8 @@ from agentctl.supervision.worker.control import WAKE, poke
 from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.environment import AGENT_DIR
 
-#: How often everything is looked at: while something happens, while something is awaited, and without a hint.
+#: How often everything is looked at: while something happens here, at most while something is awaited, without a hint.
 _LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 120.0
-#: How long after something happened the looks stay close to each other.
-_LIVELY_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 5.0
 _LAST_WORDS_S = 5.0
 _UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
@@ -124,11 +123,11 @@ class StandIn:
     def _sleep(self) -> None:
         """Sleep until the next look."""
         now = monotonic()
-        is_lively = now < self._happened + _LIVELY_S or self.calls.is_lively
-        if self._is_calm and not is_lively:
+        if self._is_calm:
             self.heard.rest(self._happened, now + _UNASKED_LOOK_S)
         else:
-            processes.wait_readable([self._woken], _LOOK_S if is_lively else _AWAITING_LOOK_S)
+            longest_s = _LOOK_S if self.calls.is_lively else _AWAITING_LOOK_S if self._has_begun else math.inf
+            processes.wait_readable([self._woken], min(pause_s(now - self._happened), longest_s))
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
 
