@@ -19,9 +19,9 @@ from pathlib import Path
 
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
 from agentctl.domain.sightings import EngineState, Sighting
-from agentctl.placing.board import answer_in
 from agentctl.runners.slurm import seen_in
 from agentctl.supervision.queue.tickets import make_ticket, read_queue, show_ticket, write_ticket
+from agentctl.supervision.worker.engine_answers import answer_in, as_lines
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from bench import clusters
 from bench.ground import Ground, wait_until
@@ -61,9 +61,8 @@ def _engine(_ground: Ground, _queued: int) -> Iterator[str]:
         ids = [f"{number:016x}" for number in range(size)]
         text = "".join(_LINE.format(id=name, number=at) for at, name in enumerate(ids))
         parsed_ms = _median_ms(lambda text=text: seen_in(text))  # type: ignore[misc]
-        seen = Sighting(EngineState.RUNNING, "RUNNING", "node4711", "None", "4711")
-        lines = [{"at": 1.0, "problem": ""}, *([name, *seen] for name in ids)]
-        data = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        seen = Sighting(EngineState.RUNNING, "RUNNING", "node4711", "", "4711")
+        data = as_lines(1.0, "", dict.fromkeys(ids, seen))
         found_ms = _median_ms(lambda data=data, ids=ids: answer_in(data, ids[len(ids) // 2]))  # type: ignore[misc]
         yield (
             f"{size:,} launches: squeue prints {_size(len(text))}, read in {number(parsed_ms)} ms by one process;"

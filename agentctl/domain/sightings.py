@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from agentctl.lean import NamedTuple
 
-#: How often a launch is submitted that the engine has forgotten before it began.
+#: How often a launch is submitted that the engine has dropped before it began.
 MOST_SUBMISSIONS = 3
 
 
@@ -23,6 +23,8 @@ class EngineState(StrEnum):
     RUNNING = "running"
     #: It is over, however it went.
     ENDED = "ended"
+    #: The engine has taken its place away before it was over: the node failed, or somebody else was to have it.
+    DROPPED = "dropped"
     #: The engine knows no such launch.
     ABSENT = "absent"
     #: The engine does not answer, or not understandably.
@@ -52,7 +54,7 @@ class LaunchFinding(StrEnum):
     LOST = "lost"
     #: It never began, and never will.
     NEVER_BEGAN = "never began"
-    #: It never began, and the engine has forgotten it.
+    #: It never began, and the engine has forgotten or dropped it: it may be submitted again.
     FORGOTTEN = "forgotten"
 
 
@@ -97,5 +99,5 @@ def looked(
         return doubted
     if has_begun:
         return doubted._replace(finding=LaunchFinding.LOST) if silent_s >= silence_s else doubted
-    is_forgotten = seen.state is EngineState.ABSENT
+    is_forgotten = seen.state in (EngineState.ABSENT, EngineState.DROPPED)
     return doubted._replace(finding=LaunchFinding.FORGOTTEN if is_forgotten else LaunchFinding.NEVER_BEGAN)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+from collections.abc import Callable
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import write_whole
@@ -57,8 +58,10 @@ class HeardFrom:
             self._note(os.stat(self._launch.heartbeat).st_mtime_ns)
         return monotonic() - self._since
 
-    def rest(self, calm_since: float, until: float) -> None:
+    def rest(self, calm_since: float, until: float, engine_due_in_s: Callable[[], float]) -> None:
         """Rest until the node tells of news, is silent for too long, or this process is woken; or until a time.
+
+        It ends, too, when it is time to ask the engine, and nobody else has.
 
         A look that finds nothing runs for 15 us, and takes four to seven times as long in a process that was asleep:
         the rest is code and data coming back into the processor's cache. So it is one loop that calls little, and all
@@ -66,7 +69,7 @@ class HeardFrom:
         asks the server of NFS; what a stat says there may be half a minute old.
         """
         path, open_, size_of, close, clock = self._launch.heartbeat, os.open, os.lseek, os.close, monotonic
-        length, next_beat = self._length, 0.0
+        length, next_beat, engine_due = self._length, 0.0, 0.0
         while (now := clock()) < until:
             moment = _MOMENTS_S * ((now + pause_s(now - calm_since)) // _MOMENTS_S + 1)
             if self._woken.poll(1000 * (moment - now)):
@@ -85,6 +88,10 @@ class HeardFrom:
                 return
             if now - self._since > self._patience_s:
                 return
+            if now >= engine_due:
+                engine_due = now + (due_in_s := engine_due_in_s())
+                if due_in_s <= 0:
+                    return
 
     def _note(self, changed: int) -> None:
         if changed != self._seen:

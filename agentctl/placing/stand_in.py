@@ -18,7 +18,6 @@ from agentctl.adapters.files import number_in, read_quietly, to_json, write_whol
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain.numbers import finite
 from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -40,6 +39,7 @@ from agentctl.supervision.dispatch.slots import place_of
 from agentctl.supervision.queue.places import is_slot
 from agentctl.supervision.worker.control import WAKE, poke
 from agentctl.supervision.worker.endings import Decision, decision_of
+from agentctl.supervision.worker.engine_answers import submitted_at
 from agentctl.supervision.worker.environment import AGENT_DIR
 
 #: How often everything is looked at: while something happens here, at most while something is awaited, without a hint.
@@ -124,7 +124,7 @@ class StandIn:
         """Sleep until the next look."""
         now = monotonic()
         if self._is_calm:
-            self.heard.rest(self._happened, now + _UNASKED_LOOK_S)
+            self.heard.rest(self._happened, now + _UNASKED_LOOK_S, self.board.due_in_s)
         else:
             longest_s = _LOOK_S if self.calls.is_lively else _AWAITING_LOOK_S if self._has_begun else math.inf
             processes.wait_readable([self._woken], min(pause_s(now - self._happened), longest_s))
@@ -292,7 +292,8 @@ class StandIn:
 
     def _note_handle(self, **more: Any) -> None:
         """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
-        value = {**self._handle, "runner": self.runner.name, "submissions": self.submissions, **more}
+        own = {"runner": self.runner.name, "answers": self.board.name, "submissions": self.submissions}
+        value = {**self._handle, **own, **more}
         value = {key: item for key, item in value.items() if item is not None}
         if value != self._handle:
             with contextlib.suppress(AgentctlError, OSError):
@@ -305,7 +306,7 @@ class StandIn:
         if self.board.is_due:
             self.engine.do("ask", self._ask)
         answer = self.board.last()
-        if answer.at <= self._submitted_at():
+        if answer.at <= submitted_at(self._handle):
             return None  # From before it was submitted.
         silent_s = self.heard.silent_s() if self._has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
@@ -316,11 +317,6 @@ class StandIn:
             silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)
-
-    def _submitted_at(self) -> float:
-        """Return when it was submitted last, on the clock of this boot; 0 if that was in another one."""
-        is_of_this_boot = self._handle.get("boot") == processes.boot_id()
-        return (finite(self._handle.get("at")) or 0.0) if is_of_this_boot else 0.0
 
     def _ask(self) -> str | None:
         self.board.ask()

@@ -38,9 +38,8 @@ _OURS = frozenset(
 _WORDS = {
     EngineState.QUEUED: "PENDING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT",
     EngineState.RUNNING: "RUNNING COMPLETING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT",
-    EngineState.ENDED: (
-        "COMPLETED CANCELLED FAILED TIMEOUT NODE_FAIL PREEMPTED BOOT_FAIL DEADLINE OUT_OF_MEMORY REVOKED"
-    ),
+    EngineState.ENDED: "COMPLETED CANCELLED FAILED TIMEOUT DEADLINE OUT_OF_MEMORY REVOKED",
+    EngineState.DROPPED: "NODE_FAIL PREEMPTED BOOT_FAIL",
 }
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 #: What sbatch says when it has not reached the controller, or does not know whether it has.
@@ -158,7 +157,7 @@ def _literal(path: str) -> str:
 def seen_in(text: str) -> dict[str, Sighting]:
     """Return what the lines of squeue say, by launch; a line that is none of ours, or damaged, is left out.
 
-    A job that was started again has several lines: one that still runs counts more than one that is over.
+    A launch that was submitted again has several jobs: one that waits or runs counts most, then one that ended.
     """
     found: dict[str, Sighting] = {}
     for line in text.splitlines():
@@ -167,12 +166,15 @@ def seen_in(text: str) -> dict[str, Sighting]:
         if name is None or len(parts) < 4 or "|" not in parts[3]:
             continue
         node, reason = parts[3].rsplit("|", 1)
-        seen = Sighting(
-            _STATES.get(parts[2], EngineState.UNKNOWN), parts[2][:40], node[:200], reason[:200], parts[1][:40]
-        )
-        if name[1] not in found or found[name[1]].state is EngineState.ENDED:
+        reason = "" if reason == "None" else reason[:200]
+        seen = Sighting(_STATES.get(parts[2], EngineState.UNKNOWN), parts[2][:40], node[:200], reason, parts[1][:40])
+        if name[1] not in found or _weight(seen) >= _weight(found[name[1]]):
             found[name[1]] = seen
     return found
+
+
+def _weight(seen: Sighting) -> int:
+    return {EngineState.DROPPED: 0, EngineState.ENDED: 1}.get(seen.state, 2)
 
 
 def _cancel(launch_id: str, *more: str) -> None:

@@ -193,7 +193,7 @@ def test_a_node_that_is_cut_off_from_slurm_alone_tells_the_end_of_its_worker(par
     spawn(once(runs, until(gate)), *on("n2"), name="a")
     has_begun(task, "a", runs)
     parted.partition("n2")
-    says("a", NODE_FAILS_S, state="ended", words="NODE_FAIL")
+    says("a", NODE_FAILS_S, state="dropped", words="NODE_FAIL")
     passes(LONG_SILENCE_S + 3 * POLL_S)
     assert statuses() == {"a": "running"}
     assert "n2 has told no end" in run("why", "a").out
@@ -210,7 +210,7 @@ def test_an_end_that_is_seen_only_after_slurm_has_given_the_job_up_counts(parted
     os.kill(post_of(task, "a").pid, signal.SIGSTOP)
     parted.partition("n2")
     gate.touch()
-    says("a", NODE_FAILS_S, state="ended", words="NODE_FAIL")
+    says("a", NODE_FAILS_S, state="dropped", words="NODE_FAIL")
     assert not (launch_of(task, "a") / "ended.json").exists()
     os.kill(post_of(task, "a").pid, signal.SIGCONT)
     assert ended_once(task, "a", runs)["status"] == "completed"

@@ -31,7 +31,7 @@ _MOST_GONE = 3
 #: How long the probe may take to leave by itself, and how long it may wait for an answer that comes late.
 _LEAVE_S, _SPARE_S = 5.0, 30.0
 _TAIL = 300
-_OVER = (EngineState.ENDED, EngineState.ABSENT)
+_OVER = (EngineState.ENDED, EngineState.DROPPED, EngineState.ABSENT)
 
 
 class ProbeFailed(AgentctlError):

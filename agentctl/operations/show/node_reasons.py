@@ -57,7 +57,7 @@ def _why_not_there(placed: dict[str, Any]) -> str:
     if placed.get("state") == "running":
         return f"{runner} has given it a node, and it waits for a slot here (submitAhead)."
     words = shown(placed.get("words") or "no answer yet")
-    why = f", because of {shown(placed['reason'])}" if placed.get("reason") not in (None, "None") else ""
+    why = f", because of {shown(placed['reason'])}" if placed.get("reason") else ""
     return f"It waits in the queue of {runner}, which says {words} of it{why}."
 
 
@@ -67,7 +67,7 @@ def _how_there(placed: dict[str, Any], node: str) -> str:
         return f"It runs on {node}; but {shown(placed['problem'])}."
     if state == "unknown":
         return f"It runs on {node}, as far as is known: {runner} does not answer ({shown(placed.get('reason') or '')})."
-    if state in ("ended", "absent"):
+    if state in ("ended", "dropped", "absent"):
         words = shown(placed.get("words") or "that there is no such job")
         return f"{runner} says {words}, but {node} has told no end: it is lost once the node has been silent for long."
     return f"It runs on {node}, where a shim guards it; what is said here follows it."
