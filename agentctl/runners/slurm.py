@@ -46,7 +46,7 @@ _STATES = {word: state for state, words in _WORDS.items() for word in words.spli
 _SILENT = re.compile(
     r"contact slurm controller|Socket timed out|Connection (?:refused|timed out|reset)|Zero Bytes were transmitted"
     r"|Unable to (?:establish|resolve)|Transport endpoint|Resource temporarily unavailable|Munge decode failed"
-    r"|Protocol authentication error|in standby mode|SlurmctldHost"
+    r"|Protocol authentication error|in standby mode|SlurmctldHost|slurm_(?:msg|receive|send)|socket error"
 )
 #: What it says when there is no room now: so many jobs may wait at once.
 _FULL = re.compile(r"MaxSubmitJob|job submit limit|unable to accept job|maximum job (?:count|limit)", re.IGNORECASE)

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.life.judging import Condition, judge, settle
 from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
-from tests.life import is_settled, living, members, passes, state_of
+from tests.life import is_settled, living, members, passes, stands, state_of
 from tests.placed import ask_engine, counting, is_whole, launch_of, post_of, script, stand_in_of, there
 from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import is_alive, run, start, wait_until, worker
 
 AGENTCTL = f"{sys.executable} -m agentctl"
 LOOPBACK = ("--runner", "loopback")
@@ -262,6 +264,38 @@ def test_a_second_start_of_one_launch_is_refused_by_the_claim(root: Path, tmp_pa
     (tmp_path / "gate").touch()
     run("wait", "a", check=False)
     assert is_whole(run("logs", "a").out)
+
+
+def test_the_exit_of_a_stand_in_is_not_taken_for_that_of_its_worker(root: Path, tmp_path: Path) -> None:
+    """Its shim was killed, and somebody who waits has seen the stand-in exit with 0."""
+    task = new_task()
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    stand_in = stand_in_of(task, "a")
+    kill(task.shim_of("a"))
+    (tmp_path / "gate").touch()
+    wait_until(lambda: is_alive(stand_in), what="the stand-in to end", accept=lambda lives: not lives)
+    folder = TaskDir(task.path).worker("a")
+    assert judge(folder) is Condition.LOST, "nothing of it is alive here"
+    assert settle(folder, Condition.LOST, (os.CLD_EXITED, 0))
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"], ended["exitCode"]) == ("failed", "exit_code", 4)
+
+
+def test_one_whose_head_dies_before_any_engine_has_heard_of_it_was_not_started(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    armed = {"AGENTCTL_FAILPOINT": "shim.after-gate:stop"}
+    spawning = start("spawn", *LOOPBACK, "--name", "a", "--", "touch", tmp_path / "ran", env=armed)
+    wait_until((task.agent("a") / "worker.json").exists, what="its stand-in")
+    os.kill(stand_in_of(task, "a"), signal.SIGKILL)  # It has been executed for some milliseconds, if at all.
+    stands(task.shim_of("a"))
+    kill(task.shim_of("a"))
+    spawning.communicate()
+    assert not (task.agent("a") / "launch.json").exists(), "it has come further than this test is about"
+    run("wait", "a", check=False)
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["reason"]) == ("failed", "not_started")
+    assert not (tmp_path / "ran").exists()
 
 
 # -- what it starts ----------------------------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ def test_a_command_that_is_missing_is_told_before_anything_is_made(
         "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
         "sbatch: error: Munge decode failed: Failed to connect",
         "sbatch: error: QOSMaxSubmitJobPerUserLimit",
+        "sbatch: error: slurm_msg_sendto: address:port=10.0.0.1:6817 msg_type=4003: Unexpected missing socket error",
         "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
         "",
     ],

@@ -14,7 +14,7 @@ from tests.slurm.on_nodes import POLL_S, SILENCE_S, nothing_is_left
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 120
-CLUSTERS = ("cluster", "partitionable")
+CLUSTERS = ("cluster", "partitionable", "patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,6 +44,13 @@ def partitionable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
         yield made
 
 
+@pytest.fixture(scope="session")
+def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Another one, which does not take nodes for dead that are only busy: for many workers at once."""
+    with Cluster(tmp_path_factory.mktemp("cluster"), slurmd_timeout_s=60, message_timeout_s=10) as made:
+        yield made
+
+
 @pytest.fixture(autouse=True)
 def as_new(request: pytest.FixtureRequest) -> Iterator[None]:
     """Undo what a test has done to a cluster, and end its jobs."""
@@ -63,6 +70,12 @@ def nodes(cluster: Cluster, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 def parted(partitionable: Cluster, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     """The other one, whose nodes can be cut off."""
     yield from use(partitionable, monkeypatch)
+
+
+@pytest.fixture
+def many(patient: Cluster, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """The one for many workers."""
+    yield from use(patient, monkeypatch)
 
 
 def use(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:

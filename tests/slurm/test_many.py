@@ -42,7 +42,7 @@ def counting_squeue(folder: Path) -> Path:
 
 @pytest.mark.timeout(MANY_S)
 def test_two_hundred_workers_keep_the_cap_and_ask_slurm_once_per_interval(
-    nodes: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    many: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     every_s = 2
     ask_engine("slurm", pollSeconds=every_s, silenceSeconds=30)
@@ -62,7 +62,7 @@ def test_two_hundred_workers_keep_the_cap_and_ask_slurm_once_per_interval(
     assert task.tickets() == []
 
 
-def test_two_commands_on_one_task_keep_its_cap(nodes: Cluster, tmp_path: Path) -> None:
+def test_two_commands_on_one_task_keep_its_cap(many: Cluster, tmp_path: Path) -> None:
     task = new_task(cap=3)
     lines = [tmp_path / f"batch{number}" for number in range(2)]
     for file in lines:
@@ -143,13 +143,13 @@ class Killer:
 
 
 @pytest.mark.timeout(600)
-def test_none_of_five_hundred_launches_runs_twice_whatever_is_killed(nodes: Cluster, tmp_path: Path) -> None:
+def test_none_of_five_hundred_launches_runs_twice_whatever_is_killed(many: Cluster, tmp_path: Path) -> None:
     """What follows workers here is killed at random, and so is the controller, which then starts some again."""
     task, runs, seed = new_task(cap=WIDE_CAP), tmp_path / "runs", 20261126
     runs.touch()
     argv = ["sh", "-c", f'echo "$AGENTCTL_INSTANCE" >> {runs}']
     spawn_batch({"name": f"w{number}", "argv": argv, "runner": "slurm"} for number in range(LAUNCHES))
-    with Killer(nodes, task, seed).at_work() as killed:
+    with Killer(many, task, seed).at_work() as killed:
         run("wait-all", check=False, timeout=560)
     print(f"killed: {dict(killed)}; told: {dict(Counter(event['type'] for event in task.events(*ENDS)))}")
     assert killed["stand-in"] > 10
@@ -160,4 +160,4 @@ def test_none_of_five_hundred_launches_runs_twice_whatever_is_killed(nodes: Clus
     assert (len(ended), set(ended.values())) == (LAUNCHES, {1})
     assert [name for name in task.order("agent.completed") if ran[name] != 1] == []
     assert task.tickets() == []
-    nothing_is_left(nodes, 60)
+    nothing_is_left(many, 60)

@@ -29,8 +29,8 @@ from agentctl.supervision.worker.endings import (
     publish,
     was_started,
 )
-from agentctl.supervision.worker.placed import is_away, verdict_of
-from agentctl.supervision.worker.spec import is_placed
+from agentctl.supervision.worker.placed import has_launch, is_away, verdict_of
+from agentctl.supervision.worker.spec import is_for_node, is_placed
 
 
 class Condition(Enum):
@@ -145,7 +145,8 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
         Whether the worker has ended.
     """
     if condition is Condition.LOST:
-        decide(worker, seen_ending(worker, seen) if seen else lost_ending(worker))
+        # Of a worker on a node, what was seen here was its stand-in.
+        decide(worker, seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker))
     elif condition is not Condition.ENDED:
         return False
     publish(worker)
@@ -177,8 +178,25 @@ def lost_ending(worker_dir: WorkerDir) -> Decision:
         message = "its shim died before the worker was started"
         return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    return _driver_ending(worker_dir) or verdict_of(worker_dir) or Decision(
+    return _placed_ending(worker_dir) or _driver_ending(worker_dir) or Decision(
         status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
+        attempt=worker.attempt,
+    )  # fmt: skip
+
+
+def _placed_ending(worker_dir: WorkerDir) -> Decision | None:
+    """Return the ending of a worker that was to run on a node; None for any other, and where it is not known."""
+    if not is_for_node(worker_dir):
+        return None
+    worker = record_of(worker_dir)
+    verdict = verdict_of(worker_dir, worker.attempt)
+    if verdict is not None:
+        return verdict._replace(attempt=worker.attempt, started_at=verdict.started_at or worker.started_at)
+    if has_launch(worker_dir, worker.attempt):
+        return None
+    message = "what was to give it to its engine was killed before any engine had heard of it"
+    return Decision(
+        status=Status.FAILED, reason=Reason.NOT_STARTED, message=message, started_at=worker.started_at,
         attempt=worker.attempt,
     )  # fmt: skip
 

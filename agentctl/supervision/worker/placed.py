@@ -21,6 +21,11 @@ def is_away(worker: WorkerDir) -> bool:
     return launch is not None and not launch.verdict.exists()
 
 
+def has_launch(worker: WorkerDir, attempt: int) -> bool:
+    """Return whether a launch was made for an attempt of a worker."""
+    return launch_of(worker) is not None and read_quietly(worker.launch).get("attempt") == attempt
+
+
 def has_begun(worker: WorkerDir) -> bool:
     """Return whether a node has begun the launch of a worker that was placed."""
     launch = launch_of(worker)

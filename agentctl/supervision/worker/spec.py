@@ -124,7 +124,12 @@ def _grace_in(path: AnyPath) -> float | None:
 
 def is_placed(worker: WorkerDir) -> bool:
     """Return whether a worker runs on a node."""
-    return worker.launch.exists() and isinstance(read_quietly(worker.spec).get("placement"), dict)
+    return worker.launch.exists() and is_for_node(worker)
+
+
+def is_for_node(worker: WorkerDir) -> bool:
+    """Return whether a worker is to run on a node, whether or not it has come that far."""
+    return isinstance(read_quietly(worker.spec).get("placement"), dict)
 
 
 def is_of_task(worker: WorkerDir) -> bool:
