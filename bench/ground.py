@@ -71,13 +71,20 @@ class Ground:
         path.mkdir(mode=0o700)
         return path
 
-    def timed(self, argv: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Ran:
+    def timed(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        limit_s: float = PATIENCE_S,
+    ) -> Ran:
         """Run a program to its end; raise `BenchError` if it fails."""
         environ = self.environ | dict(env or {})
         began_ns, began = time.time_ns(), time.perf_counter()
         done = subprocess.run(
             argv, cwd=cwd or self.disk, env=environ, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=PATIENCE_S, check=False,
+            timeout=limit_s, check=False,
         )  # fmt: skip
         ms = (time.perf_counter() - began) * 1000
         if done.returncode != 0:

@@ -28,6 +28,7 @@ from bench import (
     guarding,
     listing,
     paging,
+    placing,
     serving,
     starting,
     treeing,
@@ -64,6 +65,9 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     23: browsing.measure_start,
     24: browsing.measure_memory,
     25: browsing.measure_cost,
+    26: placing.measure_start,
+    27: placing.measure_wake,
+    28: placing.measure_head,
 }
 ROUNDS = {
     "default": Rounds(),

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from agentctl.lean import NamedTuple
 
-#: How often a launch is submitted that the engine has forgotten or dropped before it began.
+#: How often a launch is submitted that the engine has dropped before it began.
 MOST_SUBMISSIONS = 3
 
 
@@ -23,7 +23,7 @@ class EngineState(StrEnum):
     RUNNING = "running"
     #: It is over, however it went.
     ENDED = "ended"
-    #: It is over because its node failed, for no reason of its own.
+    #: The engine has taken its place away before it was over: the node failed, or somebody else was to have it.
     DROPPED = "dropped"
     #: The engine knows no such launch.
     ABSENT = "absent"
@@ -54,7 +54,7 @@ class LaunchFinding(StrEnum):
     LOST = "lost"
     #: It never began, and never will.
     NEVER_BEGAN = "never began"
-    #: It never began, and the engine has forgotten it, or its node has failed: another start may succeed.
+    #: It never began, and the engine has forgotten or dropped it: it may be submitted again.
     FORGOTTEN = "forgotten"
 
 

@@ -37,14 +37,16 @@ class CalledCommands:
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self._worker, self._launch = worker, launch
         self._running: dict[str, _Called] = {}
+        #: The folder of a call is there already, and not yet what is to be done.
+        self._is_awaited = False
         self._known: set[str] = set(names_in(launch.inbound.replies, _MOST_CALLS))
         for name in self._known:
             self._break_off(name)
 
     @property
     def is_any(self) -> bool:
-        """Whether a command is being carried out."""
-        return bool(self._running)
+        """Whether a command is being carried out, or is about to be."""
+        return self._is_awaited or bool(self._running)
 
     @property
     def is_lively(self) -> bool:
@@ -77,7 +79,9 @@ class CalledCommands:
             shutil.rmtree(self._launch.inbound.replies / name, ignore_errors=True)
             self._known.discard(name)
         found = [name for name in names - self._known if is_name(name)]
-        return sorted(name for name in found if (self._launch.calls / name / "call.json").exists())[: max(0, room)]
+        whole = sorted(name for name in found if (self._launch.calls / name / "call.json").exists())
+        self._is_awaited = len(whole) > room or len(whole) < len(found)
+        return whole[: max(0, room)]
 
     def _begin(self, name: str) -> None:
         files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+from collections.abc import Callable
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import write_whole
@@ -19,12 +20,17 @@ from agentctl.adapters.taskdir import LaunchDir
 BEAT_S = 10.0
 #: Once it has given none for this long, the engine's answers are looked at; sooner where less is taken for silence.
 _PATIENCE_S = 2.5 * BEAT_S
-#: The pauses while nothing happens: this part of the calm so far, and the longest. Half of that is the median time from
-#: the end of a worker that was calm to the moment at which the head sees it.
-_PART, _LONGEST_PAUSE_S = 0.25, 2.0
-#: All of them end at a multiple of this on the monotonic clock.
-_MOMENTS_S = 0.25
+#: The pauses between looks: this part of the calm so far, the shortest, and the longest. Half of that is the median
+#: time from the end of a worker that was calm to the moment at which the head sees it.
+_PART, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 0.1, 2.25
+#: Those of rests end at a multiple of this on the monotonic clock.
+_MOMENTS_S = 0.125
 _LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def pause_s(calm_s: float) -> float:
+    """Return how long to wait until the next look, when nothing has happened for so long."""
+    return min(max(_PART * calm_s, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
 
 class HeardFrom:
@@ -52,8 +58,10 @@ class HeardFrom:
             self._note(os.stat(self._launch.heartbeat).st_mtime_ns)
         return monotonic() - self._since
 
-    def rest(self, calm_since: float, until: float) -> None:
+    def rest(self, calm_since: float, until: float, engine_due_in_s: Callable[[], float]) -> None:
         """Rest until the node tells of news, is silent for too long, or this process is woken; or until a time.
+
+        It ends, too, when it is time to ask the engine, and nobody else has.
 
         A look that finds nothing runs for 15 us, and takes four to seven times as long in a process that was asleep:
         the rest is code and data coming back into the processor's cache. So it is one loop that calls little, and all
@@ -61,10 +69,9 @@ class HeardFrom:
         asks the server of NFS; what a stat says there may be half a minute old.
         """
         path, open_, size_of, close, clock = self._launch.heartbeat, os.open, os.lseek, os.close, monotonic
-        length, next_beat = self._length, 0.0
+        length, next_beat, engine_due = self._length, 0.0, 0.0
         while (now := clock()) < until:
-            calm_s = _PART * (now - calm_since)
-            moment = _MOMENTS_S * ((now + min(calm_s, _LONGEST_PAUSE_S)) // _MOMENTS_S + 1)
+            moment = _MOMENTS_S * ((now + pause_s(now - calm_since)) // _MOMENTS_S + 1)
             if self._woken.poll(1000 * (moment - now)):
                 return
             try:
@@ -81,6 +88,10 @@ class HeardFrom:
                 return
             if now - self._since > self._patience_s:
                 return
+            if now >= engine_due:
+                engine_due = now + (due_in_s := engine_due_in_s())
+                if due_in_s <= 0:
+                    return
 
     def _note(self, changed: int) -> None:
         if changed != self._seen:

@@ -37,7 +37,9 @@ from agentctl.supervision.worker.spec import read_spec
 
 #: What sysexits.h calls a temporary failure: somebody else carries this launch out.
 REFUSED = 75
-_LOOK_S, _SHIM_LIMIT_S = 0.5, 10.0
+#: How often it looks: usually, after something has changed, and at the end.
+_LOOK_S, _LIVELY_LOOK_S, _END_LOOK_S = 0.5, 0.1, 0.05
+_LIVELY_S, _SHIM_LIMIT_S = 2.0, 10.0
 #: Where the person's own files are: an engine may start a program without any of these.
 _OF_THE_PERSON = (b"HOME", b"XDG_CONFIG_HOME", b"XDG_STATE_HOME", b"XDG_RUNTIME_DIR", b"TMPDIR", b"PATH")
 #: An engine that ends a job by itself kills what is left after half a minute or less.
@@ -133,12 +135,14 @@ class _NodePost:
         """Deliver what the head says, and give signs of life, until the worker has ended and its shim has left."""
         changes = changes_on_node(worker, self.launch)
         left_since: float | None = None
+        changed = monotonic()
         while True:
             self.heart.beat()
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 self.deliveries.step()
                 self._pass_signals(worker)
             if changes.have_come():
+                changed = monotonic()
                 self.heart.tell()
             is_guarded = is_alive_held(worker.shim)
             if worker.has_ended and (not is_guarded or (left_since and monotonic() - left_since > _SHIM_LIMIT_S)):
@@ -147,7 +151,8 @@ class _NodePost:
                 left_since = left_since or monotonic()
             elif not is_guarded:
                 self._replace_guard(worker)
-            time.sleep(_LOOK_S if not worker.has_ended else _LOOK_S / 10)
+            is_lively = monotonic() < changed + _LIVELY_S
+            time.sleep(_END_LOOK_S if worker.has_ended else _LIVELY_LOOK_S if is_lively else _LOOK_S)
         self.deliveries.close()
 
     def _replace_guard(self, worker: WorkerDir) -> None:

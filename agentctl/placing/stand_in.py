@@ -7,6 +7,7 @@ It ends only once it is proven how the worker has ended, and leaves that as the 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from agentctl.adapters.files import number_in, read_quietly, to_json, write_whol
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain.numbers import finite
 from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -25,7 +25,7 @@ from agentctl.lean import Any
 from agentctl.placing.board import EngineBoard
 from agentctl.placing.carrying_out import CalledCommands
 from agentctl.placing.engine import Engine, Said
-from agentctl.placing.heartbeat import HeardFrom
+from agentctl.placing.heartbeat import HeardFrom, pause_s
 from agentctl.placing.inbound import Inbound
 from agentctl.placing.launch_record import BY_TIME, claimed, placement_of, take_up
 from agentctl.placing.mirroring import Mirror
@@ -39,12 +39,11 @@ from agentctl.supervision.dispatch.slots import place_of
 from agentctl.supervision.queue.places import is_slot
 from agentctl.supervision.worker.control import WAKE, poke
 from agentctl.supervision.worker.endings import Decision, decision_of
+from agentctl.supervision.worker.engine_answers import submitted_at
 from agentctl.supervision.worker.environment import AGENT_DIR
 
-#: How often everything is looked at: while something happens, while something is awaited, and without a hint.
+#: How often everything is looked at: while something happens here, at most while something is awaited, without a hint.
 _LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 120.0
-#: How long after something happened the looks stay close to each other.
-_LIVELY_S = 2.0
 _PAUSE_AFTER_FAILURE_S = 5.0
 _LAST_WORDS_S = 5.0
 _UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
@@ -124,11 +123,11 @@ class StandIn:
     def _sleep(self) -> None:
         """Sleep until the next look."""
         now = monotonic()
-        is_lively = now < self._happened + _LIVELY_S or self.calls.is_lively
-        if self._is_calm and not is_lively:
-            self.heard.rest(self._happened, now + _UNASKED_LOOK_S)
+        if self._is_calm:
+            self.heard.rest(self._happened, now + _UNASKED_LOOK_S, self.board.due_in_s)
         else:
-            processes.wait_readable([self._woken], _LOOK_S if is_lively else _AWAITING_LOOK_S)
+            longest_s = _LOOK_S if self.calls.is_lively else _AWAITING_LOOK_S if self._has_begun else math.inf
+            processes.wait_readable([self._woken], min(pause_s(now - self._happened), longest_s))
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
 
@@ -293,7 +292,8 @@ class StandIn:
 
     def _note_handle(self, **more: Any) -> None:
         """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
-        value = {**self._handle, "runner": self.runner.name, "submissions": self.submissions, **more}
+        own = {"runner": self.runner.name, "answers": self.board.name, "submissions": self.submissions}
+        value = {**self._handle, **own, **more}
         value = {key: item for key, item in value.items() if item is not None}
         if value != self._handle:
             with contextlib.suppress(AgentctlError, OSError):
@@ -306,7 +306,7 @@ class StandIn:
         if self.board.is_due:
             self.engine.do("ask", self._ask)
         answer = self.board.last()
-        if answer.at <= self._submitted_at():
+        if answer.at <= submitted_at(self._handle):
             return None  # From before it was submitted.
         silent_s = self.heard.silent_s() if self._has_begun else 0.0
         apart_s = min(30.0, 2 * self.placement.poll_s)
@@ -317,11 +317,6 @@ class StandIn:
             silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)
-
-    def _submitted_at(self) -> float:
-        """Return when it was submitted last, on the clock of this boot; 0 if that was in another one."""
-        is_of_this_boot = self._handle.get("boot") == processes.boot_id()
-        return (finite(self._handle.get("at")) or 0.0) if is_of_this_boot else 0.0
 
     def _ask(self) -> str | None:
         self.board.ask()

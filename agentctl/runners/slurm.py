@@ -38,10 +38,9 @@ _OURS = frozenset(
 _WORDS = {
     EngineState.QUEUED: "PENDING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT",
     EngineState.RUNNING: "RUNNING COMPLETING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT",
-    EngineState.ENDED: "COMPLETED CANCELLED FAILED TIMEOUT PREEMPTED DEADLINE OUT_OF_MEMORY REVOKED",
-    EngineState.DROPPED: "NODE_FAIL BOOT_FAIL",
+    EngineState.ENDED: "COMPLETED CANCELLED FAILED TIMEOUT DEADLINE OUT_OF_MEMORY REVOKED",
+    EngineState.DROPPED: "NODE_FAIL PREEMPTED BOOT_FAIL",
 }
-_OVER = (EngineState.ENDED, EngineState.DROPPED)
 _STATES = {word: state for state, words in _WORDS.items() for word in words.split()}
 #: What sbatch says when it has not reached the controller, or does not know whether it has.
 _SILENT = re.compile(
@@ -158,7 +157,7 @@ def _literal(path: str) -> str:
 def seen_in(text: str) -> dict[str, Sighting]:
     """Return what the lines of squeue say, by launch; a line that is none of ours, or damaged, is left out.
 
-    A job that was started again has several lines: one that still runs counts more than one that is over.
+    A launch that was submitted again has several jobs: one that waits or runs counts most, then one that ended.
     """
     found: dict[str, Sighting] = {}
     for line in text.splitlines():
@@ -167,12 +166,15 @@ def seen_in(text: str) -> dict[str, Sighting]:
         if name is None or len(parts) < 4 or "|" not in parts[3]:
             continue
         node, reason = parts[3].rsplit("|", 1)
-        seen = Sighting(
-            _STATES.get(parts[2], EngineState.UNKNOWN), parts[2][:40], node[:200], reason[:200], parts[1][:40]
-        )
-        if name[1] not in found or found[name[1]].state in _OVER:
+        reason = "" if reason == "None" else reason[:200]
+        seen = Sighting(_STATES.get(parts[2], EngineState.UNKNOWN), parts[2][:40], node[:200], reason, parts[1][:40])
+        if name[1] not in found or _weight(seen) >= _weight(found[name[1]]):
             found[name[1]] = seen
     return found
+
+
+def _weight(seen: Sighting) -> int:
+    return {EngineState.DROPPED: 0, EngineState.ENDED: 1}.get(seen.state, 2)
 
 
 def _cancel(launch_id: str, *more: str) -> None:

@@ -83,7 +83,7 @@ def on_node(row: WorkerRow) -> str | None:
         return f"on {placed['node']}"
     if placed["state"] == "running":
         return f"{runner}: it has a node, and waits for a slot"
-    why = f" ({placed['reason']})" if placed["reason"] not in (None, "None") else ""
+    why = f" ({placed['reason']})" if placed["reason"] else ""
     return f"{runner}: {placed['words'] or placed['state'] or 'submitting'}{why}"
 
 

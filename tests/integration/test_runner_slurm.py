@@ -176,7 +176,7 @@ def test_a_cancel_of_a_job_that_is_over_is_no_error_and_one_that_reaches_nobody_
 
 def test_a_node_whose_name_has_the_separator_in_it_hides_nothing() -> None:
     found = seen_in(f"agentctl-{ID}|7|RUNNING|a|b[1-2]|None\nagentctl-{OTHER}|8|PENDING||Resources\n")
-    assert found[ID] == Sighting(EngineState.RUNNING, "RUNNING", "a|b[1-2]", "None", "7")
+    assert found[ID] == Sighting(EngineState.RUNNING, "RUNNING", "a|b[1-2]", "", "7")
     assert found[OTHER].state is EngineState.QUEUED
 
 
@@ -208,10 +208,11 @@ LINES = st.lists(
 
 
 @given(LINES)
-def test_a_launch_is_over_only_if_all_its_jobs_are(words: list[str]) -> None:
+def test_a_launch_is_over_only_if_all_its_jobs_are_and_dropped_only_if_all_were(words: list[str]) -> None:
     found = seen_in("\n".join(f"agentctl-{ID}|{number}|{word}|n1|None" for number, word in enumerate(words)))
-    is_over = set(words) <= {"COMPLETED", "FAILED", "NODE_FAIL"}
-    assert (found[ID].state in {EngineState.ENDED, EngineState.DROPPED}) == is_over
+    over = (EngineState.ENDED, EngineState.DROPPED)
+    assert (found[ID].state in over) == (set(words) <= {"COMPLETED", "FAILED", "NODE_FAIL"})
+    assert (found[ID].state is EngineState.DROPPED) == (set(words) == {"NODE_FAIL"})
 
 
 @given(st.text(max_size=300))
@@ -413,21 +414,36 @@ def test_a_launch_that_slurm_forgets_before_it_begins_is_submitted_again_but_not
     assert json.loads((launch_of(task, "a") / "claim.json").read_bytes())["by"] == "head"
 
 
-def test_a_launch_whose_node_fails_before_it_begins_is_submitted_again(
+def test_a_launch_whose_node_fails_before_it_begins_is_given_to_another_one(
     programs: Path, jobs: Path, tmp_path: Path
 ) -> None:
-    fake(programs, "sbatch", of(jobs, "cat > /dev/null; echo x >> JOBS/submitted; echo 1"))
-    fails = "test -e JOBS/submitted && echo agentctl-$(basename JOBS/names/*)'|1|NODE_FAIL|n|1|None'; exit 0"
-    fake(programs, "squeue", of(jobs, fails))
+    """The first job is lost with its node, before anything of it has run; the second one runs."""
+    first = f"if mkdir JOBS/first 2>/dev/null; then cat > /dev/null; echo x >> JOBS/failed; echo 1; exit; fi\n{SUBMITS}"
+    fake(programs, "sbatch", of(jobs, f"{first}echo 2"))
+    name = f"agentctl-$(basename {tmp_path}/.agentctl/tasks/*/agents/a/launches/*)"
+    fake(programs, "squeue", of(jobs, f'test -e JOBS/failed && echo "{name}|1|NODE_FAIL|n1|None"\n{RUNS}'))
     task = new_task()
-    spawn(script(f"echo run >> {tmp_path}/runs"), "--runner", "slurm", name="a")
-    (jobs / "names").mkdir()
-    (jobs / "names" / launch_of(task, "a").name).touch()
-    wait_until((jobs / "submitted").exists, what="it to be submitted")
-    fake(programs, "sbatch", of(jobs, f"{SUBMITS}echo $$"))
+    spawn(["true"], "--runner", "slurm", name="a")
     run("wait", "a")
     assert is_settled(task, "a")["status"] == "completed"
-    assert (tmp_path / "runs").read_text() == "run\n"
+    assert (jobs / "submitted").read_text().count("agentctl-") == 1
+
+
+def test_what_slurm_says_of_a_worker_that_runs_quietly_is_shown(programs: Path, jobs: Path, tmp_path: Path) -> None:
+    """Its stand-in rests as long as its node gives signs of life; Slurm is asked all the same."""
+    ask_engine("slurm", pollSeconds=0.5, silenceSeconds=60)
+    _, gate = begins(new_task(), tmp_path)
+    for answers, state, words in [
+        (RUNS, "running", "RUNNING"),
+        (RUNS.replace("RUNNING", "NODE_FAIL"), "dropped", "NODE_FAIL"),
+        ("echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1", "unknown", None),
+        (RUNS, "running", "RUNNING"),
+    ]:
+        fake(programs, "squeue", of(jobs, answers))
+        wait_until(lambda: placement("a"), accept=lambda told: (told["state"], told["words"]) == (state, words))  # noqa: B023 - called here
+        assert statuses() == {"a": "running"}
+    gate.touch()
+    run("wait", "a")
 
 
 def test_the_interpreter_of_the_nodes_is_the_one_that_was_set(programs: Path, jobs: Path, tmp_path: Path) -> None:

@@ -116,6 +116,15 @@ def test_a_nested_worker_may_pass_no_options_to_slurm(nodes: Cluster) -> None:
     assert "only a person may pass options to the engine" in run("logs", "a").out
 
 
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return what is in all files of a folder; Slurm replaces its own at any time."""
+    found = {}
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+            found[path] = path.read_bytes()
+    return found
+
+
 def test_no_secret_is_in_the_state_of_the_controller_or_shown_by_it(nodes: Cluster, tmp_path: Path) -> None:
     task = new_task()
     secret = "s3cr3t-of-the-person"
@@ -131,18 +140,9 @@ def test_no_secret_is_in_the_state_of_the_controller_or_shown_by_it(nodes: Clust
     nodes.run("scontrol", "reconfigure")  # It writes its state now.
     state = contents(nodes.folder / "state")
     assert len(state) > 1
-    assert [path for path, content in state.items() if secret.encode() in content] == []
+    assert [path for path, data in state.items() if secret.encode() in data] == []
     run("send", "a", "go on")
     run("wait", "a")
-
-
-def contents(folder: Path) -> dict[Path, bytes]:
-    """Return what is in the files of a folder; some are replaced meanwhile."""
-    found = {}
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-            found[path] = path.read_bytes()
-    return found
 
 
 # -- its cancel --------------------------------------------------------------------------------------------------------

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.clock import since_boot
 from agentctl.adapters.locks import try_lock
+from agentctl.adapters.processes import boot_id
 from agentctl.domain.sightings import EngineState, Sighting
 from agentctl.placing.board import EngineBoard
 from agentctl.runners.loopback import Loopback
+from agentctl.supervision.worker.engine_answers import answer_for
 
 LAUNCH = "0123456789abcdef"
 
@@ -61,3 +64,30 @@ def test_who_finds_that_somebody_else_asks_does_not_try_again_at_once(engine: Co
     finally:
         os.close(lock)
     assert engine.asked == 0
+
+
+def test_not_all_find_the_last_answer_too_old_at_the_same_moment(engine: CountingEngine) -> None:
+    boards = [EngineBoard(engine, f"{number:04x}{'0' * 12}", every_s=60) for number in range(0, 0x10000, 0x1000)]
+    boards[0].ask()
+    due = [board.due_in_s() for board in boards]
+    assert due == sorted(due)
+    assert 55 < due[0] <= 60
+    assert 80 < due[-1] <= 90
+
+
+def test_what_is_shown_is_the_last_answer_since_it_was_submitted(engine: CountingEngine) -> None:
+    board = EngineBoard(engine, LAUNCH, every_s=60)
+    handle = {"answers": board.name, "at": since_boot(), "boot": boot_id()}
+    assert answer_for(handle, LAUNCH) is None, "nobody has asked"
+    board.ask()
+    answer = answer_for(handle, LAUNCH)
+    assert answer is not None
+    assert answer.seen.node == "n1"
+    assert answer_for({**handle, "at": since_boot() + 1}, LAUNCH) is None, "that was before"
+    assert answer_for({**handle, "boot": "another"}, LAUNCH) is not None
+
+
+@pytest.mark.parametrize("name", [None, 7, "", "../../etc/passwd", "engine-x-0123456789ab.jsonl/..", "launch-0.key"])
+def test_nobody_can_have_another_file_shown(engine: CountingEngine, name: object) -> None:
+    EngineBoard(engine, LAUNCH, every_s=60).ask()
+    assert answer_for({"answers": name, "at": 0, "boot": ""}, LAUNCH) is None

@@ -14,6 +14,13 @@ from agentctl.placing.changes import changes_on_node
 from agentctl.placing.heartbeat import HeardFrom, Heart
 
 LONG_S, SHORT_S = 30.0, 0.6
+
+
+def not_due() -> float:
+    """Say that the engine is not to be asked soon."""
+    return LONG_S
+
+
 LAUNCH = "0123456789abcdef"
 
 
@@ -40,37 +47,51 @@ def test_it_rests_until_its_time_while_the_node_only_gives_signs_of_life(
     launch: LaunchDir, pipe: tuple[int, int]
 ) -> None:
     heard = HeardFrom(launch, pipe[0], 60)
-    heard.rest(monotonic(), monotonic() + LONG_S)  # The first look at it is always worth one.
+    heard.rest(monotonic(), monotonic() + LONG_S, not_due)  # The first look at it is always worth one.
     os.utime(launch.heartbeat)
     began = monotonic()
-    heard.rest(began, began + SHORT_S)
+    heard.rest(began, began + SHORT_S, not_due)
     assert monotonic() - began >= SHORT_S
     assert heard.silent_s() < LONG_S
 
 
 def test_news_of_the_node_end_the_rest(launch: LaunchDir, pipe: tuple[int, int]) -> None:
     heard = HeardFrom(launch, pipe[0], 60)
-    heard.rest(monotonic(), monotonic() + LONG_S)
+    heard.rest(monotonic(), monotonic() + LONG_S, not_due)
     Heart(launch).tell()
     began = monotonic()
-    heard.rest(began, began + LONG_S)
+    heard.rest(began, began + LONG_S, not_due)
     assert monotonic() - began < LONG_S / 2
 
 
 def test_a_wake_up_ends_the_rest(launch: LaunchDir, pipe: tuple[int, int]) -> None:
     heard = HeardFrom(launch, pipe[0], 60)
-    heard.rest(monotonic(), monotonic() + LONG_S)
+    heard.rest(monotonic(), monotonic() + LONG_S, not_due)
     os.write(pipe[1], b"!")
     began = monotonic()
-    heard.rest(began - LONG_S, began + LONG_S)
+    heard.rest(began - LONG_S, began + LONG_S, not_due)
     assert monotonic() - began < SHORT_S
+
+
+def test_a_question_to_the_engine_that_is_due_ends_the_rest(launch: LaunchDir, pipe: tuple[int, int]) -> None:
+    heard = HeardFrom(launch, pipe[0], 60)
+    heard.rest(monotonic(), monotonic() + LONG_S, not_due)
+    began, asked = monotonic(), []
+
+    def due_in_s() -> float:
+        asked.append(monotonic())
+        return began + SHORT_S - asked[-1]
+
+    heard.rest(began, began + LONG_S, due_in_s)
+    assert SHORT_S <= monotonic() - began < LONG_S / 2
+    assert len(asked) == 2, "it looks again when it is time, and not before"
 
 
 def test_silence_of_the_node_ends_the_rest(launch: LaunchDir, pipe: tuple[int, int]) -> None:
     heard = HeardFrom(launch, pipe[0], SHORT_S)
-    heard.rest(monotonic(), monotonic() + LONG_S)
+    heard.rest(monotonic(), monotonic() + LONG_S, not_due)
     began = monotonic()
-    heard.rest(began, began + LONG_S)
+    heard.rest(began, began + LONG_S, not_due)
     assert SHORT_S / 2 < monotonic() - began < LONG_S / 2
 
 
@@ -78,10 +99,10 @@ def test_the_longer_it_is_calm_the_longer_the_pauses_but_never_beyond_a_limit(
     launch: LaunchDir, pipe: tuple[int, int]
 ) -> None:
     heard = HeardFrom(launch, pipe[0], 60)
-    heard.rest(monotonic(), monotonic() + LONG_S)
+    heard.rest(monotonic(), monotonic() + LONG_S, not_due)
     Heart(launch).tell()
     began = monotonic()
-    heard.rest(began - 1000, began + LONG_S)
+    heard.rest(began - 1000, began + LONG_S, not_due)
     assert 1.5 < monotonic() - began < 5, "half of the longest pause is the median of wait-any's wake-up"
 
 

@@ -57,7 +57,7 @@ def _why_not_there(placed: dict[str, Any]) -> str:
     if placed.get("state") == "running":
         return f"{runner} has given it a node, and it waits for a slot here (submitAhead)."
     words = shown(placed.get("words") or "no answer yet")
-    why = f", because of {shown(placed['reason'])}" if placed.get("reason") not in (None, "None") else ""
+    why = f", because of {shown(placed['reason'])}" if placed.get("reason") else ""
     return f"It waits in the queue of {runner}, which says {words} of it{why}."
 
 
