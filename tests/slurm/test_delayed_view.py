@@ -83,6 +83,32 @@ def view(nodes: Cluster, tmp_path: Path) -> Iterator[View]:
     made.close()
 
 
+def steps(*commands: str) -> list[str]:
+    """Return a worker that carries out these commands of a shell, one after the other, as far as they succeed."""
+    return script(" && ".join(commands))
+
+
+# -- a life ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_end_is_told_once_all_is_seen_that_the_node_has_written_before(
+    nodes: Cluster, view: View, tmp_path: Path
+) -> None:
+    task, gate = new_task(), tmp_path / "gate"
+    waits = f"until test -e {gate}; do sleep 0.05; done"
+    spawn(steps("echo begun", f"({waits})", f"{AGENTCTL} report result --summary fine"), *SLURM, name="a")
+    wait_until(lambda: run("logs", "a").out, what="its first line")
+    view.is_late(math.inf, "/node/")
+    gate.touch()
+    wait_until((launch_of(task, "a") / "ended.json").exists, what="its end to be seen")
+    job_of(nodes, task, "a", "COMPLETED")
+    passes(2 * POLL_S)
+    assert statuses() == {"a": "running"}
+    view.is_up_to_date()
+    run("wait", "a")
+    assert run("result", "a", "--json").json["summary"] == "fine"
+
+
 # -- its end, which is seen late ---------------------------------------------------------------------------------------
 
 
