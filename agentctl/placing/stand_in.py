@@ -152,7 +152,7 @@ class StandIn:
         """Look at everything once; return the verdict if there is one."""
         for said in self.engine.take():
             self._hear(said)
-        if not self._has_begun and self.launch.claim.exists():
+        if not self._has_begun and self._is_claimed():
             if read_quietly(self.launch.claim).get("by") == "head":
                 return self._withdrawn()
             self._has_begun, self._happened = True, monotonic()
@@ -170,6 +170,11 @@ class StandIn:
             if verdict is not None:
                 return verdict
         return self._ask_engine()
+
+    def _is_claimed(self) -> bool:
+        with contextlib.suppress(OSError):
+            os.listdir(self.launch.path)  # Over NFS: a name that was missing at the last look is looked up again.
+        return self.launch.claim.exists()
 
     def _let_go(self) -> None:
         """Let a launch that was submitted ahead begin once its worker has a slot."""

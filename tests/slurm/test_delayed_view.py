@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.life import is_settled, living, members, passes
-from tests.placed import ask_engine, launch_of, script
+from tests.placed import ask_engine, counting, is_whole, launch_of, script
 from tests.slurm import delayed_view
 from tests.slurm.cluster import Cluster
 from tests.slurm.install import why_no_fuse
@@ -83,12 +83,45 @@ def view(nodes: Cluster, tmp_path: Path) -> Iterator[View]:
     made.close()
 
 
+@pytest.fixture(params=["two seconds late", "as NFS"])
+def late(view: View, request: pytest.FixtureRequest) -> View:
+    """A view that is late by two seconds; and one that never asks anew by itself, but does when a folder is listed."""
+    if request.param == "as NFS":
+        view.is_late(math.inf, lists_anew=True)
+    else:
+        view.is_late(2)
+    return view
+
+
 def steps(*commands: str) -> list[str]:
     """Return a worker that carries out these commands of a shell, one after the other, as far as they succeed."""
     return script(" && ".join(commands))
 
 
 # -- a life ------------------------------------------------------------------------------------------------------------
+
+
+def test_questions_messages_commands_and_output_come_through_once_and_in_their_order(
+    late: View, tmp_path: Path
+) -> None:
+    new_task()
+    asks, reports = f"{AGENTCTL} interact ask --kind confirm Go?", f"{AGENTCTL} report result --summary fine"
+    spawn(steps(asks, f"{AGENTCTL} inbox --wait", f"{AGENTCTL} list | wc -l", reports), *SLURM, name="a")
+    spawn(counting(tmp_path / "gate"), *SLURM, name="b")
+    spawn(worker("stubborn", tmp_path / "pids"), *SLURM, "--grace-seconds", "0.2", name="c")
+    tree = members(tmp_path / "pids")
+    assert run("wait-any", "--json").json["status"] == "blocked"
+    run("interact", "respond", "a", "yes")
+    run("send", "a", "one")
+    assert run("cancel", "c", "--json").json["cancelled"] is True
+    assert living(tree.values()) == []
+    (tmp_path / "gate").touch()
+    run("wait", "a", "b", check=False)
+    said = run("logs", "a").out.split()
+    assert (said[0], said[-2:]) == ("yes", ["one", "3"])
+    assert run("result", "a", "--json").json["summary"] == "fine"
+    assert is_whole(run("logs", "b").out)
+    assert statuses() == {"a": "completed", "b": "failed", "c": "cancelled"}
 
 
 def test_an_end_is_told_once_all_is_seen_that_the_node_has_written_before(
