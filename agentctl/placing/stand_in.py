@@ -156,6 +156,7 @@ class StandIn:
             if read_quietly(self.launch.claim).get("by") == "head":
                 return self._withdrawn()
             self._has_begun, self._happened = True, monotonic()
+            self.watched = Watched()  # What the engine said of a launch that had not begun means something else now.
             poke(self.worker)  # Its shim counts its time from now on.
         if not self._has_begun:
             self.inbound.step_early()

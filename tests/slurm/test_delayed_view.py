@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from tests.placed import ask_engine, counting, is_whole, launch_of, script
 from tests.slurm import delayed_view
 from tests.slurm.cluster import Cluster
 from tests.slurm.install import why_no_fuse
-from tests.slurm.on_nodes import POLL_S, SLURM, fill, job_of, says
+from tests.slurm.on_nodes import POLL_S, SILENCE_S, SLURM, fill, job_of, says
 from tests.slurm.surroundings import own_environ
 from tests.steps import new_task, spawn, statuses
 from tests.support import PROGRAM, run, start, wait_until, worker
@@ -163,6 +165,32 @@ def test_an_end_that_is_seen_long_after_slurm_has_told_a_failure_counts(
     run("wait", "a", check=False)
     ended = is_settled(task, "a")
     assert (ended["status"], ended["reason"], ended["exitCode"]) == ("failed", "exit_code", 3)
+
+
+def test_one_whose_claim_is_seen_only_after_it_was_killed_is_lost_and_not_waited_for(
+    nodes: Cluster, view: View, tmp_path: Path
+) -> None:
+    """As long as no claim is seen, it looks as if it had never begun."""
+    ask_engine("slurm", pollSeconds=POLL_S, silenceSeconds=SILENCE_S, folder=str(view.folder))
+    task, blocker = new_task(), fill(nodes)
+    spawn(worker("sleeps", 60), *SLURM, name="a")
+    job_of(nodes, task, "a", "PENDING")
+    view.is_late(math.inf)
+    nodes.run("scancel", blocker)
+    claim = launch_of(task, "a") / "claim.json"
+    wait_until(view.on_node(claim).exists, what="its claim")
+    ones = [process for node in nodes.nodes for process in nodes.tasks(node)]
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # None may tell how another one has ended.
+        for one in ones:
+            os.kill(one.pid, number)
+    job_of(nodes, task, "a", "FAILED")
+    says("a", state="ended", words="FAILED")
+    passes(4 * POLL_S)
+    assert not claim.exists()
+    assert statuses() == {"a": "queued"}
+    view.is_up_to_date()
+    run("wait", "a", check=False)
+    assert is_settled(task, "a")["reason"] == "lost"
 
 
 # -- the claim ---------------------------------------------------------------------------------------------------------
