@@ -46,10 +46,12 @@ class HeardFrom:
     def silent_s(self) -> float:
         """Return for how long the node has given no sign of life, as far as was seen from here."""
         with contextlib.suppress(OSError):
-            os.listdir(
-                self._launch.path
-            )  # Over NFS this makes the names that were looked up before be looked up again.
-            self._note(os.stat(self._launch.heartbeat).st_mtime_ns)
+            os.listdir(self._launch.path)  # Over NFS: names that were missing at the last look are looked up again.
+            fd = os.open(self._launch.heartbeat, _LOOK)  # What a stat says there may be half a minute old.
+            try:
+                self._note(os.fstat(fd).st_mtime_ns)
+            finally:
+                os.close(fd)
         return monotonic() - self._since
 
     def rest(self, calm_since: float, until: float) -> None:

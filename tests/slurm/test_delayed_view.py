@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import LaunchDir
+from agentctl.placing.heartbeat import HeardFrom
 from tests.life import is_settled, living, members, passes
 from tests.placed import ask_engine, counting, is_whole, launch_of, script
 from tests.slurm import delayed_view
@@ -234,6 +236,23 @@ def test_of_those_that_are_cancelled_while_they_begin_each_was_withdrawn_or_has_
         claim = json.loads((launch_of(task, name) / "claim.json").read_bytes())
         assert (claim.get("by") == "head") == (end.get("message") == "it was waiting in the queue of slurm")
         assert not (claim.get("by") == "head" and (tmp_path / name).exists())
+
+
+# -- what one side reads of the other ----------------------------------------------------------------------------------
+
+
+def test_a_sign_of_life_counts_at_once(view: View) -> None:
+    heartbeat = view.folder / "heartbeat"
+    heartbeat.touch()
+    woken, wakes = os.pipe()
+    heard = HeardFrom(LaunchDir(str(view.folder)), woken, 60)
+    view.is_late(math.inf)
+    heard.silent_s()
+    passes(0.3)
+    os.utime(view.on_node(heartbeat))
+    assert heard.silent_s() < 0.3
+    for fd in (woken, wakes):
+        os.close(fd)
 
 
 # -- what doctor says of it --------------------------------------------------------------------------------------------
