@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters.taskdir import LaunchDir
+from agentctl.adapters.taskdir import LaunchDir, Root
+from agentctl.placing.carrying_out import CalledCommands
 from agentctl.placing.heartbeat import HeardFrom
 from tests.life import is_settled, living, members, passes
 from tests.placed import ask_engine, counting, is_whole, launch_of, script
@@ -249,10 +250,46 @@ def test_a_sign_of_life_counts_at_once(view: View) -> None:
     view.is_late(math.inf)
     heard.silent_s()
     passes(0.3)
+    before_s = heard.silent_s()
     os.utime(view.on_node(heartbeat))
-    assert heard.silent_s() < 0.3
+    assert heard.silent_s() < before_s
     for fd in (woken, wakes):
         os.close(fd)
+
+
+def test_a_command_that_is_called_on_a_node_of_nfs_is_answered_as_soon_as_it_was_carried_out(
+    view: View, root: Path
+) -> None:
+    task = new_task()
+    names = ("launch", "launch/calls", "launch/to-node", "launch/to-node/replies")
+    for name in names:
+        (view.folder / name).mkdir(mode=0o700)
+    view.is_late(math.inf, lists_anew=True)
+    launch = LaunchDir(str(view.on_node(view.folder / "launch")))
+    carried = CalledCommands(Root(str(root)).task(task.path.name).worker("a"), launch)
+    called = start("list", "--json", env={"AGENTCTL_LAUNCH": str(view.folder / "launch")})
+    wait_until(lambda: carried.step() or called.poll() is not None, what="the command to begin")
+    wait_until(lambda: carried.step() and not carried.is_any, what="the command to end")
+    wait_until(lambda: called.poll() is not None, what="the answer")
+    assert (called.communicate()[0], called.returncode) == ("[]\n", 0)
+
+
+def test_a_command_that_is_seen_before_its_order_is_whole_begins_once_it_is(view: View, root: Path) -> None:
+    task = new_task()
+    for name in ("launch", "launch/calls", "launch/to-node", "launch/to-node/replies"):
+        (view.folder / name).mkdir(mode=0o700)
+    view.is_late(math.inf, lists_anew=True)
+    carried = CalledCommands(Root(str(root)).task(task.path.name).worker("a"), LaunchDir(str(view.folder / "launch")))
+    call = view.on_node(view.folder / "launch" / "calls" / "1-0a")
+    call.mkdir()
+    assert not carried.step()
+    order = {"argv": ["list", "--json"], "cwd": str(root.parent), "set": {}, "unset": []}
+    (call / "call.json").write_text(json.dumps(order), encoding="utf-8")
+    assert carried.step()
+    (call / "stdin.end").touch()
+    wait_until(lambda: carried.step() and not carried.is_any, what="the command to end")
+    reply = view.on_node(view.folder / "launch" / "to-node" / "replies" / "1-0a")
+    assert ((reply / "stdout").read_text(), (reply / "stdout").stat().st_uid) == ("[]\n", os.getuid())
 
 
 # -- what doctor says of it --------------------------------------------------------------------------------------------
