@@ -14,9 +14,8 @@ import select
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.taskdir import LaunchDir
+from agentctl.domain.sightings import BEAT_S
 
-#: How often a node gives one.
-BEAT_S = 10.0
 #: Once it has given none for this long, the engine's answers are looked at; sooner where less is taken for silence.
 _PATIENCE_S = 2.5 * BEAT_S
 #: The pauses while nothing happens: this part of the calm so far, and the longest. Half of that is the median time from

@@ -302,8 +302,14 @@ def seconds_to_the_node_and_back() -> tuple[float, dict[str, str]]:
     return float(crossing["what"].split()[2]), crossing
 
 
-def test_doctor_tells_how_long_files_take(view: View) -> None:
+def test_doctor_tells_how_long_files_take_and_which_silence_is_too_short_for_that(view: View) -> None:
     view.is_late(2)
     took_s, crossing = seconds_to_the_node_and_back()
     assert 1.5 < took_s < 4
     assert crossing["severity"] == "ok"
+    ask_engine("slurm", pollSeconds=POLL_S, silenceSeconds=3, folder=str(view.folder))
+    took_s, crossing = seconds_to_the_node_and_back()
+    assert 1.5 < took_s < 4
+    assert crossing["severity"] == "warning"
+    assert "a node that is silent for 3 s is taken for lost" in crossing["what"]
+    assert "runners.slurm.silenceSeconds" in crossing["next"]
