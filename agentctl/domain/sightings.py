@@ -14,6 +14,8 @@ from agentctl.lean import NamedTuple
 
 #: How often a launch is submitted that the engine has dropped before it began.
 MOST_SUBMISSIONS = 3
+#: How often a node gives a sign of life.
+BEAT_S = 10.0
 
 
 class EngineState(StrEnum):

@@ -15,7 +15,7 @@ import threading
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_all, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
-from agentctl.adapters.taskdir import LaunchDir
+from agentctl.adapters.taskdir import LaunchDir, names_in
 from agentctl.errors import AgentctlError
 from agentctl.placing.called import ALIVE_EVERY_S, LAUNCH_VARIABLE, OF_JOBS, CallFiles
 
@@ -75,6 +75,8 @@ def _await(files: CallFiles) -> int:
     """Print what the command prints, until its end is there and all of it was printed."""
     passed, pause, beat = [0, 0], _FIRST_LOOK_S, monotonic() + ALIVE_EVERY_S
     while True:
+        for folder in (files.reply.parent, files.reply):
+            names_in(folder, 1)  # Over NFS: a name that was missing at the last look is looked up again.
         ended = read_quietly(files.ended)  # Before the look at the output: nothing comes behind the end.
         news = [_pass_output(files, stream, passed) for stream in (0, 1)]
         if not any(news):

@@ -79,9 +79,14 @@ class CalledCommands:
             shutil.rmtree(self._launch.inbound.replies / name, ignore_errors=True)
             self._known.discard(name)
         found = [name for name in names - self._known if is_name(name)]
-        whole = sorted(name for name in found if (self._launch.calls / name / "call.json").exists())
+        whole = sorted(name for name in found if self._is_whole(name))
         self._is_awaited = len(whole) > room or len(whole) < len(found)
         return whole[: max(0, room)]
+
+    def _is_whole(self, name: str) -> bool:
+        folder = self._launch.calls / name
+        names_in(folder, 1)  # Over NFS: a name that was missing at the last look is looked up again.
+        return (folder / "call.json").exists()
 
     def _begin(self, name: str) -> None:
         files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
@@ -137,6 +142,7 @@ class _Called:
 
     def step(self) -> bool:
         """Pass on what has come; return whether the command has ended, and its end is on disk."""
+        names_in(self._files.folder, 1)  # As above.
         if self._input is not None and self._pass_input():
             self._lively_until = monotonic() + _LIVELY_S
         self._pass_signal()
@@ -185,7 +191,11 @@ class _Called:
     def _look_for_caller(self) -> None:
         """Interrupt a command for which nobody waits any more."""
         with contextlib.suppress(OSError):
-            changed = os.stat(self._files.alive).st_mtime_ns
+            fd = open_plain(self._files.alive)  # Over NFS, what a stat says may be as old as this limit.
+            try:
+                changed = os.fstat(fd).st_mtime_ns
+            finally:
+                os.close(fd)
             if changed != self._alive[0]:
                 self._alive = changed, monotonic()
         if monotonic() - self._alive[1] > GONE_AFTER_S:

@@ -15,9 +15,8 @@ from collections.abc import Callable
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.taskdir import LaunchDir
+from agentctl.domain.sightings import BEAT_S
 
-#: How often a node gives one.
-BEAT_S = 10.0
 #: Once it has given none for this long, the engine's answers are looked at; sooner where less is taken for silence.
 _PATIENCE_S = 2.5 * BEAT_S
 #: The pauses between looks: this part of the calm so far, the shortest, and the longest. Half of that is the median
@@ -52,10 +51,12 @@ class HeardFrom:
     def silent_s(self) -> float:
         """Return for how long the node has given no sign of life, as far as was seen from here."""
         with contextlib.suppress(OSError):
-            os.listdir(
-                self._launch.path
-            )  # Over NFS this makes the names that were looked up before be looked up again.
-            self._note(os.stat(self._launch.heartbeat).st_mtime_ns)
+            os.listdir(self._launch.path)  # Over NFS: names that were missing at the last look are looked up again.
+            fd = os.open(self._launch.heartbeat, _LOOK)  # What a stat says there may be half a minute old.
+            try:
+                self._note(os.fstat(fd).st_mtime_ns)
+            finally:
+                os.close(fd)
         return monotonic() - self._since
 
     def rest(self, calm_since: float, until: float, engine_due_in_s: Callable[[], float]) -> None:

@@ -16,20 +16,16 @@ from agentctl.adapters.opening import OddFile, open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.errors import StorageError
+from agentctl.placing.written import LINES, MOST_FILES, OUTPUTS, READ, WHOLE, look_again
 
-#: Files of lines are copied in whole lines, since others may append to them here.
-_OUTPUTS, _LINES = ("stdout", "stderr"), ("activity", "dialogue", "turns")
-_WHOLE = ("progress", "result", "session", "fallback", "spent")
 _PIECE, _MOST_AT_ONCE = 1 << 20, 64 << 20
-_MOST_FILES = 1000
-_READ = "read"
 
 
 class Mirror:
     """The files of a worker here, and those of the same worker on its node."""
 
     def __init__(self, here: WorkerDir, there: WorkerDir) -> None:
-        self._here, self._there = here, there
+        self._here, self.there = here, there
         self._versions: dict[str, tuple[int, int]] = {}
 
     def step(self) -> bool:
@@ -38,20 +34,23 @@ class Mirror:
         Raises:
             OSError: The disk here is full, or the folder of the launch cannot be read: the next step goes on.
         """
-        grown = [self._grow(name, lines=False) for name in _OUTPUTS] + [self._grow(name, lines=True) for name in _LINES]
-        changed = [self._replace(getattr(self._there, name), getattr(self._here, name)) for name in _WHOLE]
+        look_again(self.there)
+        # Files of lines are copied in whole lines, since others may append to them here.
+        grown = [self._grow(name, lines=name in LINES) for name in (*OUTPUTS, *LINES)]
+        changed = [self._replace(getattr(self.there, name), getattr(self._here, name)) for name in WHOLE]
         return any(grown) or any(changed) or self._note_read()
 
     def finish(self) -> None:
         """Copy everything that is left, once the worker has ended."""
+        self._versions.clear()  # Over NFS, what a stat says may be old; to read a file anew is right.
         while self.step():
             pass
-        for there, here in ((self._there.texts, self._here.texts), (self._there.turn_objects, self._here.turn_objects)):
+        for there, here in ((self.there.texts, self._here.texts), (self.there.turn_objects, self._here.turn_objects)):
             with contextlib.suppress(OddFile, OSError):  # Of the latter is shutil.Error too.
                 _copy_folder(there, here)
 
     def _grow(self, name: str, *, lines: bool) -> bool:
-        there, here = getattr(self._there, name), getattr(self._here, name)
+        there, here = getattr(self.there, name), getattr(self._here, name)
         try:
             source = open_plain(there)
         except (FileNotFoundError, NotADirectoryError, OddFile):
@@ -77,27 +76,27 @@ class Mirror:
         if self._versions.get(there) == version:
             return False
         with contextlib.suppress(OddFile, StorageError, FileNotFoundError):
-            write_whole(here, read_bytes(there), durable=there == self._there.result)
+            write_whole(here, read_bytes(there), durable=there == self.there.result)
             self._versions[there] = version
             return True
         return False
 
     def _note_read(self) -> bool:
         """Copy how many messages were read."""
-        if not self._there.inbox.exists():
+        if not self.there.inbox.exists():
             return False
         make_folder(self._here.inbox)
-        return self._replace(self._there.inbox / _READ, self._here.inbox / _READ)
+        return self._replace(self.there.inbox / READ, self._here.inbox / READ)
 
 
 def sizes_of(worker: WorkerDir) -> dict[str, int]:
     """Return how long the files that grow are at the head: as long a hole they begin with on the node."""
-    return {name: size for name in (*_OUTPUTS, *_LINES) if (size := _size_of(getattr(worker, name)))}
+    return {name: size for name in (*OUTPUTS, *LINES) if (size := _size_of(getattr(worker, name)))}
 
 
 def make_holes(worker: WorkerDir, sizes: Mapping[str, object]) -> None:
     """Begin the files that grow with holes of these sizes, on the node."""
-    for name in (*_OUTPUTS, *_LINES):
+    for name in (*OUTPUTS, *LINES):
         size = sizes.get(name, 0)
         if isinstance(size, int) and size > 0:
             fd = open_plain(getattr(worker, name), os.O_WRONLY | os.O_CREAT)
@@ -137,7 +136,7 @@ def _append(source: int, path: FilePath, begin: int, end: int) -> None:
 
 def _copy_folder(there: FilePath, here: FilePath) -> None:
     """Copy the entries of a folder that are not here yet; links are left out, since they could lead anywhere."""
-    for name in names_in(there, _MOST_FILES):
+    for name in names_in(there, MOST_FILES):
         source, target = there / name, here / name
         if os.path.islink(source) or os.path.lexists(target):
             continue

@@ -29,6 +29,7 @@ from agentctl.placing.heartbeat import Heart
 from agentctl.placing.launch_record import BY_TIME, KEY_ENTRY, claimed
 from agentctl.placing.mirroring import make_holes
 from agentctl.placing.sealing import sealed
+from agentctl.placing.written import WRITTEN, written_by
 from agentctl.supervision.life.judging import Condition, judge, settle
 from agentctl.supervision.stop.requesting import Request, request_end
 from agentctl.supervision.worker import environment
@@ -97,7 +98,7 @@ class _NodePost:
             decision = (decision or Decision(Status.FAILED))._replace(
                 status=Status.FAILED, reason=Reason.LOST, message=message
             )
-        return self._say(self._seen(decision))
+        return self._say(self._seen(decision), worker)
 
     def _seen(self, decision: Decision) -> Decision:
         """Return a failure as a cancel by the engine if its SIGTERM has come.
@@ -180,9 +181,10 @@ class _NodePost:
             else:
                 request_end(worker, Request(who or BY_TIME))
 
-    def _say(self, decision: Decision) -> int:
+    def _say(self, decision: Decision, worker: WorkerDir | None = None) -> int:
         """Write how the worker has ended, for the head; on a full disk, until there is room."""
-        value = sealed(self.key, "ended", {**decision.now().to_json(), "node": _node()})
+        written = written_by(worker) if worker is not None else {}
+        value = sealed(self.key, "ended", {**decision.now().to_json(), "node": _node(), WRITTEN: written})
         while True:
             try:
                 create_whole(self.launch.ended, to_json(value))

@@ -10,7 +10,7 @@ import contextlib
 import math
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, since_boot
@@ -33,6 +33,7 @@ from agentctl.placing.relaying import Relay
 from agentctl.placing.sealing import forget_key, known_key, opened
 from agentctl.placing.submitting import launch_for
 from agentctl.placing.telling import tell_placed
+from agentctl.placing.written import WRITTEN, is_all_seen
 from agentctl.runners.registry import load
 from agentctl.shim.notes import Notes
 from agentctl.supervision.dispatch.slots import place_of
@@ -103,6 +104,9 @@ class StandIn:
         self._is_held = self.placement.ahead > 0 and not launch.inbound.go.exists()
         self._has_failed = False
         self._happened = monotonic()
+        #: What the node has written by the worker's end; and when that was asked for first, and not all of it was seen.
+        self._written: Mapping[str, Any] = {}
+        self._unseen_since: float | None = None
 
     def _note_signal(self, number: int, _frame: object) -> None:
         self._is_asked_to_end = self._is_asked_to_end or number != signal.SIGHUP
@@ -147,10 +151,11 @@ class StandIn:
         """Look at everything once; return the verdict if there is one."""
         for said in self.engine.take():
             self._hear(said)
-        if not self._has_begun and self.launch.claim.exists():
+        if not self._has_begun and self._is_claimed():
             if read_quietly(self.launch.claim).get("by") == "head":
                 return self._withdrawn()
             self._has_begun, self._happened = True, monotonic()
+            self.watched = Watched()  # What the engine said of a launch that had not begun means something else now.
             poke(self.worker)  # Its shim counts its time from now on.
         if not self._has_begun:
             self.inbound.step_early()
@@ -165,6 +170,11 @@ class StandIn:
             if verdict is not None:
                 return verdict
         return self._ask_engine()
+
+    def _is_claimed(self) -> bool:
+        with contextlib.suppress(OSError):
+            os.listdir(self.launch.path)  # Over NFS: a name that was missing at the last look is looked up again.
+        return self.launch.claim.exists()
 
     def _let_go(self) -> None:
         """Let a launch that was submitted ahead begin once its worker has a slot."""
@@ -204,7 +214,11 @@ class StandIn:
         plain = (
             opened(key, "ended", value) if key is not None else {name: value[name] for name in value if name != "seal"}
         )
-        return self._as_asked(plain) if value and plain and plain.get("status") in tuple(Status) else None
+        if not value or not plain or plain.get("status") not in tuple(Status):
+            return None
+        written = plain.pop(WRITTEN, None)
+        self._written = written if isinstance(written, dict) else {}
+        return self._as_asked(plain)
 
     def _as_asked(self, ended: dict[str, Any]) -> dict[str, Any]:
         """Return an end as the head sees it: a cancel that nobody asked for here came from the engine."""
@@ -221,7 +235,10 @@ class StandIn:
 
     def _end(self, verdict: dict[str, Any]) -> bool:
         """Take over the last that the node has written, and write the verdict; return whether that is done."""
+        is_whole = is_all_seen(self.mirror.there, self._written)  # Before it is copied.
         self._follow()
+        if not is_whole and self._is_awaited():
+            return False
         try:
             self.mirror.finish()
         except OddFile as error:  # Something else is in the place of one of its files: no later try would go better.
@@ -236,14 +253,24 @@ class StandIn:
             if monotonic() >= until:
                 break
             processes.wait_readable([self._woken], _LOOK_S)
-        self._tidy(verdict)
+        self._tidy(is_over=is_whole and verdict.get("reason") != Reason.LOST)
         return True
 
-    def _tidy(self, verdict: dict[str, Any]) -> None:
+    def _is_awaited(self) -> bool:
+        """Return whether to wait on for what the node has written and is not seen here: a file system may be late."""
+        if self._unseen_since is None:
+            self._unseen_since = monotonic()
+        if monotonic() < self._unseen_since + self.placement.silence_s:
+            self._has_failed = True  # The next look is not to wait for a hint.
+            return True
+        self.note(f"what its node has written is still not all seen here, {self.placement.silence_s:g} s after its end")
+        return False
+
+    def _tidy(self, *, is_over: bool) -> None:
         """Remove what nobody needs any more; of a worker that is lost, its node may tell more yet."""
         with contextlib.suppress(OSError):
             os.unlink(self.launch.environment)
-        if verdict.get("reason") != Reason.LOST:
+        if is_over:
             forget_key(self.launch.id)
             import shutil  # With it come three compressors; only now.
 

@@ -7,6 +7,7 @@ of this machine; without that, they refuse it.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +20,7 @@ from agentctl.adapters.mounts import Mount, network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir, Root
 from agentctl.domain.placement import LOCAL, Placement, check_resources, check_runner
+from agentctl.domain.sightings import BEAT_S
 from agentctl.errors import AgentctlError, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel, leftovers, remove
@@ -35,6 +37,9 @@ from agentctl.runners.runner import EngineDown, Runner
 _MOST_SKEW_S = 5.0
 #: Files that take longer to the node and back are told: so long do a cancel and an answer take.
 _MOST_BACK_S = 10.0
+#: How much longer files may take at another time than they took for a probe: how long they do depends on when the file
+#: system looked last.
+_OFTEN_AS_LONG = 2
 _TRIAL_S = 120.0
 
 
@@ -148,7 +153,12 @@ class _NodeExamination:
 
     def _crossing(self, answer: ProbeAnswer) -> Iterator[Finding]:
         took = f"files take {answer.back_s:.2f} s to the node and back"
-        if answer.back_s > _MOST_BACK_S:
+        if _OFTEN_AS_LONG * answer.back_s > self.placement.silence_s:
+            silence = f"a node that is silent for {self.placement.silence_s:g} s is taken for lost"
+            enough_s = math.ceil(_OFTEN_AS_LONG * answer.back_s + BEAT_S)
+            next_ = f"set runners.RUNNER.silenceSeconds in {personal_file()} to {enough_s} or more"
+            yield finding("warning", f"{took}, and {silence}: its end could be seen too late", self.base, next_)
+        elif answer.back_s > _MOST_BACK_S:
             yield finding("warning", f"{took}: so long do a cancel and an answer take", self.base, _OTHER_FOLDER)
         else:
             yield finding("ok", took, self.base)
