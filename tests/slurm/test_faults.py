@@ -193,9 +193,10 @@ def test_a_node_that_is_cut_off_from_slurm_alone_tells_the_end_of_its_worker(par
     spawn(once(runs, until(gate)), *on("n2"), name="a")
     has_begun(task, "a", runs)
     parted.partition("n2")
-    job_of(parted, task, "a", "NODE_FAIL", timeout_s=NODE_FAILS_S)
+    says("a", NODE_FAILS_S, state="dropped", words="NODE_FAIL")
     passes(LONG_SILENCE_S + 3 * POLL_S)
     assert statuses() == {"a": "running"}
+    assert "n2 has told no end" in run("why", "a").out
     gate.touch()
     assert ended_once(task, "a", runs)["status"] == "completed"
 
