@@ -21,6 +21,7 @@ from agentctl.errors import Damaged
 from agentctl.operations.start.agent_order import Ordered
 from agentctl.operations.start.agent_server import with_identity
 from agentctl.operations.start.new_task import create_task
+from agentctl.operations.start.walls import joined_walls
 from agentctl.supervision.dispatch.dispatch import Dispatched, answers, dispatch_locked, give_orders
 from agentctl.supervision.queue.tickets import make_ticket, show_ticket, write_ticket
 from agentctl.supervision.worker import environment
@@ -81,6 +82,9 @@ def _adapted(worker: WorkerDir, spec: Mapping[str, Any], server: Mapping[str, st
     if spec.get("order") is not None:
         if not isinstance(spec["order"], Mapping) or not isinstance(spec.get("cwd"), str):
             raise Damaged(f"the order of {worker.instance} is damaged", hint="spawn it again")
-        order = Ordered(order_from(spec["order"])).of(worker, spec["cwd"])
+        of_head = order_from(spec["order"])
+        order = Ordered(of_head).of(worker, spec["cwd"])
+        launches = LaunchDir(worker.task.root.path.parent).path.parent
+        order = order._replace(walls=joined_walls(order.walls, of_head.walls, launches))
         adapted["order"] = with_identity(order, worker, server).to_json()
     return adapted
