@@ -634,3 +634,27 @@ def test_a_call_that_is_none_is_refused_and_does_not_hang(root: Path, tmp_path: 
     assert b"cannot be carried out at the head" in (told.parent / "stderr").read_bytes()
     (tmp_path / "fifo").write_text("go\n")
     task.ended("a")
+
+
+@pytest.mark.slow
+def test_a_terabyte_without_content_takes_no_room_and_no_time_at_the_head(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}; echo end; exit 3"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    worker_there = there(task, "a")
+    (worker_there / "texts" / "x").mkdir(parents=True)
+    (worker_there / "texts" / "x" / "kept").write_text("text")
+    for file in (worker_there / "stdout.log", worker_there / "activity.jsonl", worker_there / "texts" / "x" / "long"):
+        file.touch()
+        os.truncate(file, 1 << 40)
+    os.mkfifo(worker_there / "texts" / "x" / "fifo")
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+    assert (task.exit("a") or {})["exitCode"] == 3
+    here = task.agent("a")
+    with (here / "stdout.log").open("rb") as output:
+        output.seek(1 << 40)
+        assert output.read() == b"end\n"
+    assert (here / "texts" / "x" / "kept").read_text() == "text"
+    taken = [path.stat() for path in here.rglob("*") if path.is_file()]
+    assert sum(one.st_blocks * 512 for one in taken) < 64 << 20
