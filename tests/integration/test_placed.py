@@ -658,3 +658,23 @@ def test_a_terabyte_without_content_takes_no_room_and_no_time_at_the_head(root: 
     assert (here / "texts" / "x" / "kept").read_text() == "text"
     taken = [path.stat() for path in here.rglob("*") if path.is_file()]
     assert sum(one.st_blocks * 512 for one in taken) < 64 << 20
+
+
+@pytest.mark.slow
+def test_no_escape_in_what_is_said_of_a_node_reaches_the_terminal(root: Path, tmp_path: Path) -> None:
+    """The worker can write the claim and the heartbeat; names of nodes and reasons come from the cluster."""
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}; exit 3"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    launch, evil = launch_of(task, "a"), "\x1b]0;title\x07\x9b31m\u202e\n|"
+    claim = json.loads((launch / "claim.json").read_bytes())
+    (launch / "claim.json").write_text(json.dumps({**claim, "node": f"n1{evil}", "job": evil}))
+    kill(stand_in_of(task, "a"))
+    engine = {"state": "running", "words": f"RUN{evil}", "reason": f"why{evil}"}
+    (launch / "handle.json").write_text(json.dumps({"job": evil, "engine": engine, "problem": f"no{evil}"}))
+    for argv in (["list"], ["show", "a"], ["why", "a"], ["tree"], ["tasks"], ["list", "--json"], ["timeline"]):
+        shown = on_a_terminal(*argv)
+        assert "\x1b]0" not in shown, argv
+        assert not {"\x07", "\x9b", "\u202e"} & set(shown), argv
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
