@@ -87,8 +87,13 @@ class Frames:
 
 
 def code_of(content: bytes) -> int:
-    """Return the exit code in the last frame of a far end; 1 where it says none."""
-    return int(content) & 0xFF if content.isdigit() else ExitCode.REFUSED
+    """Return the exit code in the last frame of a far end; 1 where it says none that a process can have.
+
+    >>> code_of(b"7"), int(code_of(b"256")), int(code_of(b"-1"))
+    (7, 1, 1)
+    """
+    code = int(content) if content.isdigit() else -1
+    return code if 0 <= code <= 0xFF else ExitCode.REFUSED
 
 
 class Hello(NamedTuple):

@@ -26,6 +26,7 @@ from agentctl.mcp.clients import McpClient
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.wire import Context, Teller, as_result, is_modern
 from agentctl.operations.wait.keys import Sight
+from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call, Pending
 from agentctl.tools.results import question_of
@@ -61,7 +62,7 @@ def shows_forms(ctx: Context) -> bool:
 
 def can_ask(ctx: Context) -> bool:
     """Return whether this client shows forms, and to a person."""
-    return shows_forms(ctx) and true_caller() is None
+    return shows_forms(ctx) and true_caller() is None and not is_from_worker()
 
 
 def digest_of(params: types.CallToolRequestParams) -> str:
@@ -74,7 +75,7 @@ async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> 
     """Wait for a call's workers, show their questions to the user meanwhile, and return the answer."""
     client = server.clients.of(ctx)
     try:
-        if true_caller() is not None:
+        if true_caller() is not None or is_from_worker():
             return as_result(await server.wait(ctx, waiting, server.limit_s(ctx)))
         if is_modern(ctx) and can_ask(ctx):
             return await _by_answers(server, ctx, waiting)

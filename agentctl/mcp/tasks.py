@@ -18,6 +18,7 @@ from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import BegunCall, Context, as_result, is_modern
 from agentctl.operations.stop.cancelling import cancel_workers
+from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.definition import Call
 from agentctl.tools.progress import doing
@@ -57,7 +58,7 @@ def install(server: AgentctlServer) -> None:
     async def get(ctx: Context, params: TaskParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
         session = server.clients.of(ctx).toolbox.session
-        asks = _ClientKind(elicitation.shows_forms(ctx), true_caller() is not None)
+        asks = _ClientKind(elicitation.shows_forms(ctx), true_caller() is not None or is_from_worker())
         return await _answered(server, lambda: _state_of(server.clients.of(ctx).toolbox, _kept(session, params), asks))
 
     async def update(ctx: Context, params: UpdateParams) -> dict[str, Any]:

@@ -69,6 +69,7 @@ class CalledCommands:
         """End the call of a command that another stand-in had begun: it was ended with that one."""
         files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
         if is_name(name) and not files.ended.exists():
+            make_folder(files.reply)
             _refuse(files, "it was broken off at the head; agentctl list shows whether it was carried out")
 
     def _new_ones(self) -> list[str]:
@@ -99,6 +100,8 @@ class CalledCommands:
             self._running[name] = _Called(files, order)
         except (OSError, TypeError, ValueError) as error:
             _refuse(files, f"it cannot be carried out at the head: {error}")
+        except KeyError:
+            _refuse(files, "it cannot be carried out at the head: its order is damaged")
 
     def close(self) -> None:
         """Stop what is still being carried out: nobody waits for it any more."""
@@ -115,10 +118,7 @@ class _Called:
 
         self._files = files
         argv, cwd = [str(word) for word in order["argv"]], str(order["cwd"])
-        output, errors = (
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            for path in files.outputs
-        )
+        output, errors = (open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND) for path in files.outputs)
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "agentctl", *argv], stdin=subprocess.PIPE, stdout=output, stderr=errors,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import write_whole
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import LaunchDir
 from agentctl.domain.sightings import BEAT_S
 
@@ -79,11 +80,15 @@ class HeardFrom:
                 fd = open_(path, _LOOK)
             except OSError:
                 return
-            size = size_of(fd, 0, os.SEEK_END)
-            if now >= next_beat:
-                next_beat = now + self._patience_s / 2
-                self._note(os.fstat(fd).st_mtime_ns)
-            close(fd)
+            try:
+                size = size_of(fd, 0, os.SEEK_END)
+                if now >= next_beat:
+                    next_beat = now + self._patience_s / 2
+                    self._note(os.fstat(fd).st_mtime_ns)
+            except OSError:  # Something that is no file: nothing is learnt from it.
+                return
+            finally:
+                close(fd)
             if size != length:
                 self._length = size
                 return
@@ -112,16 +117,14 @@ class Heart:
             self._next = monotonic() + BEAT_S
             with contextlib.suppress(OSError):
                 if self._launch.heartbeat.exists():
-                    os.utime(self._launch.heartbeat)
+                    os.utime(self._launch.heartbeat, follow_symlinks=False)
                 else:
                     write_whole(self._launch.heartbeat, b"", durable=False)
 
     def tell(self) -> None:
         """Tell the head that there is something to look at."""
         with contextlib.suppress(OSError):
-            fd = os.open(
-                self._launch.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-            )
+            fd = open_plain(self._launch.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 os.write(fd, b".")
             finally:

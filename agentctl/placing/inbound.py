@@ -6,10 +6,10 @@ import contextlib
 import os
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import LaunchDir, WorkerDir
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.worker.inboxes import message_names
@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from agentctl.placing.relaying import Relay
     from agentctl.supervision.dispatch.standby import Standby
 
+_MOST = 10_000
+
 
 class Inbound:
     """Passes on what was said to a worker here."""
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self._worker, self._launch = worker, launch
-        self._messages = len(os.listdir(launch.inbound.inbox))
+        self._messages = len(names_in(launch.inbound.inbox, _MOST))
         self._cancel: bytes | None = None
         self._asked: list[str] | None = None
         self._place: Standby | None = None
@@ -55,6 +57,7 @@ class Inbound:
 
     def _write_cancel(self, request: bytes) -> None:
         if request != self._cancel:
+            make_folder(self._launch.to_node)
             write_whole(self._launch.inbound.cancel, request)
             self._cancel = request
 

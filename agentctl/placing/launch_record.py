@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_folder, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement, placement_from
-from agentctl.errors import Damaged
+from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any
 from agentctl.placing.mirroring import sizes_of
-from agentctl.placing.sealing import new_key
+from agentctl.placing.sealing import known_key, new_key, opened, sealed
 from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.placed import launch_of
@@ -48,8 +50,30 @@ def take_up(worker: WorkerDir) -> LaunchDir:
     attempt = record_of(worker).attempt
     known = launch_of(worker)
     if known is not None and read_quietly(worker.launch).get("attempt") == attempt:
+        restore_folders(known)
         return known
     return _made(worker, attempt)
+
+
+def _folders_of(launch: LaunchDir) -> list[FilePath]:
+    """Return the folders in which the head tells the node something."""
+    names = ("answers", "inbox", "replies")
+    return [launch.path, launch.path / "to-node", *(launch.path / "to-node" / name for name in names)]
+
+
+def restore_folders(launch: LaunchDir) -> None:
+    """Make again what the worker, whose folders these are too, has removed: without them nothing could be told.
+
+    What it has put in their place is set aside.
+    """
+    folders = _folders_of(launch)
+    for path in (*folders, launch.path / "node", launch.path / "calls"):
+        with contextlib.suppress(AgentctlError, OSError):
+            if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)):
+                set_aside(path)
+    for path in folders:
+        with contextlib.suppress(AgentctlError, OSError):
+            make_folder(path)
 
 
 def _made(worker: WorkerDir, attempt: int) -> LaunchDir:
@@ -57,7 +81,7 @@ def _made(worker: WorkerDir, attempt: int) -> LaunchDir:
     folder = placement_of(worker).folder
     base = FilePath(folder) / f"agentctl-{os.geteuid()}" if folder else worker.launches
     launch = LaunchDir(base / launch_id)
-    for path in (launch.path, launch.to_node, launch.inbound.answers, launch.inbound.inbox, launch.inbound.replies):
+    for path in _folders_of(launch):
         make_folder(path)
     key = new_key(launch_id)
     write_whole(launch.environment, _entries(key))
@@ -87,5 +111,31 @@ def _order(worker: WorkerDir, spec: WorkerSpec, attempt: int) -> dict[str, Any]:
 
 
 def claimed(launch: LaunchDir, by: Mapping[str, Any]) -> bool:
-    """Claim a launch, for a node or, so that no node can, for the head; return whether nobody had."""
+    """Claim a launch for a node; return whether nobody had."""
     return create_whole(launch.claim, to_json({**by, "at": now_iso()}))
+
+
+def claimed_by_head(launch: LaunchDir) -> bool:
+    """Claim a launch so that no node can; return whether nobody had, and nothing has begun."""
+    claim, key = {"by": "head", "at": now_iso()}, known_key(launch.id)
+    is_first = create_whole(launch.claim, to_json(claim if key is None else sealed(key, "claim", claim)))
+    return is_first and _is_untouched(launch)
+
+
+def is_withdrawn(launch: LaunchDir) -> bool:
+    """Return whether the head has claimed a launch, and nothing has begun."""
+    claim, key = read_quietly(launch.claim), known_key(launch.id)
+    is_of_head = key is None or opened(key, "claim", claim) is not None
+    return claim.get("by") == "head" and is_of_head and _is_untouched(launch)
+
+
+def _is_untouched(launch: LaunchDir) -> bool:
+    """Return whether no node has taken the environment of a launch, which it does as soon as it has claimed it.
+
+    The claim alone does not tell: a worker may have removed it, so as to be taken for one that has not begun.
+    """
+    key = known_key(launch.id)
+    begin = KEY_ENTRY + (b"" if key is None else key.hex().encode() + b"\0")
+    with contextlib.suppress(AgentctlError, OSError):
+        return read_bytes(launch.environment).startswith(begin)
+    return False

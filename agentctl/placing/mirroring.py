@@ -8,11 +8,12 @@ between loses and doubles nothing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Mapping
 
 from agentctl.adapters.files import make_folder, write_all, write_whole
-from agentctl.adapters.opening import OddFile, open_plain, read_bytes
+from agentctl.adapters.opening import OddFile, open_plain, pieces, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.errors import StorageError
@@ -41,10 +42,12 @@ class Mirror:
         return any(grown) or any(changed) or self._note_read()
 
     def finish(self) -> None:
-        """Copy everything that is left, once the worker has ended."""
+        """Copy what is left, once the worker has ended; what is written from now on is nothing of its own."""
         self._versions.clear()  # Over NFS, what a stat says may be old; to read a file anew is right.
-        while self.step():
-            pass
+        longest = max(_size_of(getattr(self.there, name)) for name in (*OUTPUTS, *LINES))
+        for _ in range(2 + 2 * (longest // _MOST_AT_ONCE)):
+            if not self.step():
+                break
         for there, here in ((self.there.texts, self._here.texts), (self.there.turn_objects, self._here.turn_objects)):
             with contextlib.suppress(OddFile, OSError):  # Of the latter is shutil.Error too.
                 _copy_folder(there, here)
@@ -57,6 +60,9 @@ class Mirror:
             return False
         try:
             begin = _size_of(here)
+            hole = _end_of_hole(source, begin)
+            if hole - begin >= _MOST_AT_ONCE:
+                return not lines and _extend(here, hole)
             end = min(os.fstat(source).st_size, begin + _MOST_AT_ONCE)
             if lines:
                 end = _last_newline(source, begin, end)
@@ -113,6 +119,25 @@ def _size_of(path: FilePath) -> int:
         return 0
 
 
+def _end_of_hole(fd: int, begin: int) -> int:
+    """Return where the data begins again behind an offset, or the file ends: a worker can make it a terabyte long."""
+    try:
+        return os.lseek(fd, begin, os.SEEK_DATA)
+    except OSError as error:
+        is_to_its_end = error.errno == errno.ENXIO  # Other errors: a file system that does not tell.
+        return max(begin, os.fstat(fd).st_size) if is_to_its_end else begin
+
+
+def _extend(path: FilePath, size: int) -> bool:
+    """Make a file longer by a hole: it takes no room; return True."""
+    fd = open_plain(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        os.ftruncate(fd, size)
+    finally:
+        os.close(fd)
+    return True
+
+
 def _last_newline(fd: int, begin: int, end: int) -> int:
     """Return the offset behind the last newline between two offsets; `begin` where there is none."""
     while end > begin:
@@ -144,6 +169,23 @@ def _copy_folder(there: FilePath, here: FilePath) -> None:
         if source.is_dir():
             import shutil  # With it come three compressors, and few workers have such folders.
 
-            shutil.copytree(source, target, symlinks=True)
+            shutil.copytree(source, target, symlinks=True, copy_function=_copy_plain)
         else:
             write_whole(target, read_bytes(source), durable=False)
+
+
+def _copy_plain(there: str, here: str) -> None:
+    """Copy a plain file, and nothing else; holes stay holes."""
+    source = open_plain(there)
+    try:
+        target = open_plain(here, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        try:
+            size = os.fstat(source).st_size
+            for offset, data in pieces(source, 0, size):
+                os.lseek(target, offset, os.SEEK_SET)
+                write_all(target, data)
+            os.ftruncate(target, size)
+        finally:
+            os.close(target)
+    finally:
+        os.close(source)

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, to_json, write_all
+from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, set_aside, to_json, write_all
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
@@ -26,7 +26,7 @@ from agentctl.placing.called import LAUNCH_VARIABLE, OF_JOBS
 from agentctl.placing.changes import changes_on_node
 from agentctl.placing.deliveries import Deliveries
 from agentctl.placing.heartbeat import Heart
-from agentctl.placing.launch_record import BY_TIME, KEY_ENTRY, claimed
+from agentctl.placing.launch_record import BY_TIME, KEY_ENTRY, claimed, restore_folders
 from agentctl.placing.mirroring import make_holes
 from agentctl.placing.sealing import sealed
 from agentctl.placing.written import WRITTEN, written_by
@@ -139,9 +139,9 @@ class _NodePost:
         changed = monotonic()
         while True:
             self.heart.beat()
-            with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
-                self.deliveries.step()
-                self._pass_signals(worker)
+            for step in (self.deliveries.step, lambda: self._pass_signals(worker)):
+                with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
+                    step()
             if changes.have_come():
                 changed = monotonic()
                 self.heart.tell()
@@ -159,6 +159,9 @@ class _NodePost:
     def _replace_guard(self, worker: WorkerDir) -> None:
         """Its shim was killed: nobody here knows the worker's exit any more, so what is left of it is ended."""
         with contextlib.suppress(AgentctlError, OSError):
+            if not worker.path.is_dir():  # It has removed its own files; its end needs a place.
+                restore_folders(self.launch)
+                make_folder(worker.path)
             condition = judge(worker)
             self._was_unguarded = condition in (Condition.UNSUPERVISED, Condition.LOST)
             if condition is Condition.UNSUPERVISED:
@@ -169,17 +172,21 @@ class _NodePost:
     def _pass_signals(self, worker: WorkerDir) -> None:
         """Take a signal of the engine for a cancel."""
         while self._signals:
-            number = self._signals.pop(0)
-            if number == signal.SIGHUP:
-                continue
-            # SIGINT comes from the head, whose request may not be seen here yet, or because the time is nearly over.
+            self._pass_signal(worker, self._signals[0])
+            self._signals.pop(0)
+
+    def _pass_signal(self, worker: WorkerDir, number: int) -> None:
+        if number == signal.SIGHUP:
+            return
+        # SIGINT comes from the head, whose request may not be seen here yet, or because the time is nearly over.
+        who = ""
+        with contextlib.suppress(AgentctlError):
             who = str(read_quietly(self.launch.inbound.cancel).get("by") or "")
-            own_s = read_spec(worker.spec).grace_s
-            if number == signal.SIGTERM:
-                self._is_ended_by_engine = True
-                request_end(worker, Request(who or _ENGINE, min(own_s, _ENGINES_GRACE_S)))
-            else:
-                request_end(worker, Request(who or BY_TIME))
+        if number == signal.SIGTERM:
+            self._is_ended_by_engine = True
+            request_end(worker, Request(who or _ENGINE, min(read_spec(worker.spec).grace_s, _ENGINES_GRACE_S)))
+        else:
+            request_end(worker, Request(who or BY_TIME))
 
     def _say(self, decision: Decision, worker: WorkerDir | None = None) -> int:
         """Write how the worker has ended, for the head; on a full disk, until there is room."""
@@ -187,7 +194,8 @@ class _NodePost:
         value = sealed(self.key, "ended", {**decision.now().to_json(), "node": _node(), WRITTEN: written})
         while True:
             try:
-                create_whole(self.launch.ended, to_json(value))
+                while not create_whole(self.launch.ended, to_json(value)):
+                    set_aside(self.launch.ended)  # A worker has written one for itself.
                 self.heart.tell()
                 return 0 if decision.status is Status.COMPLETED else 1
             except (AgentctlError, OSError):

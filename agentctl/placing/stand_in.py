@@ -27,7 +27,7 @@ from agentctl.placing.carrying_out import CalledCommands
 from agentctl.placing.engine import Engine, Said
 from agentctl.placing.heartbeat import HeardFrom, pause_s
 from agentctl.placing.inbound import Inbound
-from agentctl.placing.launch_record import BY_TIME, claimed, placement_of, take_up
+from agentctl.placing.launch_record import BY_TIME, claimed_by_head, is_withdrawn, placement_of, take_up
 from agentctl.placing.mirroring import Mirror
 from agentctl.placing.relaying import Relay
 from agentctl.placing.sealing import forget_key, known_key, opened
@@ -60,7 +60,7 @@ def main() -> int:
     try:
         stand_in = StandIn(worker, launch)
     except AgentctlError as error:  # A runner that is not installed any more, for example.
-        if not claimed(launch, {"by": "head"}):
+        if not claimed_by_head(launch):
             raise
         write_whole(launch.verdict, to_json(_verdict(Status.FAILED, Reason.NOT_STARTED, error.message)))
         return 0
@@ -152,7 +152,7 @@ class StandIn:
         for said in self.engine.take():
             self._hear(said)
         if not self._has_begun and self._is_claimed():
-            if read_quietly(self.launch.claim).get("by") == "head":
+            if is_withdrawn(self.launch):
                 return self._withdrawn()
             self._has_begun, self._happened = True, monotonic()
             self.watched = Watched()  # What the engine said of a launch that had not begun means something else now.
@@ -281,7 +281,8 @@ class StandIn:
 
     def _cancel(self) -> dict[str, Any] | None:
         """Pass a cancel on; return the verdict if nothing has begun, and nothing will."""
-        self.inbound.cancel()
+        with contextlib.suppress(AgentctlError, OSError):  # The engine is told all the same; the next look tries again.
+            self.inbound.cancel()
         if not self._is_cancel_passed_on:
             self._is_cancel_passed_on = True
             self._happened = monotonic()
@@ -289,7 +290,7 @@ class StandIn:
         if self._has_begun:
             return None
         # Whoever claims it first decides: a node that begins now finds that it must not.
-        return self._withdrawn() if claimed(self.launch, {"by": "head"}) else None
+        return self._withdrawn() if claimed_by_head(self.launch) else None
 
     def _withdrawn(self) -> dict[str, Any]:
         """Return the verdict about a launch that the head has claimed, so that no node can."""
@@ -357,7 +358,7 @@ class StandIn:
             case LaunchFinding.FORGOTTEN if self.submissions < MOST_SUBMISSIONS:
                 self.watched = Watched()
                 return self._submit()
-            case LaunchFinding.FORGOTTEN | LaunchFinding.NEVER_BEGAN if claimed(self.launch, {"by": "head"}):
+            case LaunchFinding.FORGOTTEN | LaunchFinding.NEVER_BEGAN if claimed_by_head(self.launch):
                 said = " ".join(filter(None, (words or EngineState.ABSENT.upper(), f"({reason})" if reason else "")))
                 return self._never_began(f"{self.placement.runner} has not started it: {said}", words)
         return None
@@ -381,7 +382,7 @@ class StandIn:
     def _submit(self) -> dict[str, Any] | None:
         """Have the engine start it; return the verdict if the engine never will."""
         if self._handle.get("isFinal"):
-            if claimed(self.launch, {"by": "head"}):
+            if claimed_by_head(self.launch):
                 return _verdict(Status.FAILED, Reason.NOT_STARTED, str(self._handle.get("problem")))
             return None
         if monotonic() >= self._next_submission:

@@ -27,14 +27,23 @@ _NAME = re.compile(rf"{PREFIX}([0-9a-f]{{16}})", re.ASCII)
 #: Time between the signal of a job that has run out of time and its end: the worker's own escalation has to fit. Slurm
 #: looks only twice a minute, and sends the signal up to a minute early: a short job has to get something of its time.
 _LONGEST_NOTICE_S, _SHORTEST_NOTICE_S, _EARLY_S = 120, 5, 60
-#: What is ours to say, in both of sbatch's spellings.
-_OURS = frozenset(
-    {
-        "-J", "--job-name", "--export", "--export-file", "--requeue", "--no-requeue", "-o", "--output", "-e", "--error",
-        "--open-mode", "--wrap", "-a", "--array", "--parsable", "--comment", "-D", "--chdir", "--signal", "-W",
-        "--wait", "-i", "--input", "--test-only", "-n", "--ntasks", "-N", "--nodes", "--uid", "--gid", "--get-user-env",
-    }
+#: What is ours to say, in both of sbatch's spellings; and what has it start nothing.
+_OURS = (
+    "job-name", "export", "export-file", "requeue", "no-requeue", "output", "error", "open-mode", "wrap", "array",
+    "parsable", "comment", "chdir", "signal", "wait", "input", "test-only", "ntasks", "nodes", "uid", "gid",
+    "get-user-env", "help", "usage", "version",
 )  # fmt: skip
+_OURS_SHORT = frozenset("JoeaDWinNhV")
+#: The short options that take what stands behind them for their value; behind the others stand further options.
+_SHORT_WITH_VALUE = frozenset("ABbCcdFGLMmpqStwx")
+#: Variables by which a person sets defaults of these commands: what is ours to say, and which jobs are shown or met.
+_OURS_IN_ENVIRONMENT = frozenset(
+    f"SBATCH_{name}"
+    for name in (
+        "ARRAY_INX", "EXPORT", "GET_USER_ENV", "JOB_NAME", "NO_REQUEUE", "OPEN_MODE", "REQUEUE", "SIGNAL", "WAIT",
+    )
+)  # fmt: skip
+_OF_OTHERS = ("SQUEUE_", "SCANCEL_")
 _WORDS = {
     EngineState.QUEUED: "PENDING CONFIGURING REQUEUED REQUEUE_HOLD REQUEUE_FED RESV_DEL_HOLD SPECIAL_EXIT",
     EngineState.RUNNING: "RUNNING COMPLETING SUSPENDED STOPPED SIGNALING RESIZING STAGE_OUT",
@@ -72,10 +81,7 @@ class Slurm:
                 hint="run it where Slurm's commands are, or leave --runner slurm out",
             )
         for one in placement.args:
-            if not one.startswith("-"):
-                raise UsageError(f"runner_arg must be an option of sbatch, such as --account=lab, not {one!r}")
-            if one.split("=", 1)[0] in _OURS or (not one.startswith("--") and one[:2] in _OURS):
-                raise UsageError(f"agentctl says {one.split('=', 1)[0]} itself: it cannot be a runner_arg")
+            _check_option(one)
 
     def launch(self, launch: LaunchOrder) -> str:
         """See `Runner.launch`."""
@@ -149,6 +155,30 @@ def options_of(launch: LaunchOrder) -> list[str]:
     return [*found, *asked.args]
 
 
+def _check_option(text: str) -> None:
+    """Raise `UsageError` where a person's argument is no option of sbatch, or one that is ours: cut short, too.
+
+    sbatch takes `--exp=ALL` for `--export=ALL`, and `-HoFILE` for `-H -oFILE`.
+    """
+    option = text.split("=", 1)[0]
+    if re.match(r"--?[A-Za-z]", text, re.ASCII) is None:
+        raise UsageError(f"runner_arg must be an option of sbatch, such as --account=lab, not {text!r}")
+    if text.startswith("--"):
+        meant = next((f"--{name}" for name in _OURS if name.startswith(option[2:])), None)
+    else:
+        meant = option[:2] if option[1] in _OURS_SHORT else None
+        if meant is None and len(text) > 2 and text[1] not in _SHORT_WITH_VALUE:
+            raise UsageError(
+                f"runner_arg takes one option each, not {text!r}",
+                hint=f"--runner-arg={text[:2]}, and one more for the rest",
+            )
+    if meant is not None:
+        raise UsageError(
+            f"agentctl says {meant} itself: {text!r} cannot be a runner_arg",
+            hint="leave it out: --runner-arg is for what sbatch alone knows, such as --account=lab",
+        )
+
+
 def _literal(path: str) -> str:
     """Return a path in which sbatch replaces nothing: it takes `%j` for the number of the job."""
     return path.replace("%", "%%")
@@ -189,7 +219,7 @@ def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[b
     try:
         done = subprocess.run(
             argv, input=script.encode(), capture_output=True, timeout=_LIMIT_S, check=False,
-            env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
+            env=_environ(), start_new_session=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise EngineDown(f"{argv[0]} has not answered within {_LIMIT_S:g} s") from None
@@ -198,6 +228,16 @@ def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[b
     if len(done.stdout) > _MOST_BYTES:
         raise EngineDown(f"{argv[0]} printed more than {_MOST_BYTES >> 20} MiB")
     return done
+
+
+def _environ() -> dict[str, str]:
+    """Return the environment for these commands: that of the person, who may have hidden jobs in it for their eyes."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in _OURS_IN_ENVIRONMENT and not name.startswith(_OF_OTHERS)
+    }
+    return {**kept, "LC_ALL": "C"}
 
 
 def _plainly(said: str) -> str:

@@ -17,6 +17,8 @@ import psutil
 import pytest
 
 import agentctl
+from agentctl.operations.talk.answerers import who_answers
+from agentctl.operations.where.calling import FROM_WORKER
 from tests.fakessh import FAR_END, define_hosts, put_ssh, put_ssh_in_python
 from tests.steps import new_task, spawn
 from tests.support import PROGRAM, alike, run, start, wait_until, worker
@@ -292,3 +294,27 @@ def test_a_worker_is_no_person_on_another_host_either(root: Path, tmp_path: Path
     assert run("result", "w1").out == "code 1\ncode 1\ncode 0\n"
     for name in ("trust", "notify"):
         assert f"a worker may not call {name} on another host" in run("logs", "w1").out
+
+
+def test_a_worker_may_do_nothing_on_another_host_that_a_person_alone_may_do_here(root: Path, tmp_path: Path) -> None:
+    put_ssh(tmp_path / "bin", f"exec env -u AGENTCTL_INSTANCE -u AGENTCTL_TASK {FAR_END}")
+    new_task()
+    there = f"{' '.join(PROGRAM)} --host h"
+    refused = {
+        "new X --notify me": "may not choose where a person is told",
+        "doctor --runner loopback": "may not test a runner",
+        "doctor --free-account x": "may not free the account",
+        "spawn --runner slurm --runner-arg=--account=x -- true": "only a person may pass options to the engine",
+    }
+    spawn(["sh", "-c", "; ".join(f"{there} {call}; echo code $?" for call in refused)], "--wait", name="w1")
+    said = run("logs", "w1").out
+    for call, why in refused.items():
+        assert why in said, call
+    assert run("result", "w1").out == "code 1\n" * len(refused)
+
+
+def test_a_form_of_a_worker_of_another_host_is_no_persons_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is the client, and would fill in the form itself."""
+    assert not who_answers(by_form=True).is_agent
+    monkeypatch.setenv(FROM_WORKER, "1")
+    assert who_answers(by_form=True).is_agent

@@ -18,9 +18,10 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision.life.judging import Condition, judge, settle
 from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
 from tests.life import is_settled, living, members, passes, stands, state_of
-from tests.placed import ask_engine, counting, is_whole, launch_of, post_of, script, stand_in_of, there
+from tests.placed import ask_engine, counting, handle_of, is_whole, launch_of, post_of, script, stand_in_of, there
 from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import is_alive, run, start, wait_until, worker
+from tests.terminal import on_a_terminal
 
 AGENTCTL = f"{sys.executable} -m agentctl"
 LOOPBACK = ("--runner", "loopback")
@@ -563,3 +564,152 @@ def test_whatever_a_worker_puts_into_the_folder_of_its_launch_it_can_be_cancelle
     assert run("cancel", "a", "--json").json["cancelled"] is True
     assert living(tree.values()) == []
     assert is_settled(task, "a")["status"] == "cancelled"
+
+
+def _kills_stand_in(task: Task) -> None:
+    before = stand_in_of(task, "a")
+    kill(before)
+    wait_until(lambda: stand_in_of(task, "a"), accept=lambda pid: pid != before, what="another stand-in")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["to-node", "to-node/inbox", "node"])
+@pytest.mark.parametrize("how", ["removed", "link", "file"])
+def test_a_worker_that_removes_what_the_head_tells_it_can_be_cancelled(
+    root: Path, tmp_path: Path, what: str, how: str
+) -> None:
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    tree = members(tmp_path / "pids")
+    task.has("agent.placed", "a")
+    place = launch_of(task, "a") / what
+    place.rename(tmp_path / "away")
+    if how == "link":
+        place.symlink_to(tmp_path)
+    elif how == "file":
+        place.touch()
+    _kills_stand_in(task)
+    run("cancel", "a", check=False)
+    wait_until(lambda: living(tree.values()), accept=lambda alive: not alive, what="the end of its tree")
+    assert is_settled(task, "a")["status"] in ("cancelled", "failed")
+
+
+@pytest.mark.slow
+def test_an_end_that_a_worker_has_written_does_not_keep_its_own_from_being_told(root: Path, tmp_path: Path) -> None:
+    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=600)
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}; echo out; exit 3"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    (launch_of(task, "a") / "ended.json").write_text('{"status": "completed", "seal": "00"}')
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+    ended = task.exit("a") or {}
+    assert (ended["status"], ended["reason"], ended["exitCode"]) == ("failed", "exit_code", 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", ['{"by": "head"}', None])
+def test_a_worker_cannot_say_that_it_has_not_begun(root: Path, tmp_path: Path, claim: str | None) -> None:
+    """It would count as over, with its slot free, while it goes on."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nread x < {fifo(tmp_path)}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=600, python=str(python))
+    task = new_task()
+    spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
+    wait_until(lambda: handle_of(task, "a").get("job"), what="its submission")
+    follower = stand_in_of(task, "a")
+    os.kill(follower, signal.SIGSTOP)
+    (tmp_path / "fifo").write_text("go\n")
+    tree = members(tmp_path / "pids")
+    file = launch_of(task, "a") / "claim.json"
+    file.unlink()
+    if claim is not None:
+        file.write_text(claim)
+    os.kill(follower, signal.SIGCONT)
+    passes(1.5)
+    assert task.exit("a") is None
+    run("cancel", "a")
+    assert living(tree.values()) == []
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_a_sign_of_life_that_is_a_fifo_stops_nobody(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}; exit 3"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    passes(2.5)
+    follower, beat = stand_in_of(task, "a"), launch_of(task, "a") / "heartbeat"
+    beat.unlink()
+    os.mkfifo(beat)
+    passes(3.0)
+    assert stand_in_of(task, "a") == follower
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+    assert (task.exit("a") or {})["exitCode"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "order", ["{}", '{"argv": ["list"]}', '{"argv": ["list"], "cwd": "/"}', '{"argv": ["a\\u0000b"], "cwd": "/"}', "["]
+)
+def test_a_call_that_is_none_is_refused_and_does_not_hang(root: Path, tmp_path: Path, order: str) -> None:
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    launch = launch_of(task, "a")
+    if order.startswith('{"argv": ["list"], '):
+        (launch / "to-node" / "replies" / "c1").mkdir()
+        os.mkfifo(launch / "to-node" / "replies" / "c1" / "stdout")
+    (launch / "calls" / "c1").mkdir()
+    (launch / "calls" / "c1" / "call.json").write_text(order)
+    told = launch / "to-node" / "replies" / "c1" / "ended.json"
+    wait_until(told.exists, what="its answer")
+    assert b"cannot be carried out at the head" in (told.parent / "stderr").read_bytes()
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+
+
+@pytest.mark.slow
+def test_a_terabyte_without_content_takes_no_room_and_no_time_at_the_head(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}; echo end; exit 3"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    worker_there = there(task, "a")
+    (worker_there / "texts" / "x").mkdir(parents=True)
+    (worker_there / "texts" / "x" / "kept").write_text("text")
+    for file in (worker_there / "stdout.log", worker_there / "activity.jsonl", worker_there / "texts" / "x" / "long"):
+        file.touch()
+        os.truncate(file, 1 << 40)
+    os.mkfifo(worker_there / "texts" / "x" / "fifo")
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+    assert (task.exit("a") or {})["exitCode"] == 3
+    here = task.agent("a")
+    with (here / "stdout.log").open("rb") as output:
+        output.seek(1 << 40)
+        assert output.read() == b"end\n"
+    assert (here / "texts" / "x" / "kept").read_text() == "text"
+    taken = [path.stat() for path in here.rglob("*") if path.is_file()]
+    assert sum(one.st_blocks * 512 for one in taken) < 64 << 20
+
+
+@pytest.mark.slow
+def test_no_escape_in_what_is_said_of_a_node_reaches_the_terminal(root: Path, tmp_path: Path) -> None:
+    """The worker can write the claim and the heartbeat; names of nodes and reasons come from the cluster."""
+    task = new_task()
+    spawn(script(f"read x < {fifo(tmp_path)}; exit 3"), *LOOPBACK, name="a")
+    task.has("agent.placed", "a")
+    launch, evil = launch_of(task, "a"), "\x1b]0;title\x07\x9b31m\u202e\n|"
+    claim = json.loads((launch / "claim.json").read_bytes())
+    (launch / "claim.json").write_text(json.dumps({**claim, "node": f"n1{evil}", "job": evil}))
+    kill(stand_in_of(task, "a"))
+    engine = {"state": "running", "words": f"RUN{evil}", "reason": f"why{evil}"}
+    (launch / "handle.json").write_text(json.dumps({"job": evil, "engine": engine, "problem": f"no{evil}"}))
+    for argv in (["list"], ["show", "a"], ["why", "a"], ["tree"], ["tasks"], ["list", "--json"], ["timeline"]):
+        shown = on_a_terminal(*argv)
+        assert "\x1b]0" not in shown, argv
+        assert not {"\x07", "\x9b", "\u202e"} & set(shown), argv
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")

@@ -155,12 +155,43 @@ def test_a_short_job_has_something_of_its_time_before_slurm_tells_it_of_its_end(
     assert f"--signal=B:INT@{notice_s}" in options
 
 
-@pytest.mark.parametrize("ours", ["--export=ALL", "--requeue", "-Jx", "-J", "--wrap=rm", "--array=1-9", "--job-name=x"])
+@pytest.mark.parametrize(
+    "ours",
+    [
+        *("--export=ALL", "--requeue", "-Jx", "-J", "--wrap=rm", "--array=1-9", "--job-name=x"),
+        *("--exp=ALL", "--out=/x", "--wra=rm", "--req", "--get", "--chd=/x", "--test", "--vers", "-o/x", "-D", "-h"),
+        *("-Ho/x", "-HW", "-QD/x", "-vJx", "--", "-", "---export=ALL", "--=x", "-\xadx", "x"),
+    ],
+)
 def test_what_agentctl_says_itself_cannot_be_said_by_a_person(programs: Path, ours: str) -> None:
+    """Sbatch completes what is cut short, and reads several short options from one word."""
     for name in ("sbatch", "squeue", "scancel"):
         fake(programs, name, "")
-    with pytest.raises(UsageError, match="agentctl says"):
+    with pytest.raises(UsageError, match=r"agentctl says|must be an option|takes one option each"):
         RUNNER.check(Placement("slurm", args=[ours]))
+
+
+def test_what_sbatch_alone_knows_may_be_said(programs: Path) -> None:
+    for name in ("sbatch", "squeue", "scancel"):
+        fake(programs, name, "")
+    args = ["--account=lab", "-Alab", "-A", "-H", "--nodelist=n1", "-wn1", "--exclusive", "--ntasks-per-node=1", "-t5"]
+    RUNNER.check(Placement("slurm", args=[*args, "--wait-all-nodes=1", "--qos", "--no-kill", "--export-x"]))
+
+
+def test_defaults_of_a_person_hide_no_job_and_change_none(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SQUEUE_PARTITION", "SCANCEL_INTERACTIVE", "SBATCH_ARRAY_INX", "SBATCH_EXPORT", "SBATCH_ACCOUNT"):
+        monkeypatch.setenv(name, "1")
+    for name in ("sbatch", "squeue", "scancel"):
+        fake(programs, name, f"env > {tmp_path}/{name}")
+    RUNNER.launch(order())
+    RUNNER.poll()
+    RUNNER.kill(ID)
+    for name in ("sbatch", "squeue", "scancel"):
+        lines = (tmp_path / name).read_text().splitlines()
+        found = [line for line in lines if line.startswith(("SBATCH_", "SQUEUE_", "SCANCEL_"))]
+        assert found == ["SBATCH_ACCOUNT=1"], "what a person's account is remains theirs to say"
 
 
 def test_a_cancel_of_a_job_that_is_over_is_no_error_and_one_that_reaches_nobody_is(programs: Path) -> None:

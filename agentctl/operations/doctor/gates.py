@@ -11,6 +11,7 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import NotFound
+from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller, who
 from agentctl.operations.where.ownership import check_own
@@ -92,8 +93,8 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
 
 def _refuse_workers(what: str) -> None:
     worker = shown_caller()
-    if worker is not None:
-        raise limited(f"{worker.instance} is a worker: {what}", "")
+    if worker is not None or is_from_worker():
+        raise limited(f"{worker.instance if worker else 'the caller'} is a worker: {what}", "")
 
 
 def _breakers(root_task: TaskDir) -> dict[str, Breaker]:

@@ -26,6 +26,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel, leftovers, remove
 from agentctl.operations.doctor.reaching import hosts_for, programs_here
 from agentctl.operations.doctor.strays import examine_strays
+from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller
 from agentctl.operations.where.task_limits import personal_file, personal_runners
@@ -68,8 +69,8 @@ def examine_nodes(test: NodeTest, root: Root, tell: Callable[[str], object] = bo
         Refused: The caller is a worker.
     """
     worker = shown_caller()
-    if worker is not None:
-        raise limited(f"{worker.instance} is a worker: it may not test a runner", "")
+    if worker is not None or is_from_worker():
+        raise limited(f"{worker.instance if worker else 'the caller'} is a worker: it may not test a runner", "")
     if check_runner(test.runner) == LOCAL:
         raise UsageError("the runner local has no nodes", hint="agentctl doctor looks at this machine")
     settings = personal_runners().get(test.runner, {})

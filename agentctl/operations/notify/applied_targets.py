@@ -18,7 +18,7 @@ from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
-from agentctl.operations.where.calling import caller
+from agentctl.operations.where.calling import caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import check_own, is_own
 from agentctl.operations.where.task_limits import personal_file, personal_notify, usable_config
@@ -130,7 +130,7 @@ def check_named(texts: Sequence[str]) -> list[str]:
         UsageError: One is not defined, or there is no such kind of notice.
         Refused: The caller is a worker: a person chooses where they are told.
     """
-    if shown_caller() is not None:
+    if shown_caller() is not None or is_from_worker():
         raise Refused("a worker may not choose where a person is told", hint="leave --notify out")
     return [str(_defined(text)) for text in texts]
 
@@ -160,7 +160,7 @@ def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> dict[str, An
         NotFound: There is no such target.
         Refused: The caller is a worker, or the task is not the person's own.
     """
-    if shown_caller() is not None:
+    if shown_caller() is not None or is_from_worker():
         raise Refused("a worker may not choose where a person is told", hint="a person does, in their own terminal")
     naming = _defined(text)
     if isinstance(where, Root):

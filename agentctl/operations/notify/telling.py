@@ -16,6 +16,7 @@ from agentctl.domain.quiet import in_words
 from agentctl.domain.targets import COMMAND, TERMINAL, Applied, NoticeTarget
 from agentctl.errors import NotFound, Refused
 from agentctl.operations.notify.applied_targets import applied_to
+from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import personal_file, personal_notify
@@ -103,7 +104,7 @@ def test_target(name: str) -> dict[str, Any]:
         NotFound: There is no such target.
         Refused: The caller is a worker, or it is a terminal: only who has one can write to it.
     """
-    if shown_caller() is not None:
+    if shown_caller() is not None or is_from_worker():
         raise Refused("a worker may not send anything to a target", hint="a person does, in their own terminal")
     personal = personal_notify()
     target = personal.targets.get(name)

@@ -81,7 +81,11 @@ def _adapted(worker: WorkerDir, spec: Mapping[str, Any], server: Mapping[str, st
         from agentctl.drivers.order import order_from  # A command starts 30 ms sooner without all that is about agents.
         from agentctl.operations.start.agent_order import Ordered
         from agentctl.operations.start.agent_server import with_identity
+        from agentctl.operations.start.walls import joined_walls
 
-        order = Ordered(order_from(spec["order"])).of(worker, spec["cwd"])
+        of_head = order_from(spec["order"])
+        order = Ordered(of_head).of(worker, spec["cwd"])
+        launches = LaunchDir(worker.task.root.path.parent).path.parent
+        order = order._replace(walls=joined_walls(order.walls, of_head.walls, launches))
         adapted["order"] = with_identity(order, worker, server).to_json()
     return adapted

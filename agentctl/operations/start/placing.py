@@ -18,7 +18,7 @@ from agentctl.domain.placement import (
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.requests import SpawnRequest
-from agentctl.operations.where.calling import Caller
+from agentctl.operations.where.calling import Caller, is_from_worker
 from agentctl.operations.where.task_limits import personal_runners, usable_config
 from agentctl.supervision.worker.spec import read_spec
 
@@ -105,7 +105,7 @@ def _settings_above(above: Mapping[str, Any], runner: str) -> dict[str, Any]:
 
 def _refuse_args_of_agents(asked: Resources, parent: Caller | None) -> None:
     """Refuse options of the engine from an agent: they can make files, and run what no rule has allowed."""
-    if "args" in asked and parent is not None:
+    if "args" in asked and (parent is not None or is_from_worker()):
         raise Refused(
             "only a person may pass options to the engine: runner-arg",
             hint="leave it out; or leave it to whoever started you",

@@ -50,6 +50,20 @@ def walls_of(worker: WorkerDir, cwd: str, environ: Mapping[str, str] = os.enviro
     }
 
 
+def joined_walls(node: Mapping[str, Any], head: Mapping[str, Any], launches: str) -> dict[str, Any]:
+    """Return the walls around an agent on a node: those of the node, and those that it would have at the head.
+
+    A node's own root is a folder of the launch. The root of the agent's task may be seen there as well, and so are the
+    launches, in which the head is asked to carry out commands.
+    """
+    both = {name: _each([*node[name], *(head.get(name) or ())]) for name in ("closed", "inRoot", "hidden", "links")}
+    links = [link for link in _links(launches) if lies_in(link, node["workspace"])]
+    return {
+        **node, **both,
+        "closed": _each([*both["closed"], os.path.realpath(launches)]), "links": _each([*both["links"], *links]),
+    }  # fmt: skip
+
+
 def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -> None:
     """Raise `Refused` where the workspace of an agent, which it may change, contains closed paths or is one.
 

@@ -18,7 +18,7 @@ from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.calling import AGENT_VARIABLES, Caller
+from agentctl.operations.where.calling import AGENT_VARIABLES, Caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.sandbox import is_in_sandbox_of
 from agentctl.supervision.worker.kinship import descendants
@@ -52,7 +52,8 @@ def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
     """
     worker = shown_caller()
     in_agents_shell = not by_form and any(os.environ.get(name) for name in AGENT_VARIABLES)
-    return Answerer(worker, is_agent=worker is not None or by_tool or in_agents_shell)
+    # A worker of another host could fill in the form itself: it has the client.
+    return Answerer(worker, is_agent=worker is not None or by_tool or in_agents_shell or is_from_worker())
 
 
 def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: str, who: Answerer) -> None:

@@ -37,6 +37,11 @@ def caller(environ: Mapping[str, str] = os.environ) -> Caller | None:
     return Caller(Root(root).task(check_name(task, TASK_VARIABLE)), check_name(instance, INSTANCE_VARIABLE))
 
 
+def is_from_worker(environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether a worker of another host calls by --host: no process tree shows it here."""
+    return bool(environ.get(FROM_WORKER))
+
+
 def caller_or_refuse(what: str) -> Caller:
     """Return the calling worker.
 

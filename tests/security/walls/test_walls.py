@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from agentctl.drivers.dialogue import StopProgram
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
+from tests.placed import ask_engine, launch_of, there
 from tests.steps import Task
 from tests.support import run, wait_until
 
@@ -341,4 +343,47 @@ def test_no_agent_that_may_write_gets_what_is_closed_for_its_folder(task: Task, 
     assert (refused.code, "decide what runs outside of it" in refused.err) == (1, True)
     assert not task.agent("a").exists()
     run("spawn", "--agent", "explore", "--name", "a", "--cwd", tmp_path / folder, "say hello")
+    assert ends()["status"] == "completed"
+
+
+# -- on a node ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_elsewhere", [False, True])
+def test_on_a_node_nothing_is_open_that_is_closed_at_the_head(task: Task, tmp_path: Path, is_elsewhere: bool) -> None:
+    """Else an agent could write into the folder of a launch what the head carries out, outside of its sandbox."""
+    (tmp_path / "project").mkdir()
+    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=1, **({"folder": str(tmp_path)} if is_elsewhere else {}))
+    asks = 'me.ask("Bash", {"command": "make"}, lambda answer: me.answer(answer["behavior"]))'
+    agent(plays(tmp_path, asks), "--runner", "loopback", "--cwd", tmp_path / "project")
+    blocked()
+    at_head, on_node = (
+        json.loads((folder / "spec.json").read_bytes())["order"]["walls"]
+        for folder in (task.agent("a"), there(task, "a"))
+    )
+    assert set(at_head["closed"]) < set(on_node["closed"])
+    assert set(at_head["hidden"]) <= set(on_node["hidden"])
+    launches = os.path.realpath(launch_of(task, "a").parent)
+    assert launches in on_node["closed"]
+    assert launches.startswith(at_head["closed"][0]) is not is_elsewhere
+    run("interact", "respond", "a", "deny")
+    assert ends()["status"] == "completed"
+
+
+@pytest.mark.slow
+def test_on_a_node_the_root_around_a_worktree_stays_closed(task: Task, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    subprocess.run(["git", "init", "-q", repository], check=True)
+    author = ["-c", "user.name=me", "-c", "user.email=me@example.org"]
+    subprocess.run(["git", *author, "commit", "-q", "--allow-empty", "-m", "x"], cwd=repository, check=True)
+    asks = 'me.ask("Bash", {"command": "make"}, lambda answer: me.answer(answer["behavior"]))'
+    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=1)
+    agent(plays(tmp_path, asks), "--runner", "loopback", "--cwd", repository, "--worktree")
+    blocked()
+    walls = json.loads((there(task, "a") / "spec.json").read_bytes())["order"]["walls"]
+    root = os.path.realpath(task.path.parent.parent)
+    assert walls["workspace"].startswith(f"{root}/worktrees/")
+    assert root in walls["closed"]
+    assert f"{root}/tasks" in walls["inRoot"]
+    run("interact", "respond", "a", "deny")
     assert ends()["status"] == "completed"
