@@ -54,7 +54,7 @@ def worker_line(tree: WorkerTree) -> str:
         plain(row["agentInstance"]),
         None if agent == "command" else f"[{plain(agent)}]",
         status,
-        unusual,
+        unusual and plain(unusual),
         _known(duration(elapsed(row))),
         progress(row["progress"]) and plain(progress(row["progress"])),
         *_totals(own),

@@ -708,7 +708,8 @@ def test_no_escape_in_what_is_said_of_a_node_reaches_the_terminal(root: Path, tm
     engine = {"state": "running", "words": f"RUN{evil}", "reason": f"why{evil}"}
     (launch / "handle.json").write_text(json.dumps({"job": evil, "engine": engine, "problem": f"no{evil}"}))
     for argv in (["list"], ["show", "a"], ["why", "a"], ["tree"], ["tasks"], ["list", "--json"], ["timeline"]):
-        shown = on_a_terminal(*argv)
+        _, sent = on_a_terminal([sys.executable, "-m", "agentctl", *argv])
+        shown = sent.decode()
         assert "\x1b]0" not in shown, argv
         assert not {"\x07", "\x9b", "\u202e"} & set(shown), argv
     (tmp_path / "fifo").write_text("go\n")
