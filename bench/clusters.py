@@ -1,4 +1,4 @@
-"""The clusters of the figures about nodes: one that only pretends, and a real Slurm with a node on this machine."""
+"""The clusters of the figures about nodes: one that only pretends, and a real Slurm with its nodes on this machine."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from bench.pretending import PretendedCluster
 
 #: Seconds for which Slurm collects jobs before it schedules them, unless it is set up otherwise.
 DEFAULT_DELAY_S = 3
+#: Each has four processors, for as many workers.
+_NODES = 4
 
 
 def why_no_slurm() -> str | None:
@@ -26,13 +28,16 @@ def why_no_slurm() -> str | None:
 
 @contextlib.contextmanager
 def slurm(ground: Ground, delay_s: int) -> Iterator[None]:
-    """Have a real Slurm with one node, which the programs of `ground` use meanwhile."""
+    """Have a real Slurm with some nodes, which the programs of `ground` use meanwhile."""
     import pytest
 
     from tests.slurm.cluster import Cluster
 
+    # Otherwise as Slurm is by itself: a node of a busy machine must not be taken for dead.
+    settings = {"SchedulerParameters": f"batch_sched_delay={delay_s}"}
     try:
-        with Cluster(ground.folder(), nodes=1, scheduler_delay_s=delay_s) as cluster, _environ(ground, cluster.environ):
+        made = Cluster(ground.folder(), nodes=_NODES, slurmd_timeout_s=300, message_timeout_s=10, settings=settings)
+        with made as cluster, _environ(ground, cluster.environ):
             _configure(ground, "slurm", "pollSeconds: 1")
             yield
     except pytest.fail.Exception as error:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shlex
 import subprocess
 import time
@@ -52,15 +53,25 @@ def measure_start(ground: Ground, rounds: Rounds) -> Found:
             try:
                 alternate(
                     rounds.usual,
-                    partial(_submitted, ground),  # Each comes just after another job, as in a queue that is at work.
+                    partial(_come_after_another, ground),
                     Turn(partial(_spawned, ground, task), spawned),
-                    partial(_submitted, ground),
+                    partial(_come_after_another, ground),
                     Turn(partial(_submitted, ground), bare),
                 )
             finally:
                 ground.drop(task)
         found.rows.append(ratio(26, f"spawn --runner slurm, {what}", spawned, bare, goal))
     return found
+
+
+def _come_after_another(ground: Ground) -> None:
+    """Have another job start, and let some time pass: Slurm looks at its queue from time to time, and after an end.
+
+    Who comes just after a start would always be met by the look after the end of that job, and who comes a quarter of a
+    second later never.
+    """
+    _submitted(ground)
+    time.sleep(random.uniform(0, clusters.DEFAULT_DELAY_S))
 
 
 def _spawned(ground: Ground, task: TaskDir) -> list[float]:
