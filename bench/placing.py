@@ -42,12 +42,20 @@ def measure_start(ground: Ground, rounds: Rounds) -> Found:
     """Measure figure 26: from the command to the first instruction on a node, beside sbatch with a bare script."""
     if (reason := clusters.why_no_slurm()) is not None:
         return Found(missing=[f"26: a real Slurm: {reason}"])
-    found = Found(notes=["26: a worker, and a script of sbatch, write the time as the first thing that they do"])
+    found = Found(
+        notes=[
+            "26: a worker, and a script of sbatch, write the time as the first thing that they do",
+            "26: with --export=NIL, which keeps a person's environment out of its state, Slurm loads that of a login",
+        ]
+    )
     for delay_s, what, goal in (
         (clusters.DEFAULT_DELAY_S, "with Slurm's own scheduler delay of 3 s", START_GOAL),
         (0, "without scheduler delay", None),
     ):
-        spawned, bare = Sample(name="until the worker runs"), Sample(name="sbatch, until its script runs")
+        spawned = Sample(name="until the worker runs")
+        alike, bare = (
+            Sample(name=f"{command}, until its script runs") for command in ("sbatch --export=NIL", "sbatch")
+        )
         with clusters.slurm(ground, delay_s):
             task = ground.task(cap=5)
             try:
@@ -56,11 +64,14 @@ def measure_start(ground: Ground, rounds: Rounds) -> Found:
                     partial(_come_after_another, ground),
                     Turn(partial(_spawned, ground, task), spawned),
                     partial(_come_after_another, ground),
+                    Turn(partial(_submitted, ground, "--export=NIL"), alike),
+                    partial(_come_after_another, ground),
                     Turn(partial(_submitted, ground), bare),
                 )
             finally:
                 ground.drop(task)
-        found.rows.append(ratio(26, f"spawn --runner slurm, {what}", spawned, bare, goal))
+        found.rows.append(ratio(26, f"spawn --runner slurm, {what}", spawned, alike, goal))
+        found.rows.append(ratio(26, f"the same, over sbatch as it is by itself, {what}", spawned, bare, None))
     return found
 
 
@@ -84,11 +95,11 @@ def _spawned(ground: Ground, task: TaskDir) -> list[float]:
     return [(int(told.read_bytes()) - began_ns) / 1e6]
 
 
-def _submitted(ground: Ground) -> list[float]:
+def _submitted(ground: Ground, *options: str) -> list[float]:
     told = ground.folder() / "told"
     script = told.with_name("script")
     script.write_text(f"#!/bin/sh\n{_telling(told)}\n", encoding="utf-8")
-    began_ns = ground.timed(["sbatch", "--parsable", "--output=/dev/null", str(script)]).began_ns
+    began_ns = ground.timed(["sbatch", "--parsable", "--output=/dev/null", *options, str(script)]).began_ns
     wait_until(lambda: _has_told(told))
     return [(int(told.read_bytes()) - began_ns) / 1e6]
 
