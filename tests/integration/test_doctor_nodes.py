@@ -127,6 +127,7 @@ def test_a_probe_that_the_engine_does_not_start_is_told_and_taken_back(slurm: Fa
     assert probes(root) == []
 
 
+@pytest.mark.slow
 def test_nodes_without_the_interpreter_are_told_in_the_engines_own_words(
     root: Path, fakes: Callable[..., FakeSlurm]
 ) -> None:

@@ -143,6 +143,7 @@ def test_a_sub_task_is_told_of_with_its_tree(hook: Listener, home: Path, root: P
     assert sorted(post["event"] for post in posts) == ["ended", "failed", "failed"]
 
 
+@pytest.mark.slow
 def test_no_sweep_takes_a_sender(hook: Listener, home: Path) -> None:
     configure(home, {"hook": webhook(hook, events=["failed"])})
     hook.may_answer.clear()
@@ -296,6 +297,7 @@ def test_a_target_that_hangs_holds_nobody_up(hook: Listener, home: Path) -> None
     wait_until(lambda: len(set(hook.keys())), what="the others to be told", accept=lambda found: found == 3)
 
 
+@pytest.mark.slow
 def test_a_target_that_is_slow_holds_up_no_other(hook: Listener, home: Path, tmp_path: Path) -> None:
     may_end, begun = tmp_path / "may-end", tmp_path / "begun"
     script = f"echo >> {begun}; until [ -e {may_end} ]; do sleep 0.05; done"

@@ -85,6 +85,7 @@ def test_a_wait_for_ends_alone_says_who_asks(task: Task) -> None:
     assert sorted(one.wait(timeout=20) for one in waits) == [0, 6, 6], "one is given the end"
 
 
+@pytest.mark.slow
 def test_the_views_of_a_whole_tree_and_of_one_worker(task: Task) -> None:
     spawn(["sh", "-c", subtask_line("mid", subtask_line("low", ASKS))], name="top")
     spawn(worker("sleeps", 60), name="other")

@@ -153,6 +153,7 @@ def test_it_is_tried_again_in_a_launch_of_its_own(root: Path, tmp_path: Path) ->
 # -- who is killed -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_stand_in_that_is_killed_is_replaced_and_nothing_is_lost_or_doubled(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(counting(tmp_path / "gate"), *LOOPBACK, name="a")
@@ -223,6 +224,7 @@ def test_a_worker_whose_shim_there_is_killed_has_failed_and_nothing_of_it_lives(
     assert "its shim on the node was killed" in ended["message"]
 
 
+@pytest.mark.slow
 def test_a_node_that_is_gone_makes_it_lost_and_an_exit_that_comes_late_is_told(root: Path, tmp_path: Path) -> None:
     """Its post is held up, and the engine says that it is over: as for a node that is cut off."""
     task = new_task()

@@ -382,6 +382,7 @@ def test_two_jobs_of_one_launch_run_it_once(programs: Path, jobs: Path, tmp_path
     assert runs.read_text() == "run\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answers", "shown"),
     [
@@ -406,6 +407,7 @@ def test_a_squeue_of_which_nothing_can_be_learnt_loses_nothing(
     assert runs.read_text() == "run\n"
 
 
+@pytest.mark.slow
 def test_a_squeue_that_prints_garbage_loses_nothing_that_gives_a_sign_of_life(
     programs: Path, jobs: Path, tmp_path: Path
 ) -> None:
@@ -423,6 +425,7 @@ def test_a_squeue_that_prints_garbage_loses_nothing_that_gives_a_sign_of_life(
     assert runs.read_text() == "run\n"
 
 
+@pytest.mark.slow
 def test_a_cancel_is_proven_though_scancel_hangs(programs: Path, jobs: Path, tmp_path: Path) -> None:
     fake(programs, "scancel", "exec sleep 100")
     task = new_task()
@@ -431,6 +434,7 @@ def test_a_cancel_is_proven_though_scancel_hangs(programs: Path, jobs: Path, tmp
     assert is_settled(task, "a")["status"] == "cancelled"
 
 
+@pytest.mark.slow
 def test_a_launch_that_slurm_forgets_before_it_begins_is_submitted_again_but_not_for_ever(
     programs: Path, jobs: Path
 ) -> None:

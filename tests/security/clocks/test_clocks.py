@@ -294,6 +294,7 @@ def test_a_forged_file_counts_nothing_and_harms_nobody(limited: Task, forged: st
     run("cancel", "a")
 
 
+@pytest.mark.slow
 def test_a_worker_cannot_hide_its_time_from_its_own_shim(root: Path) -> None:
     task = new_task(grace=0.1)
     set_config(task, maxWallSeconds=2, graceSeconds=0.1)
