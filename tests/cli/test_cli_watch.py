@@ -225,6 +225,7 @@ def fingerprint(folder: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [("watch",), ("watch", "asks")])
 def test_watching_and_its_death_change_nothing(root: Path, tmp_path: Path, args: tuple[str, ...]) -> None:
     task = new_task(cap=2)

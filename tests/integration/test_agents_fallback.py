@@ -54,6 +54,7 @@ def test_it_runs_the_other_way_and_says_so(task: Task) -> None:
     rebuilds_the_same(task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "cause", "way_out"),
     [

@@ -168,6 +168,7 @@ def calls_within(folder: Path, *options: str, **spawn: Any) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wish", "has", "lacks"),
     [({}, {"--model=parents", "--effort=high"}, set()), ({"model": "own"}, {"--model=own"}, {"--model=parents"})],

@@ -84,6 +84,7 @@ def test_a_question_that_no_form_settles_comes_back_as_data(task: Task, mode: st
     assert len(filled) == 2 * len(UNUSABLE) - 1, "each question is put once"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_a_client_without_forms_hears_of_a_question_at_once(task: Task, mode: str) -> None:
     async def to(client: Client) -> None:

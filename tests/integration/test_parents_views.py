@@ -56,6 +56,7 @@ def noted(process: subprocess.Popen[str]) -> str:
     return process.stderr.readline().removesuffix("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wait", "notes"), [("wait-all", True), ("wait-any", True), ("wait-any kid", False)])
 def test_a_parent_that_waits_for_its_children_learns_that_its_sub_task_asks(
     task: Task, tmp_path: Path, wait: str, notes: bool

@@ -358,6 +358,7 @@ def test_a_mistake_is_told_and_burns_nothing(root: Path, options: list[str], say
     assert not task.agent("a").exists()
 
 
+@pytest.mark.slow
 def test_the_command_the_definition_the_task_and_config_yaml_say_where(root: Path) -> None:
     """What is nearer counts; a new task gets what the person's config.yaml says."""
     new_task()

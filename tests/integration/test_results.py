@@ -109,6 +109,7 @@ def everywhere(task: Task, name: str = "a", status: str = "completed") -> list[s
     ]
 
 
+@pytest.mark.slow
 def test_the_last_words_of_an_agent_are_never_its_protocol(agents: Task) -> None:
     agent("question")
     blocked()

@@ -464,6 +464,7 @@ def test_a_launch_whose_node_fails_before_it_begins_is_given_to_another_one(
     assert (jobs / "submitted").read_text().count("agentctl-") == 1
 
 
+@pytest.mark.slow
 def test_what_slurm_says_of_a_worker_that_runs_quietly_is_shown(programs: Path, jobs: Path, tmp_path: Path) -> None:
     """Its stand-in rests as long as its node gives signs of life; Slurm is asked all the same."""
     ask_engine("slurm", pollSeconds=0.5, silenceSeconds=60)

@@ -95,6 +95,7 @@ def test_silence_of_the_node_ends_the_rest(launch: LaunchDir, pipe: tuple[int, i
     assert SHORT_S / 2 < monotonic() - began < LONG_S / 2
 
 
+@pytest.mark.slow
 def test_the_longer_it_is_calm_the_longer_the_pauses_but_never_beyond_a_limit(
     launch: LaunchDir, pipe: tuple[int, int]
 ) -> None:

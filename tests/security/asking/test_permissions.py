@@ -500,6 +500,7 @@ def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[WorkerDi
     assert folder.question("q1").read_bytes() == asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["folder", "link", "FIFO", "text"])
 def test_what_is_no_answer_does_not_stand_in_the_way_of_one(
     asking: tuple[WorkerDir, ProgramQuestions], kind: str

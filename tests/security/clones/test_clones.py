@@ -87,6 +87,7 @@ _LISTS["other"] = list(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("commands", _LISTS.values(), ids=_LISTS)
 def test_an_innocent_clone_passes(commands: list[Command], tmp_path: Path, canary: subprocess.Popen[bytes]) -> None:
     """Nor is any of the command lines wrong in itself: nothing could be learnt from it."""
@@ -110,6 +111,7 @@ def test_nothing_that_a_stranger_wrote_is_obeyed_by_the_terminal(
     check(World(tmp_path / "w", canary), [OBEYED], for_people)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(_IN_ONES_OWN)), ids=str)
 def test_what_says_evil_gains_nothing_in_a_task_of_ones_own(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
@@ -144,6 +146,7 @@ def test_nothing_in_the_place_of_folders_does_harm(
     check(World(tmp_path / "w", canary), folders_together(form), part([*READING, *WRITING], number, 6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "piece"), by_turns(enumerate(gates()[::9]), 2), ids=str)
 def test_nothing_that_much_hangs_on_does_harm(
     number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]

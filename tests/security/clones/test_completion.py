@@ -38,6 +38,7 @@ def plant(root: Path) -> None:
         (root.parent / "work" / ".claude" / "agents" / f"{number}.md").write_text(named)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shell", ["zsh", "bash", "fish"])
 @pytest.mark.parametrize(
     "line",
@@ -55,6 +56,7 @@ def test_whoever_makes_an_offer_only_names_come_out_of_it() -> None:
     assert _offer(lambda: [*EVIL, "good"], "") == ["good"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")
 @pytest.mark.parametrize("line", ["new --template ", "use ", *alike("show --task t1 ", "agents show ")])
 def test_zsh_runs_nothing_that_a_folder_is_named(root: Path, tmp_path: Path, line: str) -> None:

@@ -85,6 +85,7 @@ def test_what_writes_or_starts_is_refused_and_changes_nothing(foreign: Task, lin
     assert snapshot(foreign.path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", READERS, ids=" ".join)
 def test_it_can_be_looked_at_and_nothing_is_written(foreign: Task, args: tuple[str, ...]) -> None:
     before = snapshot(foreign.path.parent.parent)

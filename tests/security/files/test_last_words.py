@@ -18,6 +18,7 @@ ASKS = "me.ask('Bash', {'command': 'ls'}, 'permission')"
 SPEAKS = f"me.assistant({{'type': 'text', 'text': 'I look around.'}}); {ASKS}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "source", "text"), [(SPEAKS, "activity", "I look around."), (ASKS, "none", "")])
 def test_an_agent_that_has_not_ended_has_its_last_words_and_no_protocol(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, source: str, text: str

@@ -227,6 +227,7 @@ def test_a_line_longer_than_any_of_ours_is_passed_over_and_named(root: Path) -> 
     assert "longer than" in run("list").err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("body", ['{"after": -1}', '{"after": ["\\ud800"]}', '{"after": ["../x"]}', "[]", None])
 def test_a_ticket_that_names_no_workers_stops_no_dispatch(root: Path, body: str | None) -> None:
     task = new_task()
@@ -237,6 +238,7 @@ def test_a_ticket_that_names_no_workers_stops_no_dispatch(root: Path, body: str 
     assert statuses()["w"] == "cancelled"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["queue", "slots", "agents"])
 def test_a_file_in_the_place_of_a_folder_ends_in_no_bug(root: Path, folder: str) -> None:
     task = new_task()

@@ -208,6 +208,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("file", "value"), ODD_RECORDS.values(), ids=ODD_RECORDS)
 def test_no_command_falls_over_a_record(
     root: Path, capsys: pytest.CaptureFixture[str], file: str, value: dict[str, Any]

@@ -30,6 +30,7 @@ def parent(task: Task) -> dict[str, str]:
     return inside(task, "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["/", "..", "link"])
 def test_an_agents_child_gets_no_folder_outside_of_its_own(parent: dict[str, str], tmp_path: Path, folder: str) -> None:
     Path("link").symlink_to(tmp_path)

@@ -320,6 +320,7 @@ def test_a_link_in_the_workspace_is_named(task: Task, tmp_path: Path) -> None:
     ends()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["{work}/link/agentctl", "../../work/./link/agentctl", "other"])
 def test_a_link_behind_a_link_is_named(task: Task, tmp_path: Path, target: str) -> None:
     """Whoever replaces the inner one has got another folder for the person's own."""
