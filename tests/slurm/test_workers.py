@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.life import is_settled, living, members
+from tests.life import is_settled, living, members, passes
 from tests.placed import handle_of, launch_of, placement, post_of, script, there
 from tests.repositories import git, new_repository
 from tests.slurm.cluster import Cluster
@@ -396,6 +396,7 @@ def test_a_requeue_that_is_forced_ends_it_and_the_second_copy_is_refused(nodes: 
     task.ended("a")
     ended = is_settled(task, "a")
     assert (ended["status"], ended["by"]) == ("cancelled", "slurm")
+    passes(2.0)  # In the second in which a job was killed, its node starts no copy of it: the credential is revoked.
     wait_until(
         lambda: starts_now(nodes, job), 90, what="the second copy to be refused", accept=lambda told: "75:0" in told
     )
