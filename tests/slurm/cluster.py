@@ -163,6 +163,20 @@ class Cluster:
         self.run("scancel", "--user=root", check=False)
         wait_until(self._cleaned, IDLE_S, what="the cluster to be as new", accept=lambda problem: not problem)
 
+    def resume_nodes(self) -> None:
+        """Have nodes take jobs again that Slurm has taken out of service, as those who administer it would.
+
+        It does so with each node to which a controller that was killed has given a job twice ("Duplicate jobid"). And
+        jobs whose end came while no controller ran are running for it, until it asks the nodes which ones they have.
+        """
+        self.run("scontrol", "reconfigure", check=False)
+        self._resume()
+
+    def _resume(self) -> None:
+        for node, state in self.node_states().items():
+            if state.rstrip("*").startswith(("down", "drain")):
+                self.run("scontrol", "update", f"nodename={node}", "state=resume", check=False)
+
     def run(
         self, *argv: str | Path, check: bool = True, stdin: str | None = None, timeout: float = COMMAND_S
     ) -> Completed:
@@ -356,9 +370,7 @@ class Cluster:
 
     def _cleaned(self) -> str:
         self._kill(process for node in self.nodes for process in self.tasks(node))
-        for node, state in self.node_states().items():
-            if state.rstrip("*").startswith(("down", "drain")):
-                self.run("scontrol", "update", f"nodename={node}", "state=resume", check=False)
+        self._resume()
         return self._problem()
 
     def _problem(self) -> str:

@@ -47,7 +47,9 @@ def partitionable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]
 @pytest.fixture(scope="session")
 def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Another one, which does not take nodes for dead that are only busy: for many workers at once."""
-    with Cluster(tmp_path_factory.mktemp("cluster"), slurmd_timeout_s=60, message_timeout_s=10) as made:
+    settings = {"BatchStartTimeout": "1"}  # A job that its node does not know is over that soon.
+    folder = tmp_path_factory.mktemp("cluster")
+    with Cluster(folder, slurmd_timeout_s=60, message_timeout_s=10, settings=settings) as made:
         yield made
 
 

@@ -26,6 +26,8 @@ from tests.support import REPOSITORY, run, start, worker
 
 MANY, CAP = 200, 8
 LAUNCHES, WIDE_CAP = 500, 24
+#: How often the controller is restarted meanwhile.
+RESTARTS = 6
 MANY_S = 400
 ENDS = ("agent.completed", "agent.failed", "agent.cancelled")
 
@@ -106,8 +108,10 @@ class Killer:
             rounds = 0
             while not self._is_over.wait(self._random.uniform(0.2, 0.8)):
                 rounds += 1
-                if rounds % 60 == 0:
+                if rounds % 60 == 0 and rounds <= RESTARTS * 60:
                     self._restart_controller()
+                elif rounds % 10 == 0:
+                    self._cluster.resume_nodes()
                 else:
                     self._kill(self._random.choice(("stand-in", "shim")))
         except BaseException as error:  # noqa: BLE001 - it is raised in the test
