@@ -14,7 +14,7 @@ from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import read_bytes
 from agentctl.errors import AgentctlError
 from agentctl.runners.runner import EngineDown, Runner
-from agentctl.supervision.worker.engine_answers import EngineAnswer, answer_in, as_lines, file_of
+from agentctl.supervision.worker.engine_answers import EngineAnswer, answer_in, answered_at, as_lines, file_of
 
 try:
     from _blake2 import blake2b  # hashlib loads OpenSSL: half a megabyte.
@@ -64,7 +64,8 @@ class EngineBoard:
 
     def due_in_s(self) -> float:
         """Return in how many seconds it will be time to ask, if nobody else does until then."""
-        now, asked_at = since_boot(), self.last().at
+        # Few of those who ask this then look at what it said, which is the longer part.
+        now, asked_at = since_boot(), answered_at(self._path)
         return max(self._next_question, asked_at + self._patience_s if asked_at <= now else 0.0) - now
 
     def ask(self) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
-from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.numbers import finite
 from agentctl.domain.sightings import EngineState, Sighting
@@ -20,6 +21,8 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import store_folder
 
+#: A problem is what a command has said, and may be of any length. The first line is never longer than that in bytes.
+_LONGEST_PROBLEM, _LONGEST_HEAD = 500, 8192
 _NAME = re.compile(r"engine-[a-z0-9_-]{1,64}-[0-9a-f]{12}\.jsonl")
 
 
@@ -63,13 +66,13 @@ def submitted_at(handle: Mapping[str, Any]) -> float:
     return (finite(handle.get("at")) or 0.0) if is_of_this_boot else 0.0
 
 
-def as_lines(answered_at: float, problem: str, launches: Mapping[str, Sighting]) -> bytes:
+def as_lines(at: float, problem: str, launches: Mapping[str, Sighting]) -> bytes:
     """Return the content of the file.
 
     >>> as_lines(7.5, "", {"0a": Sighting(EngineState.RUNNING, "RUNNING", "n1")})
     b'{"at": 7.5, "problem": ""}\\n["0a", "running", "RUNNING", "n1", "", ""]\\n'
     """
-    lines = [{"at": answered_at, "problem": problem}, *([name, *seen] for name, seen in launches.items())]
+    lines = [{"at": at, "problem": problem[:_LONGEST_PROBLEM]}, *([name, *seen] for name, seen in launches.items())]
     return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
 
 
@@ -81,11 +84,26 @@ def answer_in(data: bytes, launch_id: str) -> EngineAnswer:
     ('n1', 'absent', 0.0)
     """
     with contextlib.suppress(ValueError, TypeError, AttributeError):
-        head = json.loads(data[: data.find(b"\n") + 1])
-        at, problem = finite(head.get("at")), str(head.get("problem") or "")
+        at, problem = _head_of(data)
         if at is not None:
             return EngineAnswer(at, problem, _seen_in(data, launch_id, problem))
     return EngineAnswer()
+
+
+def answered_at(path: FilePath) -> float:
+    """Return when the engine was asked last, by a look at the beginning of the file; 0 if it never was."""
+    with contextlib.suppress(AgentctlError, OSError, ValueError, TypeError, AttributeError):
+        fd = open_plain(path)
+        try:
+            return _head_of(os.read(fd, _LONGEST_HEAD))[0] or 0.0
+        finally:
+            os.close(fd)
+    return 0.0
+
+
+def _head_of(data: bytes) -> tuple[float | None, str]:
+    head = json.loads(data[: data.find(b"\n") + 1])
+    return finite(head.get("at")), str(head.get("problem") or "")
 
 
 def _seen_in(data: bytes, launch_id: str, problem: str) -> Sighting:
