@@ -57,15 +57,15 @@ def measure_start(ground: Ground, rounds: Rounds) -> Found:
             Sample(name=f"{command}, until its script runs") for command in ("sbatch --export=NIL", "sbatch")
         )
         with clusters.slurm(ground, delay_s):
-            task = ground.task(cap=5)
+            task, moment = ground.task(cap=5), _Moment(ground)
             try:
                 alternate(
                     rounds.usual,
-                    partial(_come_after_another, ground),
+                    moment.choose,
                     Turn(partial(_spawned, ground, task), spawned),
-                    partial(_come_after_another, ground),
+                    moment.come,
                     Turn(partial(_submitted, ground, "--export=NIL"), alike),
-                    partial(_come_after_another, ground),
+                    moment.come,
                     Turn(partial(_submitted, ground), bare),
                 )
             finally:
@@ -75,14 +75,25 @@ def measure_start(ground: Ground, rounds: Rounds) -> Found:
     return found
 
 
-def _come_after_another(ground: Ground) -> None:
-    """Have another job start, and let some time pass: Slurm looks at its queue from time to time, and after an end.
+class _Moment:
+    """When in a round the jobs come that are compared: each so long after another job, which is random.
 
-    Who comes just after a start would always be met by the look after the end of that job, and who comes a quarter of a
-    second later never.
+    Slurm looks at its queue from time to time, and after an end. Who comes just after a start would always be met by
+    the look after the end of that job, and who comes a quarter of a second later never.
     """
-    _submitted(ground)
-    time.sleep(random.uniform(0, clusters.DEFAULT_DELAY_S))
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground, self._after_s = ground, 0.0
+
+    def choose(self) -> None:
+        """Choose the moment for a round, and let it come."""
+        self._after_s = random.uniform(0, clusters.DEFAULT_DELAY_S)
+        self.come()
+
+    def come(self) -> None:
+        """Have another job start, and let as much time pass as before the others of the round."""
+        _submitted(self._ground)
+        time.sleep(self._after_s)
 
 
 def _spawned(ground: Ground, task: TaskDir) -> list[float]:
