@@ -19,6 +19,7 @@ from pathlib import Path
 
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
 from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.errors import ExitCode
 from agentctl.runners.slurm import seen_in
 from agentctl.supervision.queue.tickets import make_ticket, read_queue, show_ticket, write_ticket
 from agentctl.supervision.worker.engine_answers import answer_in, as_lines
@@ -153,7 +154,7 @@ def _queued(ground: Ground, count: int) -> Iterator[str]:
         ran = ground.timed([*ground.command(task, "spawn", "--batch", str(batch)), "--queue"], limit_s=_LIMIT_S)
         yield f"{count:,} workers at a cap of {_CAP}: spawn --batch took {number(ran.ms / 1000)} s"
         wait_until(lambda: len(cluster.workers) == _CAP, limit_s=_LIMIT_S)
-        for verb in (["list", "--json"], ["list"], ["tasks"], ["wait-any", "--timeout", "0"]):
+        for verb in (["list", "--json"], ["list"], ["wait-any", "--timeout-seconds", "0"]):
             yield f"{' '.join(verb)}: {number(_command_ms(ground, task, verb))} ms"
         yield f"the log of the task: {_size(os.stat(task.events).st_size)}; its folder of workers: " + _size(
             os.stat(task.worker("sleep-1").path.parent).st_size
@@ -180,7 +181,7 @@ def _command_ms(ground: Ground, task: TaskDir, verb: list[str]) -> float:
         began = time.perf_counter()
         done = subprocess.run(argv, cwd=ground.disk, env=ground.environ, capture_output=True, check=False)
         values.append((time.perf_counter() - began) * 1000)
-        if done.returncode not in (0, 124):
+        if done.returncode not in (ExitCode.DONE, ExitCode.TIMED_OUT):
             raise BenchError(f"{verb}: {done.stderr.decode()[-300:]}")
     return statistics.median(values)
 
