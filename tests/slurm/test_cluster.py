@@ -14,7 +14,7 @@ import pytest
 
 from tests.life import Known, lives, living
 from tests.slurm import guard
-from tests.slurm.cluster import Cluster
+from tests.slurm.cluster import IDLE_S, UP_S, Cluster
 from tests.slurm.surroundings import tracks_cgroup
 from tests.support import start_argv, wait_for_json, wait_until
 
@@ -156,7 +156,7 @@ draft.rename(draft.with_name("processes"))
 time.sleep(300)
 """
     maker = start_argv([sys.executable, "-c", script], env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
-    processes = [Known(*one) for one in wait_for_json(tmp_path / "processes")]
+    processes = [Known(*one) for one in wait_for_json(tmp_path / "processes", UP_S + IDLE_S)]
     assert living(processes) == processes
     maker.kill()
     wait_until(lambda: (living(processes), _remains(tmp_path / "c")), accept=lambda left: left == ([], []))
