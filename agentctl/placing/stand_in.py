@@ -31,10 +31,11 @@ from agentctl.placing.launch_record import BY_TIME, claimed_by_head, is_withdraw
 from agentctl.placing.mirroring import Mirror
 from agentctl.placing.relaying import Relay
 from agentctl.placing.sealing import forget_key, known_key, opened
-from agentctl.placing.submitting import launch_for
 from agentctl.placing.telling import tell_placed
 from agentctl.placing.written import WRITTEN, is_all_seen
+from agentctl.runners.program import POST, argv_of
 from agentctl.runners.registry import load
+from agentctl.runners.runner import LaunchOrder
 from agentctl.shim.notes import Notes
 from agentctl.supervision.dispatch.slots import place_of
 from agentctl.supervision.queue.places import is_slot
@@ -386,9 +387,19 @@ class StandIn:
                 return _verdict(Status.FAILED, Reason.NOT_STARTED, str(self._handle.get("problem")))
             return None
         if monotonic() >= self._next_submission:
-            launch = launch_for(self.worker, self.launch, self.placement)
-            self.engine.do("submit", lambda: self.runner.launch(launch))
+            order = self._order()
+            self.engine.do("submit", lambda: self.runner.launch(order))
         return None
+
+    def _order(self) -> LaunchOrder:
+        """Return what the engine is given to start: the post of the launch."""
+        return LaunchOrder(
+            id=self.launch.id,
+            argv=argv_of(POST, str(self.launch.path), self.placement.python),
+            log=str(self.launch.engine_log),
+            what=f"{self.worker.task.id}/{self.worker.instance}",
+            placement=self.placement,
+        )
 
 
 def _verdict(status: Status, reason: Reason | None, message: str, by: str = "agentctl") -> dict[str, Any]:
