@@ -16,9 +16,15 @@ docs/modules.md` makes this page. Search it for the word that you have in mind.
 """
 #: The folders, from the user's side down to the disk.
 _LAYERS = (
-    "", "cli", "screen", "web", "mcp", "api", "text", "tools", "operations",
-    "driving", "drivers", "shim", "supervision", "adapters", "domain",
+    "", "cli", "screen", "web", "mcp", "hosts", "api", "text", "tools", "operations",
+    "driving", "placing", "drivers", "shim", "runners", "supervision", "adapters", "domain",
 )  # fmt: skip
+
+
+def missing() -> set[str]:
+    """Return the folders with modules that the page would lack."""
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py") if len(list(path.parent.glob("*.py"))) > 1}
+    return folders - set(_LAYERS)
 
 
 def page() -> str:

@@ -20,7 +20,7 @@ from agentctl.domain.worker_row import WorkerRow
 from agentctl.operations.show.listing import row_of
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.spec import WorkerSpec
-from tests.modules_page import page
+from tests.modules_page import missing, page
 from tests.support import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
@@ -157,6 +157,10 @@ def test_what_is_looked_for_is_found() -> None:
 
 def test_the_page_of_modules_is_that_of_the_code() -> None:
     assert (DOCS / "modules.md").read_text(encoding="utf-8") == page(), "python -m tests.modules_page > docs/modules.md"
+
+
+def test_the_page_of_modules_has_each_folder() -> None:
+    assert missing() == set()
 
 
 def test_every_module_says_what_it_decides() -> None:
