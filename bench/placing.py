@@ -18,6 +18,7 @@ from pathlib import Path
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
+from agentctl.placing.lookout import PAUSE_S
 from bench import clusters
 from bench.ground import Ground, wait_until
 from bench.guarding import private_dirty
@@ -163,9 +164,15 @@ def _wake_ups(ground: Ground, runner: str, count: int) -> list[float]:
             gates[ran.out.split()[0]] = gate
         wait_until(lambda: all(_launch_of(task, instance).claim.exists() for instance in gates))
         time.sleep(_CALM_S)
-        return [_wake_up(ground, task, instance, gate) for instance, gate in gates.items()]
+        return [_wake_up_at_any_moment(ground, task, instance, gate) for instance, gate in gates.items()]
     finally:
         ground.drop(task)
+
+
+def _wake_up_at_any_moment(ground: Ground, task: TaskDir, instance: str, gate: Path) -> float:
+    """Measure one end; the wait-any before has ended just after the head had looked, and so would this begin."""
+    time.sleep(random.uniform(0, PAUSE_S))
+    return _wake_up(ground, task, instance, gate)
 
 
 def _wake_up(ground: Ground, task: TaskDir, instance: str, gate: Path) -> float:
@@ -194,16 +201,17 @@ def measure_head(ground: Ground, rounds: Rounds) -> Found:
         return Found(missing=["28: /proc/PID/schedstat: not found"])
     count = _count(rounds)
     cpu, polls = Sample(name="of a processor", unit="%"), Sample(name="calls of squeue", unit="/min")
-    memory = Sample(name="a shim and what stands in", unit="KiB")
+    memory, waiting = Sample(name="a shim and what stands in", unit="KiB"), Sample(name="of a processor", unit="%")
     with clusters.pretended(ground) as cluster, followed(ground, cluster, count) as (task, head):
-        before, began = head.cpu_ns(), time.monotonic()
-        time.sleep(_WATCHED_S)
-        cpu.values = [(head.cpu_ns() - before) / 1e7 / (time.monotonic() - began) * MANY / count]
+        cpu.values = [head.load() * MANY / count]
         memory.values = [sum(map(private_dirty, pair)) for pair in head.pairs]
         polls.values = [_polls_a_minute(ground, task, cluster)]
+    with clusters.pretended(ground) as cluster, waited_for(ground, cluster, count) as head:
+        waiting.values = [head.load() * MANY / count]
     what = f"the head of {MANY:,} calm workers on nodes"
     rows = (
         ("its processes", cpu, "median %", CPU_GOAL_PERCENT),
+        ("its processes, if they wait in Slurm's queue", waiting, "median %", CPU_GOAL_PERCENT),
         ("Private_Dirty for each", memory, "median KiB", None),
         ("polls of Slurm", polls, "median /min", POLLS_GOAL),
     )
@@ -247,7 +255,13 @@ class Head:
     def __init__(self, pairs: list[tuple[int, int]]) -> None:
         self.pairs = pairs
 
-    def cpu_ns(self) -> int:
+    def load(self) -> float:
+        """Watch it for a while; return how much it has run meanwhile, in percent of one processor."""
+        before, began = self._ran_ns(), time.monotonic()
+        time.sleep(_WATCHED_S)
+        return (self._ran_ns() - before) / 1e7 / (time.monotonic() - began)
+
+    def _ran_ns(self) -> int:
         """Return for how long all of them have run, each thread by the scheduler's clock (proc_pid_schedstat(5))."""
         return sum(
             _ran_ns(thread) for pair in self.pairs for pid in pair for thread in Path(f"/proc/{pid}/task").iterdir()
@@ -257,21 +271,43 @@ class Head:
 @contextlib.contextmanager
 def followed(ground: Ground, cluster: PretendedCluster, count: int) -> Iterator[tuple[TaskDir, Head]]:
     """Have so many calm workers on the nodes of a cluster that pretends; end them all afterwards."""
+    with _spawned_there(ground, count) as task:
+        wait_until(lambda: len(cluster.workers) == count, limit_s=_PATIENCE_S)
+        time.sleep(2 * _CALM_S)
+        try:
+            yield task, _head_of(task)
+        finally:
+            for worker in cluster.workers:
+                worker.end()
+            wait_until(
+                lambda: all(task.worker(worker.instance).has_ended for worker in cluster.workers), limit_s=_PATIENCE_S
+            )
+
+
+@contextlib.contextmanager
+def waited_for(ground: Ground, cluster: PretendedCluster, count: int) -> Iterator[Head]:
+    """Have so many workers wait in the queue of a cluster that pretends; cancel them all afterwards."""
+    cluster.is_full = True
+    with _spawned_there(ground, count) as task:
+        wait_until(lambda: cluster.waiting == count, limit_s=_PATIENCE_S)
+        time.sleep(2 * _CALM_S)
+        yield _head_of(task)
+
+
+@contextlib.contextmanager
+def _spawned_there(ground: Ground, count: int) -> Iterator[TaskDir]:
     task = ground.task(cap=count + 1)
     batch = ground.folder() / "batch.jsonl"
     batch.write_text('{"argv": ["sleep", "600"], "runner": "slurm"}\n' * count, encoding="utf-8")
     try:
         ground.timed(ground.command(task, "spawn", "--batch", str(batch)), limit_s=_PATIENCE_S)
-        wait_until(lambda: len(cluster.workers) == count, limit_s=_PATIENCE_S)
-        time.sleep(2 * _CALM_S)
-        yield task, Head([_pair_of(task, worker.instance) for worker in cluster.workers])
+        yield task
     finally:
-        for worker in cluster.workers:
-            worker.end()
-        wait_until(
-            lambda: all(task.worker(worker.instance).has_ended for worker in cluster.workers), limit_s=_PATIENCE_S
-        )
         ground.drop(task)
+
+
+def _head_of(task: TaskDir) -> Head:
+    return Head([_pair_of(task, instance) for instance in sorted(os.listdir(task.agents))])
 
 
 def _pair_of(task: TaskDir, instance: str) -> tuple[int, int]:

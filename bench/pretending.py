@@ -25,6 +25,7 @@ from agentctl.placing.sealing import sealed
 from agentctl.supervision.worker.endings import Decision
 
 _LOOK_S = 0.05
+_RUNNING, _PENDING = "RUNNING|n1|None", "PENDING||Resources"
 _SBATCH = """#!/bin/sh
 read -r _
 read -r line
@@ -51,6 +52,7 @@ class PretendedCluster:
         self.workers: list[PretendedWorker] = []
         #: Whether what is submitted from now on waits in the queue for ever.
         self.is_full = False
+        self._shown = 0
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -60,6 +62,11 @@ class PretendedCluster:
         """When squeue was called, in nanoseconds."""
         return [int(line) for line in _lines_of(self._folder / "polls")]
 
+    @property
+    def waiting(self) -> int:
+        """How many that were submitted have no node."""
+        return len(self._submitted()) - len(self.workers)
+
     def close(self) -> None:
         """End the nodes; what they have written stays."""
         self._ends.set()
@@ -67,9 +74,11 @@ class PretendedCluster:
 
     def _run(self) -> None:
         while not self._ends.wait(_LOOK_S):
-            for path in [] if self.is_full else self._submitted()[len(self.workers) :]:
-                self.workers.append(PretendedWorker(LaunchDir(path)))
-                self._show()
+            submitted = self._submitted()
+            if len(submitted) != self._shown:
+                for path in [] if self.is_full else submitted[len(self.workers) :]:
+                    self.workers.append(PretendedWorker(LaunchDir(path)))
+                self._show(submitted)
             for worker in list(self.workers):
                 worker.beat()
 
@@ -77,10 +86,12 @@ class PretendedCluster:
         """Return the launches that were submitted."""
         return _lines_of(self._folder / "submitted")
 
-    def _show(self) -> None:
-        """Have squeue show all of them as running."""
+    def _show(self, submitted: list[str]) -> None:
+        """Have squeue show those that have a node as running, and the others as pending."""
+        running, self._shown = len(self.workers), len(submitted)
         lines = [
-            f"agentctl-{worker.launch.id}|{number}|RUNNING|n1|None\n" for number, worker in enumerate(self.workers, 1)
+            f"agentctl-{os.path.basename(path)}|{number}|{_RUNNING if number <= running else _PENDING}\n"
+            for number, path in enumerate(submitted, 1)
         ]
         new = self._folder / "queue.new"
         new.write_text("".join(lines), encoding="utf-8")
@@ -97,13 +108,13 @@ class PretendedWorker:
         os.unlink(launch.environment)
         self._key = bytes.fromhex(first.removeprefix(KEY_ENTRY).decode("ascii"))
         self._heart = Heart(launch)
-        self._heart.beat()
         make_folder(launch.calls)
         there = Root(launch.node).task(order["taskId"]).worker(self.instance)
         make_folder(there.path)
         _begin(there)
         claim = {"node": "n1", "job": "1", "process": None, "at": now_iso()}
         create_whole(launch.claim, to_json(claim))
+        self._heart.tell()
 
     def beat(self) -> None:
         """Give a sign of life, if it is time."""

@@ -8,6 +8,7 @@ runs quietly is a look at one file.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 from collections.abc import Callable
@@ -17,20 +18,18 @@ from agentctl.adapters.files import write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import LaunchDir
 from agentctl.domain.sightings import BEAT_S
+from agentctl.placing.lookout import PAUSE_S, RestingNote, look_at
 
 #: Once it has given none for this long, the engine's answers are looked at; sooner where less is taken for silence.
 _PATIENCE_S = 2.5 * BEAT_S
-#: The pauses between looks: this part of the calm so far, the shortest, and the longest. Half of that is the median
-#: time from the end of a worker that was calm to the moment at which the head sees it.
-_PART, _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.25, 0.1, 2.25
-#: Those of rests end at a multiple of this on the monotonic clock.
-_MOMENTS_S = 0.125
-_LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+#: The pauses between looks: this part of the calm so far, and the shortest; up to the pause of the lookout. From there
+#: it looks in the place of this process, which only looks in order to hear that the node lives.
+_PART, _SHORTEST_PAUSE_S = 0.25, 0.1
 
 
 def pause_s(calm_s: float) -> float:
     """Return how long to wait until the next look, when nothing has happened for so long."""
-    return min(max(_PART * calm_s, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
+    return min(max(_PART * calm_s, _SHORTEST_PAUSE_S), PAUSE_S)
 
 
 class HeardFrom:
@@ -46,6 +45,7 @@ class HeardFrom:
         self._seen: int | None = None
         self._since = monotonic()
         self._length = -1
+        self._resting = RestingNote(launch)
         self._woken = select.poll()
         self._woken.register(woken, select.POLLIN)
 
@@ -53,51 +53,52 @@ class HeardFrom:
         """Return for how long the node has given no sign of life, as far as was seen from here."""
         with contextlib.suppress(OSError):
             os.listdir(self._launch.path)  # Over NFS: names that were missing at the last look are looked up again.
-            fd = os.open(self._launch.heartbeat, _LOOK)  # What a stat says there may be half a minute old.
-            try:
-                self._note(os.fstat(fd).st_mtime_ns)
-            finally:
-                os.close(fd)
+            self._note(look_at(self._launch.heartbeat).st_mtime_ns)
         return monotonic() - self._since
 
-    def rest(self, calm_since: float, until: float, engine_due_in_s: Callable[[], float]) -> None:
-        """Rest until the node tells of news, is silent for too long, or this process is woken; or until a time.
+    def rest(
+        self, calm_since: float, until: float, engine_due_in_s: Callable[[], float], *, has_begun: bool = True
+    ) -> None:
+        """Rest until the node tells of news, or this process is woken; or until a time.
 
-        It ends, too, when it is time to ask the engine, and nobody else has.
-
-        A look that finds nothing runs for 15 us, and takes four to seven times as long in a process that was asleep:
-        the rest is code and data coming back into the processor's cache. So it is one loop that calls little, and all
-        stand-ins look at the same moments, when each finds warm what they have in common. The file is opened since that
-        asks the server of NFS; what a stat says there may be half a minute old.
+        Of a node that has begun it ends, too, when that is silent for too long, and when it is time to ask the engine,
+        and nobody else has.
         """
-        path, open_, size_of, close, clock = self._launch.heartbeat, os.open, os.lseek, os.close, monotonic
-        length, next_beat, engine_due = self._length, 0.0, 0.0
-        while (now := clock()) < until:
-            moment = _MOMENTS_S * ((now + pause_s(now - calm_since)) // _MOMENTS_S + 1)
-            if self._woken.poll(1000 * (moment - now)):
-                return
-            try:
-                fd = open_(path, _LOOK)
-            except OSError:
-                return
-            try:
-                size = size_of(fd, 0, os.SEEK_END)
-                if now >= next_beat:
-                    next_beat = now + self._patience_s / 2
-                    self._note(os.fstat(fd).st_mtime_ns)
-            except OSError:  # Something that is no file: nothing is learnt from it.
-                return
-            finally:
-                close(fd)
-            if size != length:
-                self._length = size
-                return
-            if now - self._since > self._patience_s:
-                return
-            if now >= engine_due:
-                engine_due = now + (due_in_s := engine_due_in_s())
-                if due_in_s <= 0:
+        engine_due = 0.0
+        try:
+            while (now := monotonic()) < until:
+                pause = min(self._pause_s(now - calm_since, has_begun=has_begun), until - now)
+                is_woken = self._woken.poll(1000 * pause)
+                if self._has_news() or is_woken or (has_begun and self._is_silent()):
                     return
+                if has_begun and (now := monotonic()) >= engine_due:
+                    engine_due = now + (due_in_s := engine_due_in_s())
+                    if due_in_s <= 0:
+                        return
+        finally:
+            self._resting.take_back()
+
+    def close(self) -> None:
+        """Let go of what others may rely on, at the end of this process."""
+        self._resting.hand_over()
+
+    def _pause_s(self, calm_s: float, *, has_begun: bool) -> float:
+        pause = pause_s(calm_s)
+        if pause < PAUSE_S or (has_begun and self._is_silent()) or not self._resting.leave(self._length):
+            return pause
+        return max(pause, self._patience_s) if has_begun else math.inf
+
+    def _has_news(self) -> bool:
+        try:
+            found = look_at(self._launch.heartbeat)
+        except OSError:
+            return True
+        self._note(found.st_mtime_ns)
+        is_news, self._length = found.st_size != self._length, found.st_size
+        return is_news
+
+    def _is_silent(self) -> bool:
+        return monotonic() - self._since >= self._patience_s
 
     def _note(self, changed: int) -> None:
         if changed != self._seen:
@@ -110,22 +111,29 @@ class Heart:
     def __init__(self, launch: LaunchDir) -> None:
         self._launch = launch
         self._next = 0.0
+        #: There is something to look at, and the disk was full when that was to be told.
+        self._is_untold = False
 
     def beat(self) -> None:
         """Give a sign of life, if it is time."""
-        if monotonic() >= self._next:
-            self._next = monotonic() + BEAT_S
-            with contextlib.suppress(OSError):
-                if self._launch.heartbeat.exists():
-                    os.utime(self._launch.heartbeat, follow_symlinks=False)
-                else:
-                    write_whole(self._launch.heartbeat, b"", durable=False)
+        if monotonic() < self._next:
+            return
+        self._next = monotonic() + BEAT_S
+        if self._is_untold:
+            self.tell()
+        with contextlib.suppress(OSError):
+            if self._launch.heartbeat.exists():
+                os.utime(self._launch.heartbeat, follow_symlinks=False)
+            else:
+                write_whole(self._launch.heartbeat, b"", durable=False)
 
     def tell(self) -> None:
         """Tell the head that there is something to look at."""
+        self._is_untold = True
         with contextlib.suppress(OSError):
             fd = open_plain(self._launch.heartbeat, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 os.write(fd, b".")
             finally:
                 os.close(fd)
+            self._is_untold = False

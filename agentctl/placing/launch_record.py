@@ -86,6 +86,7 @@ def _made(worker: WorkerDir, attempt: int) -> LaunchDir:
     key = new_key(launch_id)
     write_whole(launch.environment, _entries(key))
     write_whole(launch.order, to_json(_order(worker, spec, attempt)))
+    write_whole(launch.heartbeat, b"", durable=False)  # Over NFS, a file that is missing would be taken for missing on.
     write_whole(
         worker.launch, to_json({"id": launch_id, "path": str(launch.path), "attempt": attempt, "at": now_iso()})
     )

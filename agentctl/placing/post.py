@@ -85,7 +85,7 @@ class _NodePost:
         self._is_ended_by_engine = False
 
     def run(self) -> int:
-        self.heart.beat()
+        self.heart.tell()
         os.environb.update({name: self.environ[name] for name in _OF_THE_PERSON if name in self.environ})
         try:
             worker = self._begun()

@@ -45,7 +45,7 @@ from agentctl.supervision.worker.engine_answers import submitted_at
 from agentctl.supervision.worker.environment import AGENT_DIR
 
 #: How often everything is looked at: while something happens here, at most while something is awaited, without a hint.
-_LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 120.0
+_LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 300.0
 _PAUSE_AFTER_FAILURE_S = 5.0
 _LAST_WORDS_S = 5.0
 _UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
@@ -117,8 +117,9 @@ class StandIn:
         while True:
             self._has_failed = False
             if self._safely(self._is_over):
-                return
+                break
             self._sleep()
+        self.heard.close()
 
     def _is_over(self) -> bool:
         """Look at everything once; return whether the verdict is on disk."""
@@ -129,7 +130,8 @@ class StandIn:
         """Sleep until the next look."""
         now = monotonic()
         if self._is_calm:
-            self.heard.rest(self._happened, now + _UNASKED_LOOK_S, self.board.due_in_s)
+            longest_s = _UNASKED_LOOK_S if self._has_begun else self._apart_s
+            self.heard.rest(self._happened, now + longest_s, self.board.due_in_s, has_begun=self._has_begun)
         else:
             longest_s = _LOOK_S if self.calls.is_lively else _AWAITING_LOOK_S if self._has_begun else math.inf
             processes.wait_readable([self._woken], min(pause_s(now - self._happened), longest_s))
@@ -137,10 +139,15 @@ class StandIn:
             os.read(self._woken, 4096)
 
     @property
+    def _apart_s(self) -> float:
+        """How far apart two answers of the engine lie that prove something."""
+        return min(30.0, 2 * self.placement.poll_s)
+
+    @property
     def _is_calm(self) -> bool:
-        """Whether the worker runs, and nothing is awaited here: its node tells if that changes, and its shim here."""
+        """Whether nothing is awaited here: its node tells if the worker begins or does something, and its shim here."""
         return (
-            self._has_begun
+            (self._has_begun or (self.submissions > 0 and not self._is_held))
             and not self._has_failed
             and self.watched.finding in (LaunchFinding.WAITING, LaunchFinding.RUNNING)
             and not (self._is_asked_to_end or self.inbound.has_cancel or self.relay.has_open or self.calls.is_any)
@@ -338,11 +345,10 @@ class StandIn:
         if answer.at <= submitted_at(self._handle):
             return None  # From before it was submitted.
         silent_s = self.heard.silent_s() if self._has_begun else 0.0
-        apart_s = min(30.0, 2 * self.placement.poll_s)
         seen = answer.seen
         self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
         self.watched = looked(
-            self.watched, seen, answer.at, has_begun=self._has_begun, silent_s=silent_s, apart_s=apart_s,
+            self.watched, seen, answer.at, has_begun=self._has_begun, silent_s=silent_s, apart_s=self._apart_s,
             silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)

@@ -16,6 +16,7 @@ import pytest
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision.life.judging import Condition, judge, settle
+from agentctl.supervision.worker.environment import store_folder
 from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
 from tests.life import is_settled, living, members, passes, stands, state_of
 from tests.placed import ask_engine, counting, handle_of, is_whole, launch_of, post_of, script, stand_in_of, there
@@ -635,6 +636,21 @@ def test_a_worker_cannot_say_that_it_has_not_begun(root: Path, tmp_path: Path, c
     run("cancel", "a")
     assert living(tree.values()) == []
     assert is_settled(task, "a")["status"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_one_that_waits_long_for_a_node_is_seen_as_soon_as_one_begins_it(root: Path, tmp_path: Path) -> None:
+    """Its stand-in looks seldom meanwhile, and has somebody look at the file that tells."""
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nread x < {fifo(tmp_path)}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    ask_engine("loopback", pollSeconds=600, silenceSeconds=600, python=str(python))
+    task = new_task()
+    spawn(["true"], *LOOPBACK, name="a")
+    wait_until(lambda: list(Path(store_folder()).glob("resting-*/*")), what="its stand-in to rest")
+    (tmp_path / "fifo").write_text("go\n")
+    task.has("agent.placed", "a")
+    task.ended("a")
 
 
 @pytest.mark.slow
