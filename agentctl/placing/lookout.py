@@ -59,19 +59,25 @@ class RestingNote:
         with contextlib.suppress(AgentctlError, OSError):
             if self._folder is None:
                 self._folder = store_folder() / f"resting-{os.stat(self._launch.path).st_dev:x}"
-                self._folder.mkdir(exist_ok=True)
             if not self._path:
+                self._folder.mkdir(exist_ok=True)
                 path = f"{self._folder}/{self._launch.id}-{length}-{os.getpid()}"
                 with contextlib.suppress(FileExistsError):
                     os.symlink(self._launch.heartbeat, path)
                 self._path = path
             lock = try_lock(_lock_of(self._folder))
-            if lock is not None:
-                work = self._folder, lock, self._is_relieved
-                self._lookout = threading.Thread(target=_look_out, args=work, daemon=True)
-                self._lookout.start()
-            return True
+            return lock is None or self._becomes_lookout(self._folder, lock)
         return False
+
+    def _becomes_lookout(self, folder: FilePath, lock: int) -> bool:
+        thread = threading.Thread(target=_look_out, args=(folder, lock, self._is_relieved), daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # There may be no more threads (RLIMIT_NPROC).
+            os.close(lock)
+            return False
+        self._lookout = thread
+        return True
 
     def take_back(self) -> None:
         """Remove the note."""
