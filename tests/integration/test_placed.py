@@ -80,6 +80,14 @@ def fifo(folder: Path) -> Path:
     return path
 
 
+def waits_at_a_gate(folder: Path) -> Path:
+    """Return an interpreter for nodes which begins nothing before something is written to the FIFO."""
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nread x < {fifo(folder)}\nexec {sys.executable} "$@"\n')
+    python.chmod(0o700)
+    return python
+
+
 def test_its_question_is_answered_at_the_head_and_its_clock_stands_still(root: Path) -> None:
     task = new_task()
     spawn(worker("asks", "--kind", "confirm", "Go on?"), *LOOPBACK, "--timeout-seconds", "3", name="a")
@@ -129,6 +137,18 @@ def test_a_pause_is_told_once_its_processes_stand_there(root: Path, tmp_path: Pa
     run("unpause", "a")
     assert row("a")["paused"] is False
     run("cancel", "a")
+
+
+def test_one_that_waits_for_a_node_cannot_be_paused(root: Path, tmp_path: Path) -> None:
+    ask_engine("loopback", python=str(waits_at_a_gate(tmp_path)))
+    task = new_task()
+    spawn(["true"], *LOOPBACK, name="a")
+    wait_until(lambda: handle_of(task, "a").get("job"), what="its submission")
+    refused = run("pause", "a", check=False)
+    assert (refused.code, "it waits for a node" in refused.err) == (1, True), refused
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("a")
+    assert (task.exit("a") or {})["status"] == "completed", "nothing of the pause is left"
 
 
 @pytest.mark.slow
@@ -616,10 +636,7 @@ def test_an_end_that_a_worker_has_written_does_not_keep_its_own_from_being_told(
 @pytest.mark.parametrize("claim", ['{"by": "head"}', None])
 def test_a_worker_cannot_say_that_it_has_not_begun(root: Path, tmp_path: Path, claim: str | None) -> None:
     """It would count as over, with its slot free, while it goes on."""
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nread x < {fifo(tmp_path)}\nexec {sys.executable} "$@"\n')
-    python.chmod(0o700)
-    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=600, python=str(python))
+    ask_engine("loopback", pollSeconds=0.5, silenceSeconds=600, python=str(waits_at_a_gate(tmp_path)))
     task = new_task()
     spawn(worker("stubborn", tmp_path / "pids"), *LOOPBACK, "--grace-seconds", "0.1", name="a")
     wait_until(lambda: handle_of(task, "a").get("job"), what="its submission")
@@ -642,10 +659,7 @@ def test_a_worker_cannot_say_that_it_has_not_begun(root: Path, tmp_path: Path, c
 @pytest.mark.slow
 def test_one_that_waits_long_for_a_node_is_seen_as_soon_as_one_begins_it(root: Path, tmp_path: Path) -> None:
     """Its stand-in looks seldom meanwhile, and has somebody look at the file that tells."""
-    python = tmp_path / "python"
-    python.write_text(f'#!/bin/sh\nread x < {fifo(tmp_path)}\nexec {sys.executable} "$@"\n')
-    python.chmod(0o700)
-    ask_engine("loopback", pollSeconds=600, silenceSeconds=600, python=str(python))
+    ask_engine("loopback", pollSeconds=600, silenceSeconds=600, python=str(waits_at_a_gate(tmp_path)))
     task = new_task()
     spawn(["true"], *LOOPBACK, name="a")
     wait_until(lambda: list(Path(store_folder()).glob("resting-*/*")), what="its stand-in to rest")

@@ -17,6 +17,8 @@ from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.kinship import descendants, task_name
+from agentctl.supervision.worker.placed import has_begun
+from agentctl.supervision.worker.spec import is_for_node
 
 _ANSWER_LIMIT_S = 15.0
 
@@ -37,7 +39,12 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
     condition = judge(worker)
     if condition is not Condition.SUPERVISED:
         raise Refused(f"{instance} cannot be {'paused' if paused else 'continued'}: it is {_described(condition)}")
-    below = [one for one in descendants(worker) if judge(one) is Condition.SUPERVISED]
+    if paused and not _is_there(worker):
+        raise Refused(
+            f"{instance} cannot be paused: it waits for a node, and nothing of it runs yet",
+            hint="pause it once it runs, or cancel it",
+        )
+    below = [one for one in descendants(worker) if judge(one) is Condition.SUPERVISED and _is_there(one)]
     agents = [worker, *below]
     for one in agents if paused else reversed(agents):
         _ask(one, paused)
@@ -46,6 +53,11 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
         _await(place, [one.instance for one in agents if one.task.path == place.path], paused, deadline)
     names = ["/".join(filter(None, (task_name(one.task, task), one.instance))) for one in below]
     return {"agentInstance": instance, "paused": paused, "withIt": names}
+
+
+def _is_there(worker: WorkerDir) -> bool:
+    """Return whether there is something to pause: a worker that is for a node may still wait for one."""
+    return not is_for_node(worker) or has_begun(worker)
 
 
 def _described(condition: Condition) -> str:
