@@ -176,12 +176,13 @@ def test_one_whose_claim_is_seen_only_after_it_was_killed_is_lost_and_not_waited
     """As long as no claim is seen, it looks as if it had never begun."""
     ask_engine("slurm", pollSeconds=POLL_S, silenceSeconds=SILENCE_S, folder=str(view.folder))
     task, blocker = new_task(), fill(nodes)
-    spawn(worker("sleeps", 60), *SLURM, name="a")
+    spawn(worker("stubborn", tmp_path / "pids"), *SLURM, name="a")
     job_of(nodes, task, "a", "PENDING")
     view.is_late(math.inf)
     nodes.run("scancel", blocker)
+    members(tmp_path / "pids")  # Nobody starts anybody any more.
     claim = launch_of(task, "a") / "claim.json"
-    wait_until(view.on_node(claim).exists, what="its claim")
+    assert view.on_node(claim).exists()
     ones = [process for node in nodes.nodes for process in nodes.tasks(node)]
     for number in (signal.SIGSTOP, signal.SIGKILL):  # None may tell how another one has ended.
         for one in ones:
