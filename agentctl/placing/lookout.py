@@ -1,6 +1,6 @@
 """One stand-in looks at the heartbeats of all that rest: it finds warm what each of them would find cold.
 
-A look runs for 15 us, and takes four to seven times as long in a process that was asleep: the rest is code and data
+A look runs for 15 us, and takes ten times as long and more in a process that was asleep: the rest is code and data
 that come back into the processor's cache. So those that have long been calm leave a note, and look only now and then
 themselves. All that they hear from the lookout is a hint: one that is stopped or hangs makes them see news later, and
 costs nothing else. Each file system has a lookout of its own, since one that does not answer stops whoever looks at it.
