@@ -17,7 +17,7 @@ from agentctl.adapters.opening import OddFile, open_plain, pieces, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.errors import StorageError
-from agentctl.placing.written import LINES, MOST_FILES, OUTPUTS, READ, WHOLE, look_again
+from agentctl.placing.written import GROWING, LINES, MOST_FILES, READ, WHOLE, look_again
 
 _PIECE, _MOST_AT_ONCE = 1 << 20, 64 << 20
 
@@ -37,14 +37,14 @@ class Mirror:
         """
         look_again(self.there)
         # Files of lines are copied in whole lines, since others may append to them here.
-        grown = [self._grow(name, lines=name in LINES) for name in (*OUTPUTS, *LINES)]
+        grown = [self._grow(name, lines=name in LINES) for name in GROWING]
         changed = [self._replace(getattr(self.there, name), getattr(self._here, name)) for name in WHOLE]
         return any(grown) or any(changed) or self._note_read()
 
     def finish(self) -> None:
         """Copy what is left, once the worker has ended; what is written from now on is nothing of its own."""
         self._versions.clear()  # Over NFS, what a stat says may be old; to read a file anew is right.
-        longest = max(_size_of(getattr(self.there, name)) for name in (*OUTPUTS, *LINES))
+        longest = max(_size_of(getattr(self.there, name)) for name in GROWING)
         for _ in range(2 + 2 * (longest // _MOST_AT_ONCE)):
             if not self.step():
                 break
@@ -97,12 +97,12 @@ class Mirror:
 
 def sizes_of(worker: WorkerDir) -> dict[str, int]:
     """Return how long the files that grow are at the head: as long a hole they begin with on the node."""
-    return {name: size for name in (*OUTPUTS, *LINES) if (size := _size_of(getattr(worker, name)))}
+    return {name: size for name in GROWING if (size := _size_of(getattr(worker, name)))}
 
 
 def make_holes(worker: WorkerDir, sizes: Mapping[str, object]) -> None:
     """Begin the files that grow with holes of these sizes, on the node."""
-    for name in (*OUTPUTS, *LINES):
+    for name in GROWING:
         size = sizes.get(name, 0)
         if isinstance(size, int) and size > 0:
             fd = open_plain(getattr(worker, name), os.O_WRONLY | os.O_CREAT)

@@ -23,13 +23,12 @@ from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any
 from agentctl.operations.start.on_node import begin_on_node, make_task_on_node
 from agentctl.placing.called import LAUNCH_VARIABLE, OF_JOBS
-from agentctl.placing.changes import changes_on_node
 from agentctl.placing.deliveries import Deliveries
 from agentctl.placing.heartbeat import Heart
 from agentctl.placing.launch_record import BY_TIME, KEY_ENTRY, claimed, restore_folders
 from agentctl.placing.mirroring import make_holes
 from agentctl.placing.sealing import sealed
-from agentctl.placing.written import WRITTEN, written_by
+from agentctl.placing.written import WRITTEN, ChangesOnNode, written_by
 from agentctl.supervision.life.judging import Condition, judge, settle
 from agentctl.supervision.stop.requesting import Request, request_end
 from agentctl.supervision.worker import environment
@@ -134,7 +133,7 @@ class _NodePost:
 
     def _guard(self, worker: WorkerDir) -> None:
         """Deliver what the head says, and give signs of life, until the worker has ended and its shim has left."""
-        changes = changes_on_node(worker, self.launch)
+        changes = ChangesOnNode(worker, self.launch)
         left_since: float | None = None
         changed = monotonic()
         while True:

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_json, read_quietly, set_aside, to_json, write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
@@ -31,6 +32,19 @@ _CARRIED = frozenset({
 })  # fmt: skip
 #: Begins the ids of the questions that the post puts for those that are asked at the head.
 ASKED_AT_HEAD = "at-head-"
+
+
+def tell_placed(worker: WorkerDir, launch: LaunchDir, runner: str) -> bool:
+    """Append the event that a node has begun a worker, unless the log has it; return whether one has."""
+    claim = read_quietly(launch.claim)
+    if not claim or claim.get("by") == "head":
+        return False
+    placements = eventlog.events_about(worker.task.events, worker.instance, (ev.PLACED,))
+    if not any(event["payload"].get("launch") == launch.id for event in placements):
+        payload = {"launch": launch.id, "runner": runner, "node": claim.get("node"), "job": claim.get("job")}
+        event = ev.make_event(now_iso(), ev.PLACED, worker.task.id, "agentctl", payload, worker.instance)
+        eventlog.append(worker.task.events, [event])
+    return True
 
 
 class Relay:

@@ -29,9 +29,8 @@ from agentctl.placing.heartbeat import HeardFrom, pause_s
 from agentctl.placing.inbound import Inbound
 from agentctl.placing.launch_record import BY_TIME, claimed_by_head, is_withdrawn, placement_of, take_up
 from agentctl.placing.mirroring import Mirror
-from agentctl.placing.relaying import Relay
+from agentctl.placing.relaying import Relay, tell_placed
 from agentctl.placing.sealing import forget_key, known_key, opened
-from agentctl.placing.telling import tell_placed
 from agentctl.placing.written import WRITTEN, is_all_seen
 from agentctl.runners.program import POST, argv_of
 from agentctl.runners.registry import load

@@ -1,4 +1,5 @@
-"""What a worker has written on its node by its end, in short: by this the head knows whether it sees all of it.
+"""What a worker has written on its node, in short: by this its node knows that there is news, and the head, by the
+worker's end, whether it sees all of it.
 
 A network file system shows each folder as it was some time ago, and each by itself: the end may be seen before the
 files that were written first.
@@ -14,7 +15,7 @@ from collections.abc import Mapping
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import WorkerDir, names_in
+from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 
@@ -22,6 +23,7 @@ from agentctl.lean import Any
 WRITTEN = "written"
 #: The files of a worker that grow, and those that are replaced.
 OUTPUTS, LINES = ("stdout", "stderr"), ("activity", "dialogue", "turns")
+GROWING = (*OUTPUTS, *LINES)
 WHOLE = ("progress", "result", "session", "fallback", "spent")
 #: In the folder of its messages: how many it has read.
 READ = "read"
@@ -30,9 +32,23 @@ MOST_FILES = 1000
 _LEVELS = 5
 
 
+class ChangesOnNode:
+    """Whether what the head copies has changed, as its node sees it; what is replaced changes the worker's folder."""
+
+    def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
+        grow = [worker.task.events, *(getattr(worker, name) for name in GROWING)]
+        self._paths = [*grow, worker.path, worker.inbox, launch.calls]
+        self._seen: list[tuple[int, int] | None] = []
+
+    def have_come(self) -> bool:
+        """Return whether anything has changed since the last call."""
+        before, self._seen = self._seen, [_state_of(path) for path in self._paths]
+        return self._seen != before
+
+
 def written_by(worker: WorkerDir) -> dict[str, int | str]:
     """Return how long each file is, or what is in it, or how many are in a folder; without those that are not there."""
-    found: dict[str, int | str] = {name: _size_of(getattr(worker, name)) for name in (*OUTPUTS, *LINES)}
+    found: dict[str, int | str] = {name: _size_of(getattr(worker, name)) for name in GROWING}
     found["events"] = _size_of(worker.task.events)
     found.update((name, _mark_of(getattr(worker, name))) for name in WHOLE)
     found[READ] = _mark_of(worker.inbox / READ)
@@ -63,6 +79,14 @@ def _is_reached(seen: object, wanted: object) -> bool:
     if isinstance(seen, int) and isinstance(wanted, int):
         return seen >= wanted
     return seen == wanted
+
+
+def _state_of(path: AnyPath) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def _size_of(path: AnyPath) -> int:

@@ -260,7 +260,7 @@ class Attempt:
 
     @property
     def _tick_s(self) -> float:
-        if self.waiting is not None or not (self.is_begun_there or self._is_waiting_there):
+        if self.spec.placement is None or self.waiting is not None:
             return _TICK_S
         until = self.wall.due()
         return min(_AWAY_TICK_S, max(_TICK_S, until - monotonic()))
@@ -293,11 +293,6 @@ class Attempt:
             self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
         return self.is_begun_there
 
-    @property
-    def _is_waiting_there(self) -> bool:
-        """Whether it waits for a node. Once one has begun it, its stand-in wakes this process."""
-        return self.spec.placement is not None and not self.is_begun_there
-
     def _did_wait(self, now: float, ends: bool) -> bool:
         if self.waiting is None:
             return False
@@ -309,8 +304,7 @@ class Attempt:
 
     def _time_due(self) -> float | None:
         """Return when its time limit passes; None if only the next look can show whether its clock has run."""
-        stands = self.state.is_paused or self.waiting is not None or self._is_waiting_there
-        return None if stands else self.clock.due(self.spec.timeout_s)
+        return None if self.state.is_paused or self.waiting is not None else self.clock.due(self.spec.timeout_s)
 
     def _next_look(self, now: float) -> float:
         step = self.state.escalation

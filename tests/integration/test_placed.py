@@ -152,6 +152,21 @@ def test_one_that_waits_for_a_node_cannot_be_paused(root: Path, tmp_path: Path) 
 
 
 @pytest.mark.slow
+def test_one_that_waits_for_a_node_keeps_nobody_above_it_from_being_paused(root: Path, tmp_path: Path) -> None:
+    ask_engine("loopback", python=str(waits_at_a_gate(tmp_path)))
+    task = new_task()
+    below = f"{AGENTCTL} spawn --runner loopback --name below -- true"
+    spawn(script(f"{below}; until test -e {tmp_path}/gate; do sleep 0.05; done"), name="above")
+    wait_until(lambda: handle_of(task, "below").get("job"), what="its submission")
+    assert run("pause", "above", "--json").json["withIt"] == []
+    run("unpause", "above")
+    (tmp_path / "fifo").write_text("go\n")
+    task.ended("below")
+    (tmp_path / "gate").touch()
+    task.ended("above")
+
+
+@pytest.mark.slow
 def test_its_time_limit_counts_there(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), *LOOPBACK, "--timeout-seconds", "1", name="a")
@@ -661,11 +676,12 @@ def test_one_that_waits_long_for_a_node_is_seen_as_soon_as_one_begins_it(root: P
     """Its stand-in looks seldom meanwhile, and has somebody look at the file that tells."""
     ask_engine("loopback", pollSeconds=600, silenceSeconds=600, python=str(waits_at_a_gate(tmp_path)))
     task = new_task()
-    spawn(["true"], *LOOPBACK, name="a")
+    spawn(["true"], *LOOPBACK, "--timeout-seconds", "3", name="a")
     wait_until(lambda: list(Path(store_folder()).glob("resting-*/*")), what="its stand-in to rest")
     (tmp_path / "fifo").write_text("go\n")
     task.has("agent.placed", "a")
     task.ended("a")
+    assert (task.exit("a") or {})["status"] == "completed", "the time in which it waits does not count"
 
 
 @pytest.mark.slow

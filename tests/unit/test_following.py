@@ -10,8 +10,8 @@ import pytest
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import LaunchDir, Root
-from agentctl.placing.changes import changes_on_node
 from agentctl.placing.heartbeat import HeardFrom, Heart
+from agentctl.placing.written import ChangesOnNode
 
 LONG_S, SHORT_S = 30.0, 0.6
 
@@ -115,7 +115,7 @@ def test_a_node_tells_of_all_that_the_head_copies(launch: LaunchDir, tmp_path: P
     worker = Root(str(tmp_path / "root")).task("t").worker("w")
     os.makedirs(worker.path)
     os.makedirs(launch.calls)
-    changes = changes_on_node(worker, launch)
+    changes = ChangesOnNode(worker, launch)
     assert changes.have_come()
     assert not changes.have_come()
     grow = (worker.task.events, worker.stdout, worker.stderr, worker.activity, worker.dialogue, worker.turns)
