@@ -64,7 +64,9 @@ class Conversation:
         for action in actions:
             self.actions.append(action)
             if isinstance(action, Say):
-                self.said.append(json.loads(action.data))
+                message = json.loads(action.data)
+                assert message.pop("jsonrpc") == "2.0"  # Codex itself leaves it out, as do the recordings.
+                self.said.append(message)
             if isinstance(action, Ask) and self.answer is not None:
                 self.do(self.dialogue.answered(action.key, self.answer))
         return actions

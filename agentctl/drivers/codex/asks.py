@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
-from agentctl.drivers.codex.requests import ACCEPT, CANCEL, DECLINE, CodexRequest, key_of
-from agentctl.drivers.codex.wire import reply
+from agentctl.drivers.codex.requests import ACCEPT, CANCEL, DECLINE, CodexRequest
 from agentctl.drivers.dialogue import Action, Ask, Note, Withdraw
+from agentctl.drivers.jsonrpc import key_of, reply
 
 
 class OpenRequests:

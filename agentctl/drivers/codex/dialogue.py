@@ -17,8 +17,8 @@ from agentctl.drivers.codex.notices import is_output, is_quiet, notice
 from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.threads import AgentThreads, Rounds
 from agentctl.drivers.codex.turns import Turns, unbegun
-from agentctl.drivers.codex.wire import refuse
 from agentctl.drivers.dialogue import Action, AgentOutcome, Finished, Note, UsageReported
+from agentctl.drivers.jsonrpc import refuse
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import bounded, object_in, text_in
 
@@ -104,7 +104,8 @@ class CodexDialogue(CodexConversation):
         item = self._items.get(text_in(params.get("itemId")), {})
         pending = pending_of(method, request_id, params, item)
         if pending is None:
-            return [self._note(f"an unknown request was refused: {method}"), refuse(request_id, method)]
+            note = self._note(f"an unknown request was refused: {method}")
+            return [note, refuse(request_id, f"{method} is not supported")]
         if pending.thread == self.threads.root:
             self.rounds.called()
         is_permission = any(ask.tool is not None for ask in pending.asks)

@@ -9,6 +9,7 @@ from typing import Any
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, command_line, mcp_name
 from agentctl.drivers.dialogue import Ask
+from agentctl.drivers.jsonrpc import key_of
 from agentctl.drivers.values import list_in, object_in, text_in
 
 ACCEPT, SESSION, DECLINE, CANCEL = "accept", "acceptForSession", "decline", "cancel"
@@ -47,11 +48,6 @@ def pending_of(method: str, request_id: Any, params: Mapping[str, Any], item: Ma
     maker = _MAKERS.get(method)
     thread = text_in(params.get("threadId")) or text_in(params.get("conversationId"))
     return maker(request_id, thread, params, item) if maker else None
-
-
-def key_of(request_id: Any) -> str:
-    """Return a request's key; ids are numbers or strings, and 0 is not "0"."""
-    return json.dumps(request_id, sort_keys=True)
 
 
 def _permission(

@@ -12,8 +12,8 @@ from agentctl.drivers.codex.conversation import Actions
 from agentctl.drivers.codex.errors import INTERRUPTED, Decision, reason_in
 from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
-from agentctl.drivers.codex.wire import Calls, tell
 from agentctl.drivers.dialogue import AgentOutcome, HangUp, SessionIs, StopProgram
+from agentctl.drivers.jsonrpc import Calls, RpcError, tell
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import object_in, text_in
 
@@ -76,25 +76,24 @@ class Turns:
     def _opened(self, result: Mapping[str, Any]) -> Actions:
         thread = text_in(object_in(result.get("thread")).get("id"))
         if not thread:
-            return self._could_not_begin("it opened a thread without an id")
+            return self._could_not_begin(RpcError("it opened a thread without an id"))
         permissions = text_in(object_in(result.get("activePermissionProfile")).get("id"))
         if self.order.walls and permissions != opening.profile_of(self.order):
-            return self._not_understood(
-                f"its thread has the permissions {permissions or 'of an older version'}, not agentctl's"
-            )
+            what = f"its thread has the permissions {permissions or 'of an older version'}, not agentctl's"
+            return self._not_understood(RpcError(what))
         self.threads.root = thread
         self.model = text_in(result.get("model")) or self.model
         return [SessionIs(thread, self.model), *([] if self.is_interrupted else self._begin())]
 
-    def _could_not_begin(self, message: str) -> Actions:
-        if _UNKNOWN_METHOD.search(message):
-            return self._not_understood(message)
-        self.ending = (reason_in(message) or Reason.NOT_STARTED, f"Codex could not begin: {message}")
+    def _could_not_begin(self, error: RpcError) -> Actions:
+        if _UNKNOWN_METHOD.search(error.message):
+            return self._not_understood(error)
+        self.ending = (reason_in(error.message) or Reason.NOT_STARTED, f"Codex could not begin: {error.message}")
         return [StopProgram(self._outcome(*self.ending))]
 
-    def _not_understood(self, message: str) -> Actions:
+    def _not_understood(self, error: RpcError) -> Actions:
         """Stop: the program speaks another version of the protocol."""
-        self.ending = (Reason.NOT_STARTED, message)
+        self.ending = (Reason.NOT_STARTED, error.message)
         return [StopProgram(unbegun(self._outcome(*self.ending)))]
 
     # -- messages --------------------------------------------------------------------------------------------------
@@ -117,8 +116,9 @@ class Turns:
     def _begun(self, result: Mapping[str, Any]) -> Actions:
         return self.started(text_in(object_in(result.get("turn")).get("id"))) if self._is_turning else []
 
-    def _not_begun(self, message: str) -> Actions:
-        return self.completed((reason_in(message) or Reason.MODEL_ERROR, f"Codex did not begin a turn: {message}"))
+    def _not_begun(self, error: RpcError) -> Actions:
+        why = f"Codex did not begin a turn: {error.message}"
+        return self.completed((reason_in(error.message) or Reason.MODEL_ERROR, why))
 
     def started(self, turn: str) -> Actions:
         """Record the id of the turn, which comes twice: from now on the turn can be steered and interrupted."""
@@ -134,7 +134,7 @@ class Turns:
             self._steering -= 1
             return self.finish()
 
-        def refused(_: str) -> Actions:
+        def refused(_: RpcError) -> Actions:
             # The turn is over, or of a kind that takes no messages: the message waits for the next turn.
             self._steering -= 1
             self._waiting.append(text)
@@ -161,7 +161,7 @@ class Turns:
         params = {"threadId": self.threads.root, "turnId": self._turn}
         return [self.calls.call("turn/interrupt", params, _nothing, self._not_interrupted)]
 
-    def _not_interrupted(self, _: str) -> Actions:
+    def _not_interrupted(self, _: RpcError) -> Actions:
         # The turn had ended by itself, and its end has been reported already.
         return [HangUp()] if self.is_interrupted else []
 
