@@ -9,7 +9,6 @@ from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
 from agentctl.drivers.codex.account import rejected, windows_in
-from agentctl.drivers.codex.asks import OpenRequests
 from agentctl.drivers.codex.conversation import Actions, CodexConversation, noted
 from agentctl.drivers.codex.errors import Decision, early_end, message_of, reason_of
 from agentctl.drivers.codex.items import is_known, touched_by
@@ -20,6 +19,7 @@ from agentctl.drivers.codex.turns import Turns, unbegun
 from agentctl.drivers.dialogue import Action, AgentOutcome, Finished, Note, UsageReported
 from agentctl.drivers.jsonrpc import refuse
 from agentctl.drivers.order import Order
+from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded, object_in, text_in
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
@@ -106,12 +106,12 @@ class CodexDialogue(CodexConversation):
         if pending is None:
             note = self._note(f"an unknown request was refused: {method}")
             return [note, refuse(request_id, f"{method} is not supported")]
-        if pending.thread == self.threads.root:
+        if pending.owner == self.threads.root:
             self.rounds.called()
         is_permission = any(ask.tool is not None for ask in pending.asks)
         if self.turns.is_interrupted or (self.order.read_only and is_permission):
             return self.requests.refuse(pending)
-        parent = self.threads.parent_of(pending.thread)
+        parent = self.threads.parent_of(pending.owner)
         return self.requests.put(pending, parent, self.threads.get(parent).agent_type if parent else None)
 
     def _notified(self, method: str, params: Mapping[str, Any]) -> Actions:
@@ -132,7 +132,7 @@ class CodexDialogue(CodexConversation):
     def _turn_completed(self, params: Mapping[str, Any]) -> Actions:
         thread, turn = text_in(params.get("threadId")), object_in(params.get("turn"))
         status = text_in(turn.get("status"))
-        actions = [*self.requests.of_thread(thread), *noted(self.threads.turn_completed(thread, status))]
+        actions = [*self.requests.withdraw_of(thread), *noted(self.threads.turn_completed(thread, status))]
         if thread != self.threads.root:
             return [*actions, *self.turns.finish()]
         self.rounds.turn_ended()
@@ -204,7 +204,7 @@ class CodexDialogue(CodexConversation):
         return [*noted(self.threads.closed(text_in(params.get("threadId")))), *self.turns.finish()]
 
     def _resolved(self, params: Mapping[str, Any]) -> Actions:
-        return self.requests.resolved(params.get("requestId"))
+        return self.requests.withdraw(params.get("requestId"))
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class CodexDialogue(CodexConversation):
             return (None, "it ended without a word: its model may have declined to answer" if is_silent else None)
         if error:
             return (reason_of(error), message_of(error))
-        if status == "interrupted" and self.requests.was_cancelled:
+        if status == "interrupted" and self.requests.was_stopped:
             return (Reason.PERMISSION_DENIED, "the answer to a request for permission was to stop the agent")
         return (Reason.MODEL_ERROR, f"the turn ended with status {status or 'unknown'}")
 

@@ -10,6 +10,7 @@ from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, command_line, mcp_name
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import key_of
+from agentctl.drivers.requests import Answers, Request
 from agentctl.drivers.values import list_in, object_in, text_in
 
 ACCEPT, SESSION, DECLINE, CANCEL = "accept", "acceptForSession", "decline", "cancel"
@@ -21,29 +22,9 @@ _LABELS = {
 }
 #: All others that Codex may offer count as ALLOW_ALWAYS: they change Codex's own rules, or are unknown here.
 _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
-_Answers = Mapping[str, str]
 
 
-class CodexRequest:
-    """A request of Codex: its questions, and how their answers become its response.
-
-    Args:
-        withdrawn: The response that withdraws it; None if the end of the turn does.
-    """
-
-    def __init__(
-        self, request_id: Any, thread: str, asks: list[Ask], reply: Callable[[_Answers], Any], withdrawn: Any = None
-    ) -> None:
-        self.request_id, self.thread, self.asks, self.reply, self.withdrawn = request_id, thread, asks, reply, withdrawn
-        self.answers: dict[str, str] = {}
-
-    def take(self, key: str, answer: str) -> bool:
-        """Add an answer; return whether all questions are answered now."""
-        self.answers[key] = answer
-        return all(ask.key in self.answers for ask in self.asks)
-
-
-def pending_of(method: str, request_id: Any, params: Mapping[str, Any], item: Mapping[str, Any]) -> CodexRequest | None:
+def pending_of(method: str, request_id: Any, params: Mapping[str, Any], item: Mapping[str, Any]) -> Request | None:
     """Return a request as questions; None if it is unknown. `item` is what the request is about."""
     maker = _MAKERS.get(method)
     thread = text_in(params.get("threadId")) or text_in(params.get("conversationId"))
@@ -57,20 +38,20 @@ def _permission(
     question: str,
     arguments: Mapping[str, Any],
     decisions: Mapping[str, tuple[str, Any]],
-) -> CodexRequest:
+) -> Request:
     """Return a request for permission; `decisions` is id -> (label, response), and includes a yes and a no."""
     options = [(name, label) for name, (label, _) in decisions.items()]
     key = key_of(request_id)
     means = {name: _MEANS.get(name, ALLOW_ALWAYS) for name in decisions}
     ask = Ask(key, question, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means)
 
-    def reply(answers: _Answers) -> Any:
+    def reply(answers: Answers) -> Any:
         return decisions.get(answers[key], decisions[DECLINE])[1]
 
-    return CodexRequest(request_id, thread, [ask], reply, withdrawn=decisions[CANCEL][1])
+    return Request(request_id, thread, [ask], reply, withdrawn=decisions[CANCEL][1], stopping=frozenset({CANCEL}))
 
 
-def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> CodexRequest:
+def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> Request:
     known = {"command", "cwd", "reason", "networkApprovalContext", "additionalPermissions", "kind"}
     arguments = {key: value for key, value in params.items() if key in known and value is not None}
     command = arguments["command"] = text_in(params.get("command")) or text_in(item.get("command"))
@@ -80,7 +61,7 @@ def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapp
     return _permission(request_id, thread, SHELL, question, arguments, _wrapped(decisions))
 
 
-def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> CodexRequest:
+def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> Request:
     changes, root = changes_of(item), text_in(params.get("grantRoot"))
     arguments: dict[str, Any] = {"changes": changes, "reason": params.get("reason")}
     if root:
@@ -91,7 +72,7 @@ def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: 
     return _permission(request_id, thread, PATCH, question, arguments, _wrapped(decisions))
 
 
-def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> CodexRequest:
+def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
     wanted = object_in(params.get("permissions"))
     nothing = {"permissions": {}, "scope": "turn"}
     decisions = {
@@ -105,7 +86,7 @@ def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _
     return _permission(request_id, thread, "request_permissions", question, arguments, decisions)
 
 
-def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> CodexRequest:
+def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
     """Return an approval in the words of the protocol's first version."""
     words = {ACCEPT: "approved", SESSION: "approved_for_session", CANCEL: "abort"}
     decisions: dict[str, tuple[str, Any]] = {name: (_LABELS[name], {"decision": word}) for name, word in words.items()}
@@ -154,17 +135,17 @@ def _quoted(command: Any) -> str:
     return f"`{text_in(command)}`" if command else "a command"
 
 
-def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> CodexRequest:
+def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
     asks: dict[str, Ask] = {}
     for question in map(object_in, list_in(params.get("questions"))):
         name = text_in(question.get("id"))
         key = f"{key_of(request_id)}/{name}"
         asks[name] = Ask(key, _wording(question), options=_choices(question), other=question.get("isOther") is True)
 
-    def reply(answers: _Answers) -> Any:
+    def reply(answers: Answers) -> Any:
         return {"answers": {name: {"answers": [answers[ask.key]]} for name, ask in asks.items()}}
 
-    return CodexRequest(request_id, thread, list(asks.values()), reply)
+    return Request(request_id, thread, list(asks.values()), reply)
 
 
 def _wording(question: Mapping[str, Any]) -> str:
@@ -184,7 +165,7 @@ def _choices(question: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(choices.items())
 
 
-def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> CodexRequest:
+def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
     meta = object_in(params.get("_meta"))
     if meta.get("codex_approval_kind") == "mcp_tool_call":
         return _mcp_approval(request_id, thread, params, meta)
@@ -202,16 +183,16 @@ def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Map
         question += f" (as JSON: {json.dumps(fields)})"
     ask = Ask(key, question, options=options, other=bool(fields))
 
-    def reply(answers: _Answers) -> Any:
+    def reply(answers: Answers) -> Any:
         answer = answers[key]
         if answer == DECLINE:
             return {"action": DECLINE, "content": None}
         return {"action": ACCEPT, "content": _content(fields, answer)}
 
-    return CodexRequest(request_id, thread, [ask], reply, withdrawn={"action": CANCEL, "content": None})
+    return Request(request_id, thread, [ask], reply, withdrawn={"action": CANCEL, "content": None})
 
 
-def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> CodexRequest:
+def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Request:
     """Return the request for permission to use a tool of an MCP server, which Codex sends as an elicitation."""
     decisions: dict[str, tuple[str, Any]] = {ACCEPT: (_LABELS[ACCEPT], {"action": ACCEPT, "content": {}})}
     if "session" in list_in(meta.get("persist")):
@@ -246,7 +227,7 @@ def _content(fields: Mapping[str, Any], answer: str) -> Any:
     return {name: answer if object_in(schema).get("type") in {None, "string"} else value}
 
 
-_MAKERS: dict[str, Callable[[Any, str, Mapping[str, Any], Mapping[str, Any]], CodexRequest]] = {
+_MAKERS: dict[str, Callable[[Any, str, Mapping[str, Any], Mapping[str, Any]], Request]] = {
     "item/commandExecution/requestApproval": _command,
     "item/fileChange/requestApproval": _file_change,
     "item/permissions/requestApproval": _more_permissions,
