@@ -16,7 +16,7 @@ from agentctl.domain.placement import Resources, check_runner, resources_from
 from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 
-COMMAND = "command"
+COMMAND, ANY_ACP = "command", "acp"
 EFFORTS = ("low", "medium", "high")
 #: The programs' words for efforts; they have more levels than we do.
 _EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high", "ultra": "high"} | {
@@ -120,14 +120,14 @@ def _spec(
 def _with_driver(spec: AgentSpec) -> AgentSpec:
     """Return the spec with the driver that `argv` implies."""
     if spec.argv is None:
-        if spec.driver == COMMAND:
-            raise BadValue(("driver",), "the driver command needs argv: the program and its arguments")
+        if spec.driver in (COMMAND, ANY_ACP):
+            raise BadValue(("driver",), f"the driver {spec.driver} needs argv: the program and its arguments")
         if spec.prompt_on_stdin:
             raise BadValue(("promptOnStdin",), "promptOnStdin is for definitions with argv")
         return spec
-    if spec.driver not in (None, COMMAND):
-        raise BadValue(("argv",), f"argv is for the driver command, not for {spec.driver}")
-    return spec._replace(driver=COMMAND)
+    if spec.driver not in (None, COMMAND, ANY_ACP):
+        raise BadValue(("argv",), f"argv is for the drivers {COMMAND} and {ANY_ACP}, not for {spec.driver}")
+    return spec._replace(driver=spec.driver or COMMAND)
 
 
 def _under(key: str, check: Callable[[Any], Any], item: Any) -> Any:

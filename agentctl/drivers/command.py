@@ -73,7 +73,7 @@ def argv_of(order: Order) -> list[str]:
     return argv if order.prompt_on_stdin else [*argv, prompt_of(order)]
 
 
-def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
+def environ_of(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment as it is."""
     return dict(environ)
 

@@ -82,6 +82,13 @@ class Retrying(NamedTuple):
     message: str
 
 
+class Expect(NamedTuple):
+    """The program has to make progress within this time, or it is stopped with this outcome."""
+
+    seconds: float
+    outcome: AgentOutcome
+
+
 class UsageReported(NamedTuple):
     """The program reported how much of each usage window of its account is used up."""
 
@@ -89,7 +96,7 @@ class UsageReported(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """The model has answered: the deadline for retries is cancelled."""
+    """The program got on: a deadline for retries, or for what was expected of it, is cancelled."""
 
 
 class AgentOutcome(NamedTuple):
@@ -129,7 +136,20 @@ class StopProgram(NamedTuple):
     outcome: AgentOutcome
 
 
-Action = Say | HangUp | Note | Ask | Withdraw | SessionIs | Retrying | UsageReported | Progress | Finished | StopProgram
+Action = (
+    Say
+    | HangUp
+    | Note
+    | Ask
+    | Withdraw
+    | SessionIs
+    | Retrying
+    | Expect
+    | UsageReported
+    | Progress
+    | Finished
+    | StopProgram
+)
 
 
 class Dialogue(Protocol):
@@ -175,7 +195,7 @@ class Driver(NamedTuple):
     #: The program's command line.
     argv: Callable[[Order], list[str]]
     #: The program's environment, made from the worker's.
-    environ: Callable[[Mapping[str, str]], dict[str, str]]
+    environ: Callable[[Order, Mapping[str, str]], dict[str, str]]
     dialogue: Callable[[Order], Dialogue]
     #: The kinds of usage that its program reports, of: tokens cost
     reports: frozenset[str] = frozenset()
@@ -185,6 +205,14 @@ class Driver(NamedTuple):
     account: Callable[[Mapping[str, str], Callable[[str], bytes]], Sequence[str]] | None = None
     #: Another way to run the program, for when the conversation cannot even be opened.
     fallback: Fallback | None = None
+    #: The library that its dialogue imports, named like the extra of agentctl that installs it; None: it needs none.
+    library: str | None = None
+    #: How long the program may take to end once it was hung up on.
+    lingers_s: float = 10.0
+    #: What a running agent has to know of its program, as the order keeps it.
+    facts: Mapping[str, Any] = MappingProxyType({})
+    #: What is written to the program is recorded as well: its protocol cannot be rebuilt from its output alone.
+    is_recorded: bool = False
 
 
 class Fallback(NamedTuple):

@@ -45,6 +45,8 @@ class Order(NamedTuple):
     resume: str | None = None
     #: Stay for more messages after the answer.
     keep: bool = False
+    #: What is known of a program that speaks ACP: a row of `drivers/acp/programs.yaml`.
+    acp: Mapping[str, Any] = {}
     #: The command of the `command` driver; the prompt is appended, or passed on stdin.
     argv: list[str] | None = None
     prompt_on_stdin: bool = False
@@ -83,7 +85,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("max_turns", "earlier_attempts", "rules_given"), int),
     **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
     **dict.fromkeys(("tools", "permissions", "denied_above", "argv"), list),
-    **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls"), Mapping),
+    **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls", "acp"), Mapping),
 }
 
 

@@ -5,17 +5,39 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from agentctl.adapters.searchpath import absolute_entries
 from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import Order
 from agentctl.errors import NotFound, Refused
 
-#: The drivers of agent programs, in order of preference: the first one that is installed is taken.
-AGENT_DRIVERS = ("claude", "codex")
 COMMAND = "command"
+#: Any program that speaks ACP: the definition names it, as with `command`.
+ANY_ACP = "acp"
+#: The drivers that are modules of their own, in order of preference: the first one that is installed is taken.
+_OWN_DRIVERS = ("claude", "codex")
+_TAKEN = (*_OWN_DRIVERS, COMMAND, ANY_ACP)
 _VERSION_S = 20
+
+
+class _AgentDrivers:
+    """The names of the drivers of agent programs, in order of preference."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each; the programs that are rows of a file are read only when they are reached.
+
+        Raises:
+            UsageError: The file of a person's own programs is not valid.
+        """
+        yield from _OWN_DRIVERS
+        from agentctl.drivers.acp.known import known_programs
+
+        yield from known_programs(_TAKEN)
+
+
+AGENT_DRIVERS: Iterable[str] = _AgentDrivers()
 
 
 def load(name: str) -> Driver:
@@ -23,11 +45,33 @@ def load(name: str) -> Driver:
 
     Raises:
         NotFound: There is no such driver.
+        UsageError: The file of a person's own programs is not valid.
     """
-    if name not in (*AGENT_DRIVERS, COMMAND):
-        raise NotFound(f"there is no driver {name!r}", hint=f"known: {', '.join((*AGENT_DRIVERS, COMMAND))}")
-    driver: Driver = import_module(f"agentctl.drivers.{name}").DRIVER
-    return driver
+    if name in (*_OWN_DRIVERS, COMMAND):
+        driver: Driver = import_module(f"agentctl.drivers.{name}").DRIVER
+        return driver
+    from agentctl.drivers.acp.known import known_programs
+    from agentctl.drivers.acp.program import AcpProgram, driver_of
+
+    if name == ANY_ACP:
+        return driver_of(name, AcpProgram())
+    row = known_programs(_TAKEN).get(name)
+    if row is None:
+        raise NotFound(f"there is no driver {name!r}", hint=f"known: {', '.join([*AGENT_DRIVERS, COMMAND, ANY_ACP])}")
+    return driver_of(name, row)
+
+
+def driver_for(order: Order) -> Driver:
+    """Return the driver of an order, which has with it what is known of a program that speaks ACP.
+
+    Raises:
+        NotFound: There is no such driver.
+    """
+    if not order.acp:
+        return load(order.driver)
+    from agentctl.drivers.acp.program import driver_of, program_from
+
+    return driver_of(order.driver, program_from(order.acp))
 
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
@@ -38,7 +82,7 @@ def program_of(driver: Driver, path: str | None = None) -> str | None:
     return shutil.which(driver.program, path=looked_in) if driver.program else None
 
 
-def choose(wanted: str | None, order: Sequence[str], path: str | None = None) -> Driver:
+def choose(wanted: str | None, order: Iterable[str], path: str | None = None) -> Driver:
     """Return the wanted driver, else the first of `order` whose program is installed.
 
     Raises:
@@ -47,14 +91,14 @@ def choose(wanted: str | None, order: Sequence[str], path: str | None = None) ->
     """
     if wanted is not None:
         return load(wanted)
-    drivers = [load(name) for name in order]
-    for driver in drivers:
-        if program_of(driver, path):
-            return driver
-    names = ", ".join(driver.program for driver in drivers)
-    raise Refused(
-        f"no agent program is installed ({names})", hint=drivers[0].install if drivers else "name one with --driver"
-    )
+    looked_for: list[Driver] = []
+    for name in order:
+        looked_for.append(load(name))
+        if program_of(looked_for[-1], path):
+            return looked_for[-1]
+    names = ", ".join(driver.program for driver in looked_for)
+    hint = looked_for[0].install if looked_for else "name one with --driver"
+    raise Refused(f"no agent program is installed ({names})", hint=hint)
 
 
 def version_of(driver: Driver, program: str) -> str | None:

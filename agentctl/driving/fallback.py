@@ -76,10 +76,10 @@ def _with_messages(host: Host) -> Order:
 def _ready(order: Order, fallback: Fallback) -> Order:
     if order.output_schema and "outputSchema" not in fallback.driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return fallback.ready(order, lambda argv: _query(argv, fallback.driver))
+    return fallback.ready(order, lambda argv: _query(argv, order, fallback.driver))
 
 
-def _query(argv: list[str], driver: Driver) -> bytes:
+def _query(argv: list[str], order: Order, driver: Driver) -> bytes:
     """Return the output of a command line of the program.
 
     Raises:
@@ -88,7 +88,7 @@ def _query(argv: list[str], driver: Driver) -> bytes:
     try:
         done = subprocess.run(
             argv,
-            env=driver.environ(os.environ),
+            env=driver.environ(order, os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_QUERY_S,

@@ -20,6 +20,7 @@ from agentctl.drivers.dialogue import (
     Action,
     AgentOutcome,
     Ask,
+    Expect,
     Finished,
     HangUp,
     Note,
@@ -95,12 +96,13 @@ class Host:
         for number, handler in handlers.items():
             self.loop.add_signal_handler(number, handler)
         self.program = Program(self.started.process, self._output, self._errors, self._silent)
-        self.patience = Patience(self.program)
+        self.patience = Patience(self.program, self.driver.lingers_s)
         with Watch([self.worker.inbox, self.worker.interactions, self.worker.outbox]) as watch:
             self.turns.begin()
             self.recorder.input("begin", **self.changes)
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
+            self._record_said(self.started.said)
             self._do(self.started.opening)
             self.signals.hand_on(handlers)
             self.folder_watch = _FolderWatch(watch, self._look)
@@ -225,6 +227,7 @@ class Host:
     def _carry_out(self, action: Action | Decided) -> None:
         match action:
             case Say(data):
+                self._record_said(data)
                 self.program.say(data)
             case HangUp():
                 # Only an interrupted program has to end soon: the input of a `command` program is closed at its start.
@@ -246,12 +249,18 @@ class Host:
             case _:
                 self._take_report(action)
 
-    def _take_report(self, report: Retrying | Progress | Finished | StopProgram) -> None:
+    def _record_said(self, data: bytes) -> None:
+        if self.driver.is_recorded and data:
+            self.recorder.input("said", data=data.decode("utf-8", "replace"))
+
+    def _take_report(self, report: Retrying | Expect | Progress | Finished | StopProgram) -> None:
         """Carry out an action about the progress or the end of the agent."""
         match report:
             case Retrying(reason, message):
                 outcome = AgentOutcome(reason=reason, message=message)
                 self.patience.retrying(self.order.retry_ceiling_seconds, outcome, self._stop)
+            case Expect(seconds, outcome):
+                self.patience.expect(seconds, outcome, self._stop)
             case Progress():
                 self.patience.got_on()
             case Finished(outcome):

@@ -148,25 +148,28 @@ class LineBuffer:
         return line
 
 
-#: How long a program may take to end after a hang-up, before it gets SIGTERM, and after that before it gets SIGKILL.
-_HANG_UP_S = 10.0
+#: How long a program may take to end after a SIGTERM, before it gets SIGKILL.
 _TERMINATE_S = 3.0
 
 
 class Patience:
-    """The deadlines of one run of an agent program."""
+    """The deadlines of one run of an agent program.
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    Args:
+        lingers_s: How long it may take to end after a hang-up, before it gets SIGTERM.
+    """
+
+    def __init__(self, program: Program, lingers_s: float) -> None:
+        self._program, self._lingers_s = program, lingers_s
         self._loop = asyncio.get_running_loop()
         self._closing: asyncio.TimerHandle | None = None
-        self._retries: asyncio.TimerHandle | None = None
+        self._expected: asyncio.TimerHandle | None = None
 
     def hang_up(self) -> None:
         """Close the program's input; terminate the program if it does not end in time."""
         self._program.hang_up()
         if self._closing is None:
-            self._closing = self._loop.call_later(_HANG_UP_S, self.terminate)
+            self._closing = self._loop.call_later(self._lingers_s, self.terminate)
 
     def terminate(self) -> None:
         """Send SIGTERM, and SIGKILL if the program does not end in time."""
@@ -175,12 +178,15 @@ class Patience:
 
     def retrying(self, ceiling_s: float, outcome: AgentOutcome, stop: Callable[[AgentOutcome], None]) -> None:
         """Stop the program with this outcome, unless it makes progress before the ceiling."""
-        if self._retries is None:
-            last = outcome._replace(message=f"{outcome.message} (it retried for {ceiling_s:g} s)")
-            self._retries = self._loop.call_later(ceiling_s, stop, last)
+        self.expect(ceiling_s, outcome._replace(message=f"{outcome.message} (it retried for {ceiling_s:g} s)"), stop)
+
+    def expect(self, seconds: float, outcome: AgentOutcome, stop: Callable[[AgentOutcome], None]) -> None:
+        """Stop the program with this outcome, unless it makes progress in time; the first such deadline counts."""
+        if self._expected is None:
+            self._expected = self._loop.call_later(seconds, stop, outcome)
 
     def got_on(self) -> None:
-        """Cancel the deadline for retries: the program made progress, or is ending."""
-        if self._retries is not None:
-            self._retries.cancel()
-            self._retries = None
+        """Cancel the deadline: the program made progress, or is ending."""
+        if self._expected is not None:
+            self._expected.cancel()
+            self._expected = None

@@ -12,7 +12,7 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
-from agentctl.drivers.registry import load
+from agentctl.drivers.registry import driver_for
 from agentctl.driving.starting import HeldSignals, start
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Damaged
@@ -66,7 +66,7 @@ def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver
     if not isinstance(spec.get("order"), dict):
         raise Damaged(f"{worker.spec} does not hold an order for an agent", hint="agentctl doctor")
     order = order_from(spec["order"])
-    return order, load(order.driver)
+    return order, driver_for(order)
 
 
 def _order_of_attempt(worker: WorkerDir, order: Order) -> Order:

@@ -34,7 +34,9 @@ class StartedProgram(NamedTuple):
     #: The outbox, held open: another folder in its place is never read.
     outbox: int
     dialogue: Dialogue
-    #: The first actions of the dialogue, without what has been written already.
+    #: What has been written to the program already.
+    said: bytes
+    #: The first actions of the dialogue, without that.
     opening: Sequence[Action]
     process: subprocess.Popen[bytes] | None
     offering: Offering | None
@@ -62,7 +64,7 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     if excess is not None:
         refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
     else:
-        environ = driver.environ(os.environ)
+        environ = driver.environ(order, os.environ)
         try:
             process = _popen(driver.argv(order), environ)
         except OSError as error:
@@ -70,8 +72,8 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
         else:
             offering = Offering(worker, order, environ)
     dialogue = driver.dialogue(order)
-    opening = [] if process is None else _say(process, dialogue.begin())
-    return StartedProgram(order, driver, meter, outbox, dialogue, opening, process, offering, refusal)
+    said, opening = (b"", []) if process is None else _say(process, dialogue.begin())
+    return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, refusal)
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -97,18 +99,19 @@ def _not_started(program: str, driver: Driver, error: OSError) -> AgentOutcome:
     return AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
 
 
-def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> Sequence[Action]:
-    """Write the first input, as far as the pipe takes it; return the actions that are left."""
+def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> tuple[bytes, Sequence[Action]]:
+    """Write the first input, as far as the pipe takes it; return what was written, and the actions that are left."""
     assert process.stdin is not None
     os.set_blocking(process.stdin.fileno(), False)
-    left = deque(opening)
+    said, left = b"", deque(opening)
     with contextlib.suppress(OSError):  # The pipe is full, or the program is gone: the host will notice.
         while left and isinstance(first := left[0], Say):
-            rest = first.data[os.write(process.stdin.fileno(), first.data) :]
+            written = os.write(process.stdin.fileno(), first.data)
+            said += first.data[:written]
             left.popleft()
-            if rest:
-                left.appendleft(Say(rest))
-    return left
+            if written < len(first.data):
+                left.appendleft(Say(first.data[written:]))
+    return said, left
 
 
 class HeldSignals:

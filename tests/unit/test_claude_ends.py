@@ -218,7 +218,7 @@ def test_the_only_tools_are_offered_and_their_servers() -> None:
 
 def test_it_does_not_take_itself_for_a_part_of_another_one() -> None:
     given_ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "s", "CLAUDE_CODE_OAUTH_TOKEN": "t", "HTTPS_PROXY": "p"}
-    environ = DRIVER.environ(given_)
+    environ = DRIVER.environ(ORDER, given_)
     assert environ.keys() & given_.keys() == {"CLAUDE_CODE_OAUTH_TOKEN", "HTTPS_PROXY"}
 
 

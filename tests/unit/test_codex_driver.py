@@ -584,7 +584,7 @@ def test_another_way_is_for_what_never_began(how: str) -> None:
 
 def test_another_codex_does_not_speak_for_this_one() -> None:
     inherited = {"CODEX_SANDBOX": "seatbelt", "CODEX_THREAD_ID": "x", "CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
-    assert DRIVER.environ(inherited) == {"CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
+    assert DRIVER.environ(order(), inherited) == {"CODEX_HOME": "/h", "CODEX_API_KEY": "k"}
 
 
 # -- nothing raises, whatever the program sends, in any order --------------------------------------------------------

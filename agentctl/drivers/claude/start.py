@@ -123,7 +123,7 @@ def _server(value: Mapping[str, object]) -> dict[str, object]:
     return {key: item for key, item in value.items() if key in _SERVER_KEYS}
 
 
-def environ_of(environ: Mapping[str, str]) -> dict[str, str]:
+def environ_of(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment without the variables of a Claude Code that started it."""
     return {name: value for name, value in environ.items() if name not in _INHERITED} | _SET
 

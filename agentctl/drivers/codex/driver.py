@@ -48,7 +48,7 @@ def argv(order: Order) -> list[str]:
     return [order.program, "app-server", *(word for flag in flags for word in ("-c", flag))]
 
 
-def environ(inherited: Mapping[str, str]) -> dict[str, str]:
+def environ(_: Order, inherited: Mapping[str, str]) -> dict[str, str]:
     """Return the environment: the worker's, without the variables of another Codex."""
     return {name: value for name, value in inherited.items() if name not in _OF_ANOTHER}
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
+from agentctl.drivers.signs import is_billing, reason_in, reason_of_words, status_in
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
 #: How a turn ended: the reason and the message of a failure, else None and None.
@@ -27,34 +28,6 @@ _BY_WORD = {
     "inferenceHookDenied": Reason.REFUSED,
     "tooManyDenials": Reason.PERMISSION_DENIED,
 }
-#: Texts about a key or a login that is missing or was refused; they occur on stderr too.
-_AUTH = re.compile(
-    r"missing environment variable|not logged in|unauthorized|invalid[ _]api[ _]key|incorrect api key"
-    r"|(?:log|sign) ?in again|refresh token|token (?:has )?expired",
-    re.IGNORECASE,
-)
-#: These errors have the same status as a rate limit but, unlike one, do not end by themselves.
-_BILLING = re.compile(
-    r"quota exceeded|insufficient_quota|exceeded your current quota|billing|credit balance"
-    r"|out of credits|spend cap|to use codex with your chatgpt plan",
-    re.IGNORECASE,
-)
-_RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNORECASE)
-_OVERLOADED = re.compile(r"overloaded", re.IGNORECASE)
-_CONTEXT = re.compile(r"ran out of room in the model's context|context window|context_length_exceeded", re.IGNORECASE)
-#: There was no answer at all, rather than a stream that was cut.
-_UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
-_CUT = re.compile(r"max_output_tokens|stream (?:disconnected|closed)|idle timeout waiting for sse", re.IGNORECASE)
-_SIGNS = (
-    (_AUTH, Reason.AUTH),
-    (_BILLING, Reason.BILLING),
-    (_OVERLOADED, Reason.OVERLOADED),
-    (_CONTEXT, Reason.CONTEXT),
-    (_RATE, Reason.RATE_LIMITED),
-    (_UNREACHED, Reason.MODEL_ERROR),
-    (_CUT, Reason.TRUNCATED),
-)
-_STATUS = re.compile(r"status:? (\d{3})\b")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 #: Lines of stderr that explain no end.
 _IRRELEVANT = re.compile(
@@ -73,20 +46,12 @@ def reason_of(error: Mapping[str, Any]) -> Reason:
     'auth'
     """
     info, text = error.get("codexErrorInfo"), message_of(error)
-    if _BILLING.search(text):
+    if is_billing(text):
         return Reason.BILLING  # Whatever is reported with it: the status of a rate limit, or a used-up window.
     if isinstance(info, str) and info in _BY_WORD:
         return _BY_WORD[info]
-    status = _http_status(info) or _status_in(text)
-    return (STATUS_REASONS.get(status) if status else None) or _of_text(text) or Reason.MODEL_ERROR
-
-
-def reason_in(text: str) -> Reason | None:
-    """Return the reason that a line of free text gives; None if it gives no known one."""
-    status = _status_in(text)
-    if _BILLING.search(text) or status is None:
-        return _of_text(text)
-    return STATUS_REASONS.get(status) or _of_text(text) or Reason.MODEL_ERROR
+    status = _http_status(info) or status_in(text)
+    return (STATUS_REASONS.get(status) if status else None) or reason_of_words(text) or Reason.MODEL_ERROR
 
 
 def message_of(error: Mapping[str, Any]) -> str:
@@ -135,18 +100,9 @@ def early_end(
     return Reason.TRUNCATED, f"Codex ended before its turn did. {said}".strip()
 
 
-def _of_text(text: str) -> Reason | None:
-    return next((reason for pattern, reason in _SIGNS if pattern.search(text)), None)
-
-
 def _http_status(info: Any) -> int | None:
     for value in object_in(info).values():
         status = object_in(value).get("httpStatusCode")
         if isinstance(status, int):
             return status
     return None
-
-
-def _status_in(text: str) -> int | None:
-    found = _STATUS.search(text)
-    return int(found.group(1)) if found else None

@@ -9,12 +9,13 @@ from typing import Any
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import opening
 from agentctl.drivers.codex.conversation import Actions
-from agentctl.drivers.codex.errors import INTERRUPTED, Decision, reason_in
+from agentctl.drivers.codex.errors import INTERRUPTED, Decision
 from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
 from agentctl.drivers.dialogue import AgentOutcome, HangUp, SessionIs, StopProgram
 from agentctl.drivers.jsonrpc import Calls, RpcError, tell
 from agentctl.drivers.order import Order
+from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import object_in, text_in
 
 #: How Codex answers a method that its version does not have; it also lists all methods that it has.

@@ -9,7 +9,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
-from agentctl.drivers.registry import load
+from agentctl.drivers.registry import driver_for
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.continuation import continued, has_spoken
@@ -103,7 +103,7 @@ def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRe
     if recorded is None:
         raise Refused(f"{worker.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
     order = order_from(recorded)
-    if "resume" not in load(order.driver).honours:
+    if "resume" not in driver_for(order).honours:
         raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it again")
     if not worker.has_ended:
         raise Refused(f"{worker.instance} has not ended", hint=Next("send", worker.instance))

@@ -44,13 +44,14 @@ def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
 
 def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent whose program does not report something that the tree limits."""
-    drivers = {str(item.spec.order["driver"]) for item in prepared if item.spec.order}
-    if not drivers:
+    orders = {str(item.spec.order["driver"]): item.spec.order for item in prepared if item.spec.order}
+    if not orders:
         return
-    from agentctl.drivers.registry import load  # Only for agents.
+    from agentctl.drivers.order import order_from  # Only for agents.
+    from agentctl.drivers.registry import driver_for
 
-    for name in drivers:
-        found = unheld(limits, load(name).reports)
+    for name, order in orders.items():
+        found = unheld(limits, driver_for(order_from(order)).reports)
         if found is not None:
             unit, key = found
             raise limited(

@@ -6,6 +6,7 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
-from agentctl.drivers.registry import COMMAND, choose, load, program_of
+from agentctl.drivers.registry import ANY_ACP, COMMAND, choose, driver_for, load, program_of
 from agentctl.errors import AgentctlError, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
@@ -56,7 +57,9 @@ class Ordered(NamedTuple):
     @property
     def argv(self) -> list[str]:
         """The worker's command line: our program that drives the agent's program."""
-        return [sys.executable, "-I", "-S", str(_PROGRAM), self.order.driver]
+        # A library is looked for wherever this command finds it; the others need none, and start faster.
+        flags = ["-E", "-P"] if driver_for(self.order).library else ["-I", "-S"]
+        return [sys.executable, *flags, str(_PROGRAM), self.order.driver]
 
     def of(self, worker: WorkerDir, cwd: str) -> Order:
         """Return the order with the worker's name, its folder, and the walls around it.
@@ -97,6 +100,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         permissions=policy_of(task, work, spec), rules_given=len(given_rules(work)),
         denied_above=_joined(work.denied_above, denied), keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
+        acp=_facts(driver, spec),
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
         account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
     )  # fmt: skip
@@ -111,10 +115,11 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
-    joined, account = _joined(order.denied_above, denied), _account(load(order.driver), environ)
+    driver = driver_for(order)
+    joined, account = _joined(order.denied_above, denied), _account(driver, environ)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
-    return Ordered(order, warnings=_check_honoured(load(order.driver), order) if has_more else ())
+    return Ordered(order, warnings=_check_honoured(driver, order) if has_more else ())
 
 
 def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
@@ -122,10 +127,13 @@ def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
 
 
 def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
-    if driver.name == COMMAND:
+    if driver.library is not None and find_spec(driver.library) is None:
+        extra = f"pip install 'agentctl[{driver.library}]'"
+        raise Refused(f"the driver {driver.name} needs a library that is not installed", hint=extra)
+    if driver.name in (COMMAND, ANY_ACP):
         if not spec.argv:
             raise Refused(
-                f"the agent {spec.name} names no command for the driver {COMMAND}",
+                f"the agent {spec.name} names no command for the driver {driver.name}",
                 hint=Next("another driver", spec.source),
             )
         return spec.argv[0]
@@ -133,6 +141,11 @@ def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
     if program is None:
         raise Refused(f"{driver.program} is not installed: it is not in PATH", hint=driver.install)
     return program
+
+
+def _facts(driver: Driver, spec: AgentSpec) -> Mapping[str, Any]:
+    """Return what the running agent has to know of its program; a definition's own command has arguments of its own."""
+    return {**driver.facts, "args": list(spec.argv or ())[1:]} if driver.name == ANY_ACP else driver.facts
 
 
 def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ class Agent(NamedTuple):
     #: Its file is trusted as it is, or need not be.
     usable: bool
 
-    def to_json(self, order: Sequence[str]) -> dict[str, Any]:
+    def to_json(self, order: Iterable[str]) -> dict[str, Any]:
         """Return its row in `agents`; `order` is the order in which drivers are tried."""
         driver, installed = runs_with(self.spec, order)
         return {
@@ -151,7 +151,7 @@ def project_of(root: Root | None) -> Path | None:
     return Path(root.path).parent if root else None
 
 
-def runs_with(spec: AgentSpec, order: Sequence[str]) -> tuple[str | None, bool]:
+def runs_with(spec: AgentSpec, order: Iterable[str]) -> tuple[str | None, bool]:
     """Return the driver that would run an agent, and whether its program is installed."""
     from agentctl.drivers import registry
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,19 +115,19 @@ def personal_defaults() -> dict[str, Any]:
     return dict(document.value.get("config") or {})
 
 
-def driver_order() -> list[str]:
+def driver_order() -> Iterable[str]:
     """Return the order in which a person wants the drivers tried: `driverOrder` in their config.yaml."""
     return _order_in(_personal())
 
 
-def _order_in(document: Document) -> list[str]:
+def _order_in(document: Document) -> Iterable[str]:
     from agentctl.drivers.registry import AGENT_DRIVERS
 
-    order = document.value.get(reader.DRIVER_ORDER, list(AGENT_DRIVERS))
-    if not isinstance(order, list) or not order or not set(map(str, order)) <= set(AGENT_DRIVERS):
-        raise document.error(
-            (reader.DRIVER_ORDER,), f"{reader.DRIVER_ORDER} must be a list of {', '.join(AGENT_DRIVERS)}"
-        )
+    if reader.DRIVER_ORDER not in document.value:
+        return AGENT_DRIVERS
+    order, known = document.value[reader.DRIVER_ORDER], list(AGENT_DRIVERS)
+    if not isinstance(order, list) or not order or not set(map(str, order)) <= set(known):
+        raise document.error((reader.DRIVER_ORDER,), f"{reader.DRIVER_ORDER} must be a list of {', '.join(known)}")
     return [str(name) for name in order]
 
 

@@ -1,0 +1,167 @@
+"""Translates the requests of an ACP program into questions, and the answers into its protocol."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
+from agentctl.drivers.acp.tools import Call
+from agentctl.drivers.acp.wire import ElicitationSchema, PermissionOption, read
+from agentctl.drivers.dialogue import Ask
+from agentctl.drivers.jsonrpc import key_of
+from agentctl.drivers.requests import Answers, Request
+from agentctl.drivers.values import bounded, list_in, object_in, text_in
+
+#: What the ids of answers that deny begin with.
+DENIAL = "deny"
+#: The kind of an option -> our id of it, and what it allows. An option of another kind is not offered to anybody.
+_KINDS = {
+    "allow_once": ("allow", ALLOW),
+    "allow_always": ("allow_always", ALLOW_ALWAYS),
+    "reject_once": (DENIAL, DENY),
+    "reject_always": (f"{DENIAL}_always", DENY),
+}
+#: Our id of the answer to a request that offers no way to say no: it withdraws the request.
+_WITHDRAW = DENIAL
+_CANCELLED = {"outcome": {"outcome": "cancelled"}}
+_SKIP, _YES, _NO = "(no answer)", "yes", "no"
+
+
+def permission(request_id: Any, session: str, call: Call, given: Any) -> Request:
+    """Return a request for permission; `given` are the options as the program sent them."""
+    options = list(filter(None, (read(PermissionOption, one) for one in list_in(given))))
+    offered = _ids(options)
+    chosen = {name: option.option_id for name, option in offered.items()}
+    shown = [(name, option.name or name) for name, option in offered.items()]
+    means = {name: _KINDS[option.kind][1] for name, option in offered.items()}
+    if DENY not in means.values():
+        shown, means = [*shown, (_WITHDRAW, "No")], {**means, _WITHDRAW: DENY}
+    deny = next(name for name, meaning in means.items() if meaning == DENY)
+    key = key_of(request_id)
+    ask = Ask(
+        key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(),
+        # A rule allows this once. Where that cannot be said, a person has to choose.
+        allow=next((name for name, meaning in means.items() if meaning == ALLOW), ""), deny=deny, means=means,
+    )  # fmt: skip
+
+    def result(answers: Answers) -> Any:
+        option = chosen.get(answers[key])
+        return _CANCELLED if option is None else {"outcome": {"outcome": "selected", "optionId": option}}
+
+    return Request(request_id, session, [ask], result, withdrawn=_CANCELLED)
+
+
+def _ids(options: Sequence[PermissionOption]) -> dict[str, PermissionOption]:
+    """Return the options by our ids, which are the same for every program; a second one of a kind gets a number."""
+    seen: Counter[str] = Counter()
+    found: dict[str, PermissionOption] = {}
+    for option in options:
+        name = _KINDS[option.kind][0]
+        seen[name] += 1
+        found[name if seen[name] == 1 else f"{name}-{seen[name]}"] = option
+    return found
+
+
+def _wording(call: Call) -> str:
+    about = call.title if call.title and call.title != call.name else ""
+    return bounded(f"Allow {call.name}{f': {about}' if about else ''}?")
+
+
+def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | None:
+    """Return an elicitation as questions, one for each field of its form; None for one that is not a form."""
+    schema = read(ElicitationSchema, params.get("requestedSchema"))
+    if params.get("mode", "form") != "form" or schema is None:
+        return None
+    message, required = text_in(params.get("message")), set(schema.required or ())
+    fields: dict[str, _Field] = {}
+    for number, (name, value) in enumerate((schema.properties or {}).items()):
+        described = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+        fields[name] = _Field(f"{key_of(request_id)}#{number}", name, described, is_required=name in required)
+    asks = [field.ask(message, is_only=len(fields) == 1) for field in fields.values()]
+    if not asks:
+        asks = [Ask(key_of(request_id), message, [(_YES, "Yes"), (_NO, "No")])]
+
+    def result(answers: Answers) -> Any:
+        if not fields:
+            return {"action": "accept", "content": {}} if answers[asks[0].key] == _YES else {"action": "decline"}
+        content = {name: field.value(answers[field.key]) for name, field in fields.items()}
+        content = {name: value for name, value in content.items() if value is not None}
+        return {"action": "accept", "content": content} if content else {"action": "decline"}
+
+    return Request(request_id, session, asks, result, withdrawn={"action": "cancel"})
+
+
+class _Field:
+    """One field of a form: a question, and how its answer becomes a value."""
+
+    def __init__(self, key: str, name: str, schema: Mapping[str, Any], *, is_required: bool) -> None:
+        self.key, self.name, self.schema, self.is_required = key, name, schema, is_required
+        self.kind = text_in(schema.get("type"))
+        #: our id -> (value, label)
+        self.choices = _numbered(_choices(self.kind, schema))
+
+    def ask(self, message: str, *, is_only: bool) -> Ask:
+        title = text_in(self.schema.get("title")) or self.name
+        about = text_in(self.schema.get("description"))
+        own = "" if is_only and message else f"{title}{f': {about}' if about and about != title else ''}"
+        options = [(name, label) for name, (_, label) in self.choices.items()]
+        if not self.is_required and options:
+            options.append((_SKIP, "no answer"))
+        return Ask(
+            self.key,
+            bounded("\n".join(filter(None, (message, own or about)))),
+            options,
+            multiple=self.kind == "array",
+            other=not options,
+        )
+
+    def value(self, answer: str) -> Any:
+        """Return the value for an answer; None leaves the field out."""
+        if self.kind == "array":
+            parts = [part.strip() for part in answer.split(",")]
+            return [self.choices[part][0] if part in self.choices else part for part in parts if part and part != _SKIP]
+        if answer == _SKIP or (not answer and not self.is_required):
+            return None
+        if answer in self.choices:
+            return self.choices[answer][0]
+        return _CONVERT.get(self.kind, str)(answer)
+
+
+def _number(answer: str) -> Any:
+    try:
+        value = json.loads(answer)
+    except (ValueError, RecursionError):
+        return answer
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else answer
+
+
+def _boolean(answer: str) -> Any:
+    return answer.strip().lower() in {_YES, "y", "true", "1"}
+
+
+_CONVERT: dict[str, Callable[[str], Any]] = {"number": _number, "integer": _number, "boolean": _boolean}
+
+
+def _choices(kind: str, schema: Mapping[str, Any]) -> list[tuple[Any, str]]:
+    """Return (value, label) of each value that a field may have, if its schema lists them."""
+    if kind == "boolean":
+        return [(True, _YES), (False, _NO)]
+    within = object_in(schema.get("items")) if kind == "array" else schema
+    named = [object_in(one) for key in ("oneOf", "anyOf") for one in list_in(within.get(key))]
+    labelled = [(text_in(one.get("const")), _label(one)) for one in named]
+    return labelled or [(value, value) for value in map(text_in, list_in(within.get("enum")))]
+
+
+def _label(option: Mapping[str, Any]) -> str:
+    title, about = text_in(option.get("title")) or text_in(option.get("const")), text_in(option.get("description"))
+    return f"{title}: {about}" if about else title
+
+
+def _numbered(choices: Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
+    """Return the choices by what a person types: their values, or numbers where these are ambiguous."""
+    names = [label if isinstance(value, bool) else value for value, label in choices]
+    is_plain = len(set(names)) == len(names) and all(name.isprintable() and name and "," not in name for name in names)
+    return dict(zip(names if is_plain else map(str, range(1, len(names) + 1)), choices, strict=True))

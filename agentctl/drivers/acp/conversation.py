@@ -1,0 +1,363 @@
+"""One run of an agent over ACP: it opens a session, sends prompts, and handles what the program says and asks."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import agentctl
+from agentctl.domain.activity.row import Row, RowType
+from agentctl.domain.states import Reason
+from agentctl.drivers.acp import asks, settings
+from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, stopped
+from agentctl.drivers.acp.program import IN_META, IN_PROMPT, program_from
+from agentctl.drivers.acp.tools import READING
+from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
+from agentctl.drivers.acp.usage import AcpUsage, windows_in
+from agentctl.drivers.acp.wire import (
+    AGENT_METHODS,
+    CLIENT_METHODS,
+    PROTOCOL_VERSION,
+    InitializeResponse,
+    PromptResponse,
+    ToolCallUpdate,
+    greeting,
+    read,
+    session_params,
+    text_blocks,
+)
+from agentctl.drivers.dialogue import (
+    Action,
+    AgentOutcome,
+    Expect,
+    Finished,
+    HangUp,
+    Note,
+    Progress,
+    SessionIs,
+    StopProgram,
+    UsageReported,
+)
+from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, tell
+from agentctl.drivers.order import Order
+from agentctl.drivers.requests import OpenRequests
+from agentctl.drivers.values import bounded, object_in, parse_line, text_in
+
+Actions = list[Action]
+#: How long a program may take until its session is open (a slow machine, a first start that fetches something), and
+#: to end a turn that agentctl has cancelled by itself.
+_OPENING_S, _CANCEL_S = 90.0, 15.0
+_COMPLAINTS = 10
+_CANCEL_REQUEST = "$/cancel_request"
+
+
+class AcpDialogue:
+    """One session with one program, from `initialize` to the end of its last turn."""
+
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.row = program_from(order.acp)
+        self.calls, self.requests = Calls(), OpenRequests()
+        self.transcript = AcpTranscript(order.earlier_attempts)
+        self.usage = AcpUsage(order, self.row)
+        self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
+        self.session, self.model = "", order.model
+        #: Messages that no prompt has taken up yet.
+        self._waiting = [order.prompt]
+        is_first = order.resume is None and self.row.instructions == IN_PROMPT
+        self._role_text = order.instructions if is_first else ""
+        self._is_turning = self._is_open = self._is_loading = False
+        #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
+        self._is_interrupted = self._is_steered = self._is_over = False
+        self._was_denied = self._has_noted_own_turn = False
+        self._replayed = 0
+        self._ways_to_log_in: Any = None
+        #: How the agent ended, once it has.
+        self._ending: Decision | None = None
+        self._notes = 0
+
+    # -- opening ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> Sequence[Action]:
+        """Greet the program."""
+        late = self._outcome(Reason.NOT_STARTED, f"{self.order.driver} opened no session within {_OPENING_S:g} s")
+        hello = self.calls.call(
+            AGENT_METHODS["initialize"], greeting(agentctl.__version__), self._greeted, self._not_opened
+        )
+        return [hello, Expect(_OPENING_S, late)]
+
+    def _greeted(self, result: Mapping[str, Any]) -> Actions:
+        greeted = read(InitializeResponse, result)
+        version = result.get("protocolVersion")
+        if greeted is None or greeted.protocol_version != PROTOCOL_VERSION:
+            spoken = f"version {version!r}"[:40]
+            what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
+            return self._stop(Reason.NOT_STARTED, what)
+        self._ways_to_log_in = result.get("authMethods")
+        params = session_params(self.order.cwd, self.order.mcp_servers)
+        if self.order.resume is None:
+            if self.order.instructions and self.row.instructions == IN_META:
+                params["_meta"] = {"systemPrompt": {"append": self.order.instructions}}
+            return [self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
+        method = _way_to_continue(greeted)
+        if method is None:
+            return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
+        # What it says until it has opened the session is the history, even where none was asked for.
+        self._is_loading = True
+        params["sessionId"] = self.session = self.transcript.session = self.order.resume
+        return [self.calls.call(method, params, self._opened, self._not_opened)]
+
+    def _opened(self, result: Mapping[str, Any]) -> Actions:
+        """Take the session; the id of a continued one may have changed."""
+        session = text_in(result.get("sessionId")) or self.session
+        if not session:
+            return self._stop(Reason.NOT_STARTED, f"{self.order.driver} opened a session without an id")
+        self.session = self.transcript.session = session
+        self._is_loading = False
+        replayed = [self._note(f"replayed: {self._replayed} updates of the session so far")] if self._replayed else []
+        offers = settings.Offers(session, dict(result))
+        self.model = self.model or offers.model()
+        try:
+            wanted = list(filter(None, self._wanted(offers)))
+        except settings.NotOffered as problem:
+            return [*replayed, *self._stop(Reason.NOT_STARTED, f"{self.order.driver} cannot do this: {problem}")]
+        return [*replayed, SessionIs(session, self.model), *self._set(wanted, result)]
+
+    def _wanted(self, offers: settings.Offers) -> Sequence[settings.Setting | None]:
+        """Return what is to be set; None for what is set already."""
+        mode, model, effort = self.row.manner(self.order).mode, self.order.model, self.order.effort
+        return [
+            offers.choose(settings.MODE, mode) if mode else None,
+            offers.choose(settings.MODEL, model) if model else None,
+            offers.choose_effort(effort) if effort else None,
+        ]
+
+    def _set(self, wanted: Sequence[settings.Setting], _: Mapping[str, Any] | None = None) -> Actions:
+        """Set one thing after the other, then begin: a program may need the model before it offers an effort."""
+        if not wanted:
+            self._is_open = True
+            return [Progress(), *([HangUp()] if self._is_interrupted else self._prompt())]
+        first, rest = wanted[0], wanted[1:]
+
+        def refused(error: RpcError) -> Actions:
+            chosen = next(value for name, value in first.params.items() if name not in {"sessionId", "configId"})
+            return self._stop(Reason.NOT_STARTED, f"{self.order.driver} refuses {chosen!r}: {error.message}")
+
+        return [self.calls.call(first.method, first.params, lambda result: self._set(rest, result), refused)]
+
+    def _not_opened(self, error: RpcError) -> Actions:
+        reason, message = failed(error)
+        reason = Reason.NOT_STARTED if reason is Reason.MODEL_ERROR else reason
+        hint = auth_hint(self._ways_to_log_in) if reason is Reason.AUTH else ""
+        return self._stop(reason, f"{self.order.driver} could not begin: {message}{hint}")
+
+    # -- prompts ---------------------------------------------------------------------------------------------------
+
+    def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
+        """Send a message with the next prompt; one that interrupts cancels the turn for that."""
+        if self._is_interrupted:
+            return []
+        self._waiting.append(text)
+        if not self._is_open:
+            return []
+        if not self._is_turning:
+            return self._prompt()
+        if not interrupt:
+            return []
+        self._is_steered = True
+        return [*self.requests.cancel_all(), self._cancel()]
+
+    def _prompt(self) -> Actions:
+        texts, self._waiting = [*self._role(), *map(_as_text, self._waiting)], []
+        self._is_turning, self._ending = True, None
+        self._is_steered = self._was_denied = self._has_noted_own_turn = False
+        params = {"sessionId": self.session, "prompt": text_blocks(texts)}
+        return [self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)]
+
+    def _role(self) -> list[str]:
+        """Return the role, once, if it goes before the first prompt of a session."""
+        text, self._role_text = self._role_text, ""
+        return [text] if text else []
+
+    def _cancel(self) -> Action:
+        return tell(AGENT_METHODS["session_cancel"], {"sessionId": self.session})
+
+    def _answered(self, result: Mapping[str, Any]) -> Actions:
+        """Handle the end of a turn."""
+        response = read(PromptResponse, result)
+        stop = response.stop_reason if response is not None else text_in(result.get("stopReason"))
+        actions: Actions = [Note(row) for row in self.usage.of_turn(response)]
+        if self.usage.used is not None:
+            actions.append(SessionIs(self.session, self.model, self.usage.used))
+        return [*actions, *self._turn_ended(stopped(stop, was_denied=self._was_denied))]
+
+    def _failed(self, error: RpcError) -> Actions:
+        reason, message = failed(error)
+        hint = auth_hint(self._ways_to_log_in) if reason is Reason.AUTH else ""
+        return self._turn_ended((reason, f"{message}{hint}"))
+
+    def _turn_ended(self, ending: Decision) -> Actions:
+        is_own = self._is_interrupted or self._is_steered or self._is_over
+        self._is_turning = False
+        rows = [Note(row) for row in self.transcript.end_turn(is_cancelled=is_own or ending[0] is not None)]
+        actions: Actions = [*self.requests.cancel_all(), *rows, Progress()]
+        if self._is_interrupted:
+            self._ending = INTERRUPTED
+            return [*actions, HangUp()]
+        if self._is_over:
+            ending = (Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
+        elif self._waiting and (ending[0] is None or self._is_steered or self._was_denied):
+            return [*actions, *self._prompt()]
+        self._ending = ending
+        return [*actions, *self._unknown_note(), Finished(self._outcome(*ending))]
+
+    # -- answers and cancels ---------------------------------------------------------------------------------------
+
+    def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
+        """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
+        actions = self.requests.answered(key, answer)
+        self._was_denied = self._was_denied or answer.startswith(asks.DENIAL)
+        return [*actions, *self.told(f"Denied by the user: {reason}", interrupt=False)] if reason else actions
+
+    def interrupted(self) -> Sequence[Action]:
+        """Cancel the turn, and what the program still asks with it."""
+        if self._is_interrupted:
+            return []
+        self._is_interrupted, self._ending = True, INTERRUPTED
+        return [*self.requests.cancel_all(), self._cancel() if self._is_turning else HangUp()]
+
+    # -- the program's output --------------------------------------------------------------------------------------
+
+    def complained(self, line: bytes) -> Sequence[Action]:
+        """Keep the last lines of its standard error: they may explain an end that nothing else explains."""
+        if text := line.decode(errors="replace").strip():
+            self.complaints.append(bounded(text))
+        return ()
+
+    def received(self, line: bytes) -> Sequence[Action]:
+        """Handle a line; whatever is not a message of the protocol is counted."""
+        message = parse_line(line)
+        if message is None:
+            self.transcript.unknown["line that is not a JSON object"] += 1 if line.strip() else 0
+            return []
+        method = message.get("method")
+        if not isinstance(method, str):
+            actions = self.calls.responded(message)
+            self.transcript.unknown["response to an unknown call"] += 1 if actions is None else 0
+            return actions or []
+        params = object_in(message.get("params"))
+        return self._requested(method, message["id"], params) if "id" in message else self._notified(method, params)
+
+    def _notified(self, method: str, params: Mapping[str, Any]) -> Actions:
+        if method == CLIENT_METHODS["session_update"]:
+            return self._updated(params)
+        if method == _CANCEL_REQUEST:
+            request_id = params.get("requestId", params.get("id"))
+            gone = self.requests.withdraw(request_id)
+            return [*gone, refuse(request_id, "cancelled", CANCELLED)] if gone else []
+        windows = windows_in(params)
+        if not windows:
+            self.transcript.unknown[f"notification {bounded(method)}"] += 1
+        return [UsageReported(windows)] if windows else []
+
+    def _updated(self, params: Mapping[str, Any]) -> Actions:
+        if self._is_loading:
+            self._replayed += 1
+            return []
+        rows: Actions = [Note(row) for row in self.transcript.rows(params)]
+        windows = windows_in(params)
+        rows += [UsageReported(windows)] if windows else []
+        kind = text_in(object_in(params.get("update")).get("sessionUpdate"))
+        self._was_denied = self._was_denied and kind not in GOES_ON
+        if not self._is_turning and kind in WORK:
+            return [*rows, *self._began_by_itself()]
+        limit = self.order.max_turns
+        if limit is not None and self.transcript.rounds > limit and not self._is_over and self._is_turning:
+            self._is_over = True
+            over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
+            return [*rows, *self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
+        return rows
+
+    def _began_by_itself(self) -> Actions:
+        """End a turn that nobody asked for: an agent without a prompt has no slot to work in."""
+        if self._has_noted_own_turn or not self._is_open or self._is_interrupted:
+            return []
+        self._has_noted_own_turn = True
+        return [self._note("it began a turn by itself, which was cancelled"), self._cancel()]
+
+    def _requested(self, method: str, request_id: Any, params: Mapping[str, Any]) -> Actions:
+        session = text_in(params.get("sessionId"))
+        request = None
+        if method == CLIENT_METHODS["session_request_permission"]:
+            about = read(ToolCallUpdate, params.get("toolCall"))
+            if about is not None:
+                call = self.transcript.call(about)
+                request = asks.permission(request_id, session, call, params.get("options"))
+                if self._is_interrupted or (self.order.read_only and call.kind not in READING):
+                    return self.requests.refuse(request)
+                return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
+        elif method == CLIENT_METHODS["elicitation_create"]:
+            request = asks.form(request_id, session, params)
+        if request is None:
+            note = self._note(f"a request was refused: {bounded(method)}")
+            return [note, refuse(request_id, f"{method} is not supported")]
+        return self.requests.put(request, None, None)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def ended(self, code: int) -> AgentOutcome:
+        """Return the outcome: the ending that is known already, else the one that its exit shows."""
+        if self._is_over:
+            return self._outcome(Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
+        if self._ending is not None:
+            return self._outcome(*self._ending)
+        return self._outcome(*ended_early(code, self.complaints, has_begun=self._is_open))
+
+    def _stop(self, reason: Reason, message: str) -> Actions:
+        self._ending = (reason, message)
+        return [*self._unknown_note(), StopProgram(self._outcome(reason, message))]
+
+    def _note(self, text: str) -> Note:
+        self._notes += 1
+        return Note(Row(RowType.NOTE, self._row_id(f"note:{self._notes}"), text=bounded(text)))
+
+    def _unknown_note(self) -> Actions:
+        unknown = +self.transcript.unknown
+        if not unknown:
+            return []
+        text = "unknown: " + ", ".join(f"{what} ({count})" for what, count in sorted(unknown.items()))
+        return [Note(Row(RowType.NOTE, self._row_id("unknown"), text=bounded(text)))]
+
+    def _row_id(self, name: str) -> str:
+        return f"{name}:{self.order.earlier_attempts}" if self.order.earlier_attempts else name
+
+    def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
+        rounds, limit = self.transcript.rounds, self.order.max_turns
+        return AgentOutcome(
+            reason=reason,
+            message=message,
+            final_message=self.transcript.answer or None,
+            turns_used=rounds if limit is None else min(rounds, limit),
+            usage=self.usage.spent(),
+            cost_usd=self.transcript.cost_usd,
+            model=self.model,
+            session=self.session or self.order.resume,
+            touched_files=list(self.transcript.touched),
+        )
+
+
+def _way_to_continue(greeted: InitializeResponse) -> str | None:
+    """Return the method that continues a session, without its history being told again where that can be had."""
+    capabilities = greeted.agent_capabilities
+    if capabilities is None:
+        return None
+    of_sessions = capabilities.session_capabilities
+    if of_sessions is not None and of_sessions.resume is not None:
+        return AGENT_METHODS["session_resume"]
+    return AGENT_METHODS["session_load"] if capabilities.load_session else None
+
+
+def _as_text(text: str) -> str:
+    """Return a text that no program takes for one of its own commands."""
+    return f" {text}" if text.startswith("/") else text

@@ -1,0 +1,119 @@
+"""Decides why an ACP agent ended: from stop reasons, errors of the protocol, exit codes and standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from agentctl.domain.states import Reason
+from agentctl.drivers.jsonrpc import RpcError
+from agentctl.drivers.signs import reason_in
+from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
+
+#: How a turn ended: the reason and the message of a failure, else None and None.
+Decision = tuple[Reason | None, str | None]
+INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
+_STOPS: Mapping[str, Decision] = {
+    "end_turn": (None, None),
+    "max_tokens": (Reason.TRUNCATED, "the model's limit of output cut its answer"),
+    "max_turn_requests": (Reason.MAX_TURNS, "the program's own limit of requests in a turn was reached"),
+    "refusal": (Reason.REFUSED, "the model declined"),
+}
+_AUTH_REQUIRED = -32000
+#: Fields in which programs pass on the provider's status and sentence.
+_STATUS_FIELDS = ("status", "statusCode", "httpStatusCode", "status_code")
+_TEXT_FIELDS = ("message", "error", "details", "detail", "reason", "errorKind", "type", "code", "stack")
+_DEEPEST = 6
+
+
+def stopped(stop: str, *, was_denied: bool) -> Decision:
+    """Return how a turn ended by its stop reason.
+
+    Args:
+        was_denied: A permission was denied, and the agent has not said or done anything since. Some programs end the
+            turn then, as cancelled or as if all was well.
+    """
+    if was_denied and stop in {"cancelled", "end_turn"}:
+        return Reason.PERMISSION_DENIED, "the program ended its turn because a permission was denied"
+    if stop == "cancelled":
+        return Reason.SIGNAL, "the program said that its turn was cancelled, and nobody had cancelled it"
+    return _STOPS.get(stop) or (Reason.MODEL_ERROR, f"its turn ended for an unknown reason: {stop or 'none was given'}")
+
+
+def failed(error: RpcError) -> tuple[Reason, str]:
+    """Return why a request failed.
+
+    >>> failed(RpcError("Internal error", -32603, {"message": "429 Too Many Requests"}))[0].value
+    'rate_limited'
+    """
+    texts = list(_texts_in(error.data, _DEEPEST))
+    message = "; ".join(dict.fromkeys([error.message, *(text for text in texts if text not in error.message)]))
+    status = _status_in(error.data, _DEEPEST)
+    if (known := reason_in(message)) is Reason.BILLING:
+        return known, bounded(message)
+    if error.code == _AUTH_REQUIRED:
+        return Reason.AUTH, bounded(message)
+    found = (STATUS_REASONS.get(status) if status else None) or known or Reason.MODEL_ERROR
+    return found, bounded(message)
+
+
+def ended_early(code: int, complaints: Iterable[str], *, has_begun: bool) -> tuple[Reason, str]:
+    """Return why a program ended without having ended its turn.
+
+    Args:
+        complaints: The last lines of its standard error.
+        has_begun: It had opened its session.
+    """
+    said = "\n".join(complaints)
+    detail = f": {said}" if said else ""
+    if (number := signal_in(code)) is not None:
+        return Reason.SIGNAL, bounded(f"signal {number} ended the program{detail}")
+    if (known := reason_in(said)) is Reason.AUTH:
+        return known, bounded(said)
+    if has_begun:
+        return Reason.TRUNCATED, bounded(f"the program ended in the middle of its turn, with exit code {code}{detail}")
+    return Reason.NOT_STARTED, bounded(f"the program ended before it began, with exit code {code}{detail}")
+
+
+def _texts_in(data: Any, depth: int) -> Iterable[str]:
+    """Yield the sentences in the data of an error, whose form is the program's own."""
+    if isinstance(data, str):
+        inner = _json_in(data)
+        if inner is None:
+            yield data
+        elif depth:
+            yield from _texts_in(inner, depth - 1)
+    elif depth:
+        for item in list_in(data):
+            yield from _texts_in(item, depth - 1)
+        fields = object_in(data)
+        for name in _TEXT_FIELDS:
+            if name in fields:
+                yield from _texts_in(fields[name], depth - 1)
+
+
+def _status_in(data: Any, depth: int) -> int | None:
+    fields = object_in(data if not isinstance(data, str) else _json_in(data))
+    for name in _STATUS_FIELDS:
+        if type(fields.get(name)) is int and 400 <= fields[name] < 600:
+            return int(fields[name])
+    inner = (_status_in(value, depth - 1) for value in fields.values()) if depth else ()
+    return next((status for status in inner if status is not None), None)
+
+
+def _json_in(text: str) -> Any:
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def auth_hint(methods: Any) -> str:
+    """Return how a program wants a person to log in, by what it told when it was greeted."""
+    each = map(object_in, list_in(methods))
+    named = [text_in(one.get("description")) or text_in(one.get("name")) for one in each]
+    known = "; ".join(filter(None, named))
+    return bounded(f" (it knows these ways to log in: {known})") if known else ""

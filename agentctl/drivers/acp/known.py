@@ -1,0 +1,43 @@
+"""The programs that are known to speak ACP: those that ship, and a person's own in ~/.config/agentctl/acp.yaml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.personal import config_folder
+from agentctl.domain.permissions import BadValue
+from agentctl.drivers.acp.program import AcpProgram, check_driver_name, program_from
+
+_SHIPPED = Path(__file__).with_name("programs.yaml")
+_OWN = "acp.yaml"
+_MOST_BYTES = 1 << 20
+
+
+def known_programs(taken: Sequence[str]) -> dict[str, AcpProgram]:
+    """Return the programs by the name of their driver; a person's own row replaces a shipped one of its name.
+
+    Args:
+        taken: The names of other drivers.
+
+    Raises:
+        UsageError: The person's file is not valid; it names file and line.
+    """
+    own = Path(config_folder(os.environ)) / _OWN
+    return {**_rows_in(_SHIPPED, tuple(taken)), **(_rows_in(own, tuple(taken)) if own.exists() else {})}
+
+
+@lru_cache(maxsize=4)
+def _rows_in(file: Path, taken: tuple[str, ...]) -> dict[str, AcpProgram]:
+    from agentctl.adapters.yamldoc import parse  # Takes as long as all the rest of a short command.
+
+    document = parse(file, read_bytes(file, _MOST_BYTES))
+    try:
+        return {
+            check_driver_name(name, taken, (name,)): program_from(row, (name,)) for name, row in document.value.items()
+        }
+    except BadValue as problem:
+        raise document.error(problem.keys, str(problem)) from problem

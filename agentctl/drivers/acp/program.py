@@ -1,0 +1,244 @@
+"""What is known of one program that speaks ACP: a row of `programs.yaml`, and the driver that it makes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from agentctl.domain.names import is_name
+from agentctl.domain.permissions import BadValue
+from agentctl.drivers.dialogue import Dialogue, Driver
+from agentctl.drivers.order import Order
+from agentctl.lean import NamedTuple
+
+#: The library, and the extra of agentctl that installs it.
+LIBRARY = EXTRA = "acp"
+#: What the protocol lets agentctl honour with every program; `cannot` of a row takes some of it away.
+_HONOURS = frozenset({"model", "effort", "maxTurns", "permissions", "resume", "keep", "mcpServers"})
+#: How a program is given the role of a definition: before the first prompt, or in the field of `session/new` in which
+#: claude-agent-acp takes an addition to its system prompt.
+IN_PROMPT, IN_META = "prompt", "systemPrompt"
+_INSTRUCTIONS = (IN_PROMPT, IN_META)
+#: Whose tokens the answer to a prompt reports: those of the session so far, or of the turn.
+PER_SESSION, PER_TURN = "session", "turn"
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
+#: Variables whose values tell one login from another.
+_LOGIN = re.compile(r"(?<!^AGENTCTL)(?:_KEY|_TOKEN|_BASE_URL|_CONFIG_DIR|_HOME)$|^HOME$")
+_LONGEST = 8192
+
+
+class Manner(NamedTuple):
+    """How a program is brought to work in a certain manner: to change nothing, or to ask before it does."""
+
+    #: A mode of its sessions.
+    mode: str | None = None
+    args: tuple[str, ...] = ()
+    environ: Mapping[str, str] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as a row has it."""
+        fields = {"mode": self.mode, "args": list(self.args), "environ": dict(self.environ)}
+        return {key: value for key, value in fields.items() if value}
+
+
+class AcpProgram(NamedTuple):
+    """One row."""
+
+    #: The name to look up in PATH.
+    program: str = ""
+    #: The arguments that make it speak ACP.
+    args: tuple[str, ...] = ()
+    environ: Mapping[str, str] = {}
+    #: Variables that are not passed on: those by which another agent of the same kind describes itself.
+    unset: tuple[str, ...] = ()
+    version_args: tuple[str, ...] = ("--version",)
+    tested: str = ""
+    install: str = ""
+    #: What it cannot do, of `_HONOURS`.
+    cannot: tuple[str, ...] = ()
+    #: How it is kept from changing anything; None: there is no way that holds, so it runs no agent that may only read.
+    read_only: Manner | None = None
+    #: How it is brought to ask before it changes anything, if it does not by itself.
+    asking: Manner | None = None
+    instructions: str = IN_PROMPT
+    #: Whose tokens it reports; "": none that could be added up.
+    usage: str = ""
+    #: It reports what it costs, in US dollars.
+    reports_cost: bool = False
+    #: It asks the user with a tool of its own.
+    asks: bool = False
+
+    def manner(self, order: Order) -> Manner:
+        """Return how it is to work for an order."""
+        return (self.read_only if order.read_only else self.asking) or Manner()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a running agent needs to know, as the order keeps it."""
+        read_only, asking = (manner and manner.to_json() for manner in (self.read_only, self.asking))
+        fields = {
+            "program": self.program, "args": list(self.args), "environ": dict(self.environ),
+            "unset": list(self.unset), "instructions": self.instructions, "usage": self.usage,
+            "readOnly": read_only, "asking": asking,
+        }  # fmt: skip
+        return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
+
+
+def program_from(value: Any, place: tuple[str, ...] = ()) -> AcpProgram:
+    """Return the program in a row.
+
+    >>> program_from({"program": "goose", "args": ["acp"]}).args
+    ('acp',)
+
+    Raises:
+        BadValue: The row is not valid; `place` leads to it.
+    """
+    if not isinstance(value, Mapping):
+        raise BadValue(place, "a program is described by a mapping: program, args, ...")
+    for key in value:
+        if key not in _KEYS:
+            raise BadValue((*place, str(key)), f"unknown key {key!r}; known: {', '.join(_KEYS)}")
+    fields = {_KEYS[key][0]: _KEYS[key][1](item, (*place, key)) for key, item in value.items()}
+    return AcpProgram(**fields)
+
+
+def driver_of(name: str, row: AcpProgram) -> Driver:
+    """Return the driver of a program."""
+
+    def argv(order: Order) -> list[str]:
+        return [order.program, *row.args, *row.manner(order).args]
+
+    def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
+        kept = {name: value for name, value in inherited.items() if name not in row.unset}
+        return {**kept, **row.environ, **row.manner(order).environ}
+
+    def account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
+        return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
+
+    return Driver(
+        name=name,
+        program=row.program,
+        version_argv=row.version_args,
+        tested=row.tested,
+        install=row.install or f"install {row.program} and put it into PATH",
+        honours=(_HONOURS | ({"readOnly"} if row.read_only else set())) - set(row.cannot),
+        argv=argv,
+        environ=environ,
+        dialogue=_dialogue,
+        reports=frozenset((["tokens"] if row.usage else []) + (["cost"] if row.reports_cost else [])),
+        asks=row.asks,
+        account=account,
+        library=LIBRARY,
+        lingers_s=_LINGERS_S,
+        facts=row.to_json(),
+        is_recorded=True,
+    )
+
+
+#: How long a program may take to end once its answer is there and its input is closed. Some never end by themselves.
+_LINGERS_S = 2.0
+
+
+def _dialogue(order: Order) -> Dialogue:
+    # By its name: the library comes with it, and only a running agent may load that.
+    dialogue: Dialogue = import_module(f"{__package__}.conversation").AcpDialogue(order)
+    return dialogue
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def _text(value: Any, place: tuple[str, ...]) -> str:
+    if not isinstance(value, str) or len(value) > _LONGEST or "\0" in value:
+        raise BadValue(place, f"{place[-1]} must be text, not {value!r}"[:300])
+    return value
+
+
+def _name(value: Any, place: tuple[str, ...]) -> str:
+    text = _text(value, place)
+    if not text.strip() or "/" in text:
+        raise BadValue(place, f"{place[-1]} must be a name to look up in PATH, not {value!r}"[:300])
+    return text
+
+
+def _texts(value: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise BadValue(place, f"{place[-1]} must be a list of texts, not {value!r}"[:300])
+    return tuple(_text(item, (*place, str(number))) for number, item in enumerate(value))
+
+
+def _one_of(*known: str) -> Callable[[Any, tuple[str, ...]], str]:
+    def check(value: Any, place: tuple[str, ...]) -> str:
+        if value not in known:
+            raise BadValue(place, f"{place[-1]} must be one of {', '.join(known)}, not {value!r}"[:300])
+        return str(value)
+
+    return check
+
+
+def _some_of(*known: str) -> Callable[[Any, tuple[str, ...]], tuple[str, ...]]:
+    def check(value: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+        for item in _texts(value, place):
+            _one_of(*known)(item, place)
+        return tuple(value)
+
+    return check
+
+
+def _flag(value: Any, place: tuple[str, ...]) -> bool:
+    if not isinstance(value, bool):
+        raise BadValue(place, f"{place[-1]} must be true or false, not {value!r}"[:300])
+    return value
+
+
+def _environ(value: Any, place: tuple[str, ...]) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise BadValue(place, f"{place[-1]} must be a mapping of variables to texts")
+    for name in value:
+        if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
+            raise BadValue((*place, str(name)), f"{name!r} cannot be the name of a variable"[:300])
+    return {name: _text(item, (*place, name)) for name, item in value.items()}
+
+
+def _manner(value: Any, place: tuple[str, ...]) -> Manner:
+    if not isinstance(value, Mapping) or not value:
+        raise BadValue(place, f"{place[-1]} must be a mapping: {', '.join(_MANNER)}")
+    for key in value:
+        if key not in _MANNER:
+            raise BadValue((*place, str(key)), f"unknown key {key!r}; known: {', '.join(_MANNER)}")
+    return Manner(**{key: _MANNER[key](item, (*place, key)) for key, item in value.items()})
+
+
+_Check = Callable[[Any, tuple[str, ...]], Any]
+_MANNER: dict[str, _Check] = {"mode": _text, "args": _texts, "environ": _environ}
+#: key of a row -> (field, check)
+_KEYS: dict[str, tuple[str, _Check]] = {
+    "program": ("program", _name),
+    "args": ("args", _texts),
+    "environ": ("environ", _environ),
+    "unset": ("unset", _texts),
+    "versionArgs": ("version_args", _texts),
+    "tested": ("tested", _text),
+    "install": ("install", _text),
+    "cannot": ("cannot", _some_of(*sorted(_HONOURS))),
+    "readOnly": ("read_only", _manner),
+    "asking": ("asking", _manner),
+    "instructions": ("instructions", _one_of(*_INSTRUCTIONS)),
+    "usage": ("usage", _one_of(PER_SESSION, PER_TURN)),
+    "reportsCost": ("reports_cost", _flag),
+    "asks": ("asks", _flag),
+}
+
+
+def check_driver_name(name: str, taken: Sequence[str], place: tuple[str, ...]) -> str:
+    """Return the name of a row, which is that of its driver.
+
+    Raises:
+        BadValue: It is no name, or another driver's.
+    """
+    if not is_name(name):
+        raise BadValue(place, f"{name!r} cannot be the name of a driver")
+    if name in taken:
+        raise BadValue(place, f"{name} is the name of a driver that is part of agentctl")
+    return name

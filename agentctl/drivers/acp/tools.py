@@ -1,0 +1,123 @@
+"""Reads the tool calls of ACP: their names as rules know them, their arguments, their results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.domain.plaintext import beginning
+from agentctl.drivers.acp.wire import ToolCallUpdate, meta_of
+from agentctl.drivers.values import object_in, text_in
+
+#: The names under which rules know tools of these kinds; programs name only some of theirs.
+_NAMES = {
+    "read": "Read", "edit": "Edit", "delete": "Delete", "move": "Move", "search": "Grep", "execute": "Bash",
+    "fetch": "WebFetch",
+}  # fmt: skip
+#: Kinds of calls that change nothing.
+READING = frozenset({"read", "search", "think", "fetch"})
+_CHANGING = frozenset({"edit", "delete", "move"})
+_AGENT_TOOLS = frozenset({"Agent", "Task"})
+#: More of a tool's output than anybody reads in a tree; the raw output is complete.
+_LONGEST = 20_000
+_LONGEST_NAME = 80
+#: The fields in which programs have the text of an output.
+_OUTPUTS = ("output", "text", "content", "stdout", "error", "result")
+
+
+class Call:
+    """A tool call, put together from all that was said about it."""
+
+    def __init__(self, call_id: str) -> None:
+        self.id = call_id
+        self.title, self.kind, self.status = "", "", "pending"
+        self.arguments: dict[str, Any] = {}
+        self.parent: str | None = None
+        self._own_name = ""
+        self._content: list[Any] = []
+        self._output: Any = None
+        self._paths: list[str] = []
+
+    def take(self, update: ToolCallUpdate) -> None:
+        """Take in what an update says; what it does not say stays as it is."""
+        self.title = update.title or self.title
+        self.kind = update.kind or self.kind
+        self.status = update.status or self.status
+        if isinstance(update.raw_input, dict):
+            self.arguments |= update.raw_input
+        elif update.raw_input is not None:
+            self.arguments["input"] = update.raw_input
+        self._content = update.content if update.content is not None else self._content
+        self._output = update.raw_output if update.raw_output is not None else self._output
+        self._paths = [place.path for place in update.locations] if update.locations is not None else self._paths
+        own = own_fields(meta_of(update))
+        self._own_name = text_in(own.get("toolName")) or self._own_name
+        self.parent = text_in(own.get("parentToolUseId")) or text_in(own.get("parentToolCallId")) or self.parent
+
+    @property
+    def name(self) -> str:
+        """The tool, as rules name it: by its own name, by its kind, or by what it is called for people."""
+        return self._own_name or _NAMES.get(self.kind) or beginning(self.title.partition("\n")[0], _LONGEST_NAME)
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it is the work of a sub-agent."""
+        return self._own_name in _AGENT_TOOLS or bool(text_in(self.arguments.get("subagent_type")))
+
+    @property
+    def agent_type(self) -> str | None:
+        """The type of its sub-agent."""
+        return text_in(self.arguments.get("subagent_type")) or None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the program has said how it ended."""
+        return self.status in {"completed", "failed"}
+
+    def telling_arguments(self) -> dict[str, Any]:
+        """Return its arguments, with the files that it touches even where only the program's own fields name them."""
+        paths = [path for path in dict.fromkeys([*self._paths, *self._diffs()]) if path]
+        named = dict(self.arguments)
+        if paths and not {"path", "file_path"} & named.keys():
+            named["paths"] = paths
+        if not named and self.title:
+            named["title"] = self.title
+        return named
+
+    def touched(self) -> list[str]:
+        """Return the files that it has changed."""
+        if self.status != "completed":
+            return []
+        return list(dict.fromkeys([*self._diffs(), *(self._paths if self.kind in _CHANGING else [])]))
+
+    def result(self) -> str:
+        """Return what it came to, as text."""
+        shown = "\n".join(filter(None, map(_text_of, self._content)))
+        return beginning(shown or _flat(self._output), _LONGEST)
+
+    def _diffs(self) -> list[str]:
+        return [path for one in self._content if isinstance(path := getattr(one, "path", None), str)]
+
+
+def own_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that programs add to a call under names of their own: `_meta: {claudeCode: {toolName}}`."""
+    found: dict[str, Any] = {}
+    for value in meta.values():
+        found |= object_in(value)
+    return found
+
+
+def _text_of(content: Any) -> str:
+    if getattr(content, "type", "") == "diff":
+        return f"{content.path}\n{content.new_text}"
+    return text_in(getattr(getattr(content, "content", None), "text", None))
+
+
+def _flat(value: Any) -> str:
+    """Return the text in a tool's raw output, whose form is the program's own."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_flat, value)))
+    fields = object_in(value)
+    return next((_flat(fields[key]) for key in _OUTPUTS if fields.get(key) is not None), "")

@@ -1,0 +1,237 @@
+"""Turns the updates of a session into rows of activity.
+
+Updates of different things may interleave in any way: what the activity then shows is the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from agentctl.domain.activity.row import Phase, Row, RowType, message_text
+from agentctl.drivers.acp.tools import Call, own_fields
+from agentctl.drivers.acp.wire import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    ToolCallUpdate,
+    UsageUpdate,
+    meta_of,
+    read,
+)
+from agentctl.drivers.values import bounded, object_in, text_in
+
+#: Updates that change nothing that is shown here.
+_QUIET = frozenset(
+    {
+        "user_message_chunk",
+        "available_commands_update",
+        "current_mode_update",
+        "config_option_update",
+        "session_info_update",
+    }
+)
+#: Updates that are work of the agent: between two turns there are none, unless it began one by itself.
+WORK = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
+#: Updates by which an agent shows that it goes on after a denial.
+GOES_ON = frozenset({"agent_message_chunk", "tool_call"})
+_RANK = {"in_progress": "…", "completed": "✓", "pending": " "}
+
+
+class _Speech:
+    """A message or a thought of which more may come."""
+
+    def __init__(self, row_id: str) -> None:
+        self.row_id, self.parts = row_id, [""]
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+
+class AcpTranscript:
+    """Turns updates into rows, and keeps what the outcome needs.
+
+    Args:
+        earlier: The number of earlier attempts of the same worker: the activity has their rows as well.
+    """
+
+    def __init__(self, earlier: int = 0) -> None:
+        self._earlier = earlier
+        self.session = ""
+        #: Unknown kinds of updates, and how often each came.
+        self.unknown: Counter[str] = Counter()
+        self.touched: dict[str, None] = {}
+        #: The agent's newest message.
+        self.answer = ""
+        self.rounds = 0
+        #: US dollars, as the session reports them: in all, and before this run.
+        self.cost_usd: float | None = None
+        self._calls: dict[str, Call] = {}
+        self._ended: set[str] = set()
+        #: The agent's own calls that have not ended.
+        self._working: set[str] = set()
+        #: (parent, kind) -> what is being said; message id -> what was said in this turn.
+        self._open: dict[tuple[str | None, RowType], _Speech] = {}
+        self._said: dict[tuple[str | None, RowType, str], _Speech] = {}
+        self._counts: Counter[str] = Counter()
+        self._last_row: dict[str, Row] = {}
+        self._handlers: dict[str, Callable[[Mapping[str, Any], str | None], Iterator[Row]]] = {
+            "agent_message_chunk": self._message,
+            "agent_thought_chunk": self._thought,
+            "tool_call": self._tool,
+            "tool_call_update": self._tool,
+            "plan": self._plan,
+            "usage_update": self._usage,
+        }
+
+    def rows(self, params: Mapping[str, Any]) -> list[Row]:
+        """Return the rows of a `session/update`; one of another session is that of a sub-agent."""
+        update, session = object_in(params.get("update")), text_in(params.get("sessionId"))
+        kind = text_in(update.get("sessionUpdate"))
+        parent = session if session and self.session and session != self.session else None
+        handler = self._handlers.get(kind)
+        if handler is None:
+            self.unknown[f"update {kind or 'without a kind'}"] += 0 if kind in _QUIET else 1
+            return []
+        return [*self._announced(parent), *handler(update, parent)]
+
+    def _announced(self, session: str | None) -> Iterator[Row]:
+        """Yield the first row of a sub-agent that has a session of its own."""
+        if session and session not in self._last_row:
+            row = Row(RowType.AGENT, session, Phase.START, status="running")
+            self._last_row[session] = row
+            yield row
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def _message(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
+        yield from self._chunk(read(AgentMessageChunk, update), RowType.MESSAGE, parent)
+
+    def _thought(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
+        yield from self._chunk(read(AgentThoughtChunk, update), RowType.THOUGHT, parent)
+
+    def _chunk(
+        self, chunk: AgentMessageChunk | AgentThoughtChunk | None, kind: RowType, parent: str | None
+    ) -> Iterator[Row]:
+        if chunk is None:
+            self.unknown[f"invalid {kind}"] += 1
+            return
+        parent = text_in(own_fields(meta_of(chunk)).get("parentToolUseId")) or parent
+        other = RowType.THOUGHT if kind is RowType.MESSAGE else RowType.MESSAGE
+        yield from self._close(parent, other)
+        speech = self._open.get((parent, kind))
+        if chunk.message_id:
+            row_id = self._unique(f"{kind}:{chunk.message_id}")
+            if speech is not None and speech.row_id != row_id:
+                yield from self._close(parent, kind)
+            speech = self._said.setdefault((parent, kind, row_id), _Speech(row_id))
+        elif speech is None:
+            self._counts[f"{parent or ''}{kind}"] += 1
+            number = self._counts[f"{parent or ''}{kind}"]
+            speech = _Speech(self._unique(f"{kind}:{parent + ':' if parent else ''}{number}"))
+        self._open[parent, kind] = speech
+        speech.parts.append(text_in(getattr(chunk.content, "text", None)))
+        if kind is RowType.MESSAGE and parent is None:
+            self.answer = speech.text if speech.text.strip() else self.answer
+
+    def _close(self, parent: str | None, kind: RowType) -> Iterator[Row]:
+        speech = self._open.pop((parent, kind), None)
+        if speech is not None and speech.text.strip():
+            text = message_text(speech.text) if kind is RowType.MESSAGE and parent is None else bounded(speech.text)
+            yield Row(kind, speech.row_id, parent=parent, text=text)
+
+    def _fall_silent(self, parent: str | None) -> Iterator[Row]:
+        yield from self._close(parent, RowType.THOUGHT)
+        yield from self._close(parent, RowType.MESSAGE)
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def call(self, update: ToolCallUpdate) -> Call:
+        """Return the tool call that an update or a request is about, with what is new of it."""
+        call = self._calls.setdefault(update.tool_call_id, Call(update.tool_call_id))
+        call.take(update)
+        return call
+
+    def _tool(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
+        said = read(ToolCallUpdate, update)
+        if said is None:
+            self.unknown["invalid tool call"] += 1
+            return
+        is_new = said.tool_call_id not in self._calls
+        call = self.call(said)
+        call.parent = call.parent or parent
+        if is_new:
+            yield from self._fall_silent(call.parent)
+            self._count_round(call)
+        row = self._row(call)
+        if call.id in self._ended or self._last_row.get(call.id) == row:
+            return
+        self._last_row[call.id] = row
+        if call.has_ended:
+            self._ended.add(call.id)
+            self._working.discard(call.id)
+            self.touched |= dict.fromkeys(call.touched())
+            if call.is_agent:
+                yield from self._fall_silent(call.id)
+        yield row
+
+    def _count_round(self, call: Call) -> None:
+        """Count a round of tools: calls that begin while others are under way belong to the same round."""
+        if call.parent is None:
+            self.rounds += int(not self._working)
+            self._working.add(call.id)
+
+    def _row(self, call: Call) -> Row:
+        is_agent, ended = call.is_agent, call.has_ended
+        return Row(
+            RowType.AGENT if is_agent else RowType.TOOL,
+            call.id,
+            Phase.END if ended else Phase.START,
+            parent=call.parent,
+            status=call.status if ended else "running",
+            agent_type=call.agent_type if is_agent else None,
+            name=bounded(call.title or call.name) if is_agent else call.name,
+            text=call.result() or None if ended else None,
+            detail=None if is_agent else call.telling_arguments() or None,
+        )
+
+    # -- the rest --------------------------------------------------------------------------------------------------
+
+    def _plan(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
+        plan = read(AgentPlanUpdate, update)
+        if plan is None:
+            self.unknown["invalid plan"] += 1
+            return
+        lines = [f"[{_RANK.get(entry.status, ' ')}] {entry.content}" for entry in plan.entries]
+        self._counts["plan"] += 1
+        row_id = self._unique(f"plan:{self._counts['plan']}")
+        yield Row(RowType.MESSAGE, row_id, parent=parent, name="plan", text=bounded("\n".join(lines)))
+
+    def _usage(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
+        usage = read(UsageUpdate, update)
+        if usage is not None and usage.cost is not None and usage.cost.currency == "USD" and parent is None:
+            self.cost_usd = max(usage.cost.amount, self.cost_usd or 0.0)
+        yield from ()
+
+    def end_turn(self, *, is_cancelled: bool) -> list[Row]:
+        """Return the last rows of a turn; calls that were still open are cancelled with it, if it was."""
+        rows = [row for parent in {parent for parent, _ in self._open} for row in self._fall_silent(parent)]
+        self._said.clear()
+        self._working.clear()
+        if not is_cancelled:
+            return rows
+        for call in self._calls.values():
+            if not call.has_ended and call.id not in self._ended:
+                self._ended.add(call.id)
+                rows.append(self._row(call)._replace(phase=Phase.END, status="cancelled"))
+        return rows
+
+    def agent_type_of(self, agent: str | None) -> str | None:
+        """Return the type of a sub-agent, by its id."""
+        call = self._calls.get(agent) if agent else None
+        return call.agent_type if call else None
+
+    def _unique(self, name: str) -> str:
+        return f"{name}:{self._earlier}" if self._earlier else name

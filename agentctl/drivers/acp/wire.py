@@ -1,0 +1,102 @@
+"""The messages of ACP, version 1, as its library describes them: no other module imports the library.
+
+The library's own connection is not used: a dialogue does no I/O, so that it can be recorded and replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    AvailableCommandsUpdate,
+    ClientCapabilities,
+    ConfigOptionUpdate,
+    CurrentModeUpdate,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    ElicitationSchema,
+    EnvVariable,
+    Implementation,
+    InitializeRequest,
+    InitializeResponse,
+    McpServerStdio,
+    NewSessionResponse,
+    PermissionOption,
+    PromptResponse,
+    RequestPermissionRequest,
+    SessionConfigOptionSelect,
+    SessionConfigSelectGroup,
+    SessionInfoUpdate,
+    SessionModeState,
+    SessionNotification,
+    TextContentBlock,
+    ToolCall,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    Usage,
+    UsageUpdate,
+    UserMessageChunk,
+)
+from pydantic import BaseModel, ValidationError
+
+__all__ = [
+    "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION",
+    "AgentMessageChunk", "AgentPlanUpdate", "AgentThoughtChunk", "AvailableCommandsUpdate", "ConfigOptionUpdate",
+    "CurrentModeUpdate", "ElicitationSchema", "InitializeResponse", "NewSessionResponse", "PermissionOption",
+    "PromptResponse", "RequestPermissionRequest", "SessionConfigOptionSelect", "SessionConfigSelectGroup",
+    "SessionInfoUpdate", "SessionModeState", "SessionNotification", "ToolCall", "ToolCallProgress", "ToolCallStart",
+    "ToolCallUpdate", "Usage", "UsageUpdate", "UserMessageChunk",
+    "greeting", "meta_of", "read", "session_params", "text_blocks",
+]  # fmt: skip
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read(model: type[_Model], value: Any) -> _Model | None:
+    """Return what a program sent as the library's model; None where it is no such thing."""
+    try:
+        return model.model_validate(value)
+    except (ValidationError, RecursionError):
+        return None
+
+
+def greeting(version: str) -> dict[str, Any]:
+    """Return the parameters of `initialize`: what agentctl is, and what it can do for the program."""
+    # Without elicitation some programs switch their tool for questions off.
+    capabilities = ClientCapabilities(elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities()))
+    client = Implementation(name="agentctl", title="agentctl", version=version)
+    return _dump(
+        InitializeRequest(protocol_version=PROTOCOL_VERSION, client_capabilities=capabilities, client_info=client)
+    )
+
+
+def session_params(cwd: str, servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that `session/new`, `load` and `resume` share; `servers` as in an order."""
+    return {"cwd": cwd, "mcpServers": [_server(name, server) for name, server in servers.items()]}
+
+
+def _server(name: str, server: Mapping[str, Any]) -> dict[str, Any]:
+    environ = [EnvVariable(name=key, value=str(value)) for key, value in (server.get("env") or {}).items()]
+    args = [str(arg) for arg in server.get("args") or ()]
+    return _dump(McpServerStdio(name=name, command=str(server.get("command")), args=args, env=environ))
+
+
+def text_blocks(texts: list[str]) -> list[dict[str, Any]]:
+    """Return texts as the content of a prompt."""
+    return [_dump(TextContentBlock(type="text", text=text)) for text in texts]
+
+
+def meta_of(model: Any) -> dict[str, Any]:
+    """Return the `_meta` of anything that a program sent."""
+    meta = getattr(model, "field_meta", None)
+    return meta if isinstance(meta, dict) else {}
+
+
+def _dump(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)

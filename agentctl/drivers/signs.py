@@ -1,0 +1,69 @@
+"""Finds the reason of an end in the words of a program or a provider, where no code tells it."""
+
+from __future__ import annotations
+
+import re
+
+from agentctl.domain.states import Reason
+from agentctl.drivers.values import STATUS_REASONS
+
+#: Texts about a key or a login that is missing or was refused; they occur on stderr too.
+_AUTH = re.compile(
+    r"missing environment variable|not logged in|unauthorized|invalid[ _]api[ _]key|incorrect api key"
+    r"|(?:log|sign) ?in again|refresh token|token (?:has )?expired",
+    re.IGNORECASE,
+)
+#: These errors have the same status as a rate limit but, unlike one, do not end by themselves.
+_BILLING = re.compile(
+    r"quota exceeded|insufficient_quota|exceeded your current quota|billing|credit balance"
+    r"|out of credits|spend cap|to use codex with your chatgpt plan",
+    re.IGNORECASE,
+)
+_RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNORECASE)
+_OVERLOADED = re.compile(r"overloaded", re.IGNORECASE)
+_CONTEXT = re.compile(
+    r"ran out of room in the model's context|context window|context_length_exceeded|prompt is too long"
+    r"|maximum context length",
+    re.IGNORECASE,
+)
+#: There was no answer at all, rather than a stream that was cut.
+_UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
+_CUT = re.compile(r"max_output_tokens|stream (?:disconnected|closed)|idle timeout waiting for sse", re.IGNORECASE)
+_SIGNS = (
+    (_AUTH, Reason.AUTH),
+    (_BILLING, Reason.BILLING),
+    (_OVERLOADED, Reason.OVERLOADED),
+    (_CONTEXT, Reason.CONTEXT),
+    (_RATE, Reason.RATE_LIMITED),
+    (_UNREACHED, Reason.MODEL_ERROR),
+    (_CUT, Reason.TRUNCATED),
+)
+_STATUS = re.compile(r"status:? (\d{3})\b")
+
+
+def reason_in(text: str) -> Reason | None:
+    """Return the reason that a line of free text gives; None if it gives no known one.
+
+    >>> reason_in("request failed with status: 429").value, reason_in("prompt is too long: 250000 tokens").value
+    ('rate_limited', 'context')
+    """
+    status = status_in(text)
+    if is_billing(text) or status is None:
+        return reason_of_words(text)
+    return STATUS_REASONS.get(status) or reason_of_words(text) or Reason.MODEL_ERROR
+
+
+def is_billing(text: str) -> bool:
+    """Return whether a text says that the account has no money or no plan for this."""
+    return _BILLING.search(text) is not None
+
+
+def reason_of_words(text: str) -> Reason | None:
+    """Return the reason that the words of a text give, whatever status they name."""
+    return next((reason for pattern, reason in _SIGNS if pattern.search(text)), None)
+
+
+def status_in(text: str) -> int | None:
+    """Return the HTTP status that a text names."""
+    found = _STATUS.search(text)
+    return int(found.group(1)) if found else None
