@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -35,11 +37,18 @@ class Package(NamedTuple):
     path: str
     #: Its installation does nothing but through a script of its own.
     needs_script: bool = False
+    #: A variable that names a program of the cache (its second word): a copy of it is then not fetched.
+    uses: tuple[str, str] | None = None
 
     @property
     def folder(self) -> str:
         """Its folder in the cache."""
         return f"{self.program}-{self.version}"
+
+    @property
+    def is_script(self) -> bool:
+        """Whether it is a program for Node."""
+        return self.path.endswith(".js")
 
 
 NODE = Package("node", "node", "22.23.3", "node_modules/node/bin/node", needs_script=True)
@@ -48,6 +57,22 @@ AGENTS = (
     Package("claude", "@anthropic-ai/claude-code", "2.1.330", "node_modules/@anthropic-ai/claude-code-*/claude"),
     Package("codex", "@openai/codex", "0.169.0", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
 )
+_ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
+_PLATFORM = f"{sys.platform}-{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
+#: Programs that speak the Agent Client Protocol on stdin and stdout, by the names that their users have in PATH. Of
+#: opencode it is the package for the platform: the one that depends on it would bring three of them.
+ACP_AGENTS = (
+    Package("opencode", f"opencode-{_PLATFORM}", "1.18.33", "node_modules/opencode-*/bin/opencode"),
+    Package("qwen", "@qwen-code/qwen-code", "0.24.4", "node_modules/@qwen-code/qwen-code/cli-entry.js"),
+    Package(
+        "claude-agent-acp", "@agentclientprotocol/claude-agent-acp", "0.100.0",
+        "node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js", uses=("CLAUDE_CODE_EXECUTABLE", "claude"),
+    ),
+    Package(
+        "codex-acp", "@agentclientprotocol/codex-acp", "2.6.0",
+        "node_modules/@agentclientprotocol/codex-acp/dist/index.js", uses=("CODEX_PATH", "codex"),
+    ),
+)  # fmt: skip
 #: The reference client of the Model Context Protocol; a program for Node.
 INSPECTOR = Package(
     "inspector", "@modelcontextprotocol/inspector", "2.12.0",
@@ -84,6 +109,42 @@ def install() -> dict[str, Path]:
         missing = [package for package in AGENTS if _find(folder, package) is None]
         environ = _environ_with_node(folder) if missing else {}
         return {package.program: _installed(folder, package, environ) for package in AGENTS}
+
+
+def install_acp() -> dict[str, Path]:
+    """Return the programs that speak the Agent Client Protocol by name, and install what is missing.
+
+    Each lies in a folder of its own, which can be put into PATH.
+
+    Raises:
+        Unavailable: npm or the network is missing; what was begun is removed.
+    """
+    natives = install()
+    with _alone() as folder:
+        return {package.program: _installed_acp(folder, package, natives) for package in ACP_AGENTS}
+
+
+def _installed_acp(folder: Path, package: Package, natives: Mapping[str, Path]) -> Path:
+    environ = _environ_with_node(folder)
+    program = _installed(folder, package, environ)
+    if not package.is_script:
+        return program
+    node = shutil.which("node", path=environ["PATH"])
+    assert node is not None
+    lines = ["#!/bin/sh", f'exec {shlex.quote(node)} {shlex.quote(str(program))} "$@"']
+    if package.uses is not None:
+        variable, native = package.uses
+        lines.insert(1, f"export {variable}={shlex.quote(str(natives[native]))}")
+    return _launcher(folder / package.folder / "bin" / package.program, "\n".join([*lines, ""]))
+
+
+def _launcher(path: Path, text: str) -> Path:
+    """Write a program of a few lines; whoever starts it meanwhile gets a whole one."""
+    path.parent.mkdir(exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_text(text, encoding="utf-8")
+    draft.chmod(0o755)
+    return draft.replace(path)
 
 
 def install_inspector() -> list[str]:
@@ -149,9 +210,10 @@ def _npm_install(target: Path, package: Package, environ: Mapping[str, str]) -> 
     npm = shutil.which("npm")
     if npm is None:
         raise Unavailable("there is no npm")
-    scripts = [] if package.needs_script else ["--ignore-scripts"]
+    less = [] if package.needs_script else ["--ignore-scripts"]
+    less += [] if package.uses is None else ["--omit=optional"]
     quiet = ["--no-audit", "--no-fund", "--loglevel", "error", "--fetch-retries", "1"]
-    argv = [npm, "install", "--prefix", str(target), *scripts, *quiet, f"{package.package}@{package.version}"]
+    argv = [npm, "install", "--prefix", str(target), *less, *quiet, f"{package.package}@{package.version}"]
     run_installer(argv, f"npm could not install {package.package}@{package.version}", environ)
 
 
@@ -193,13 +255,14 @@ def _node_major() -> int:
 def main() -> int:
     """Install, and say where: `python -m tests.agents.install`."""
     try:
-        found = install()
+        found = install() | install_acp()
         inspector, conformance = install_inspector(), install_conformance()
     except Unavailable as error:
-        names = " and ".join(f"{package.program} {package.version}" for package in (*AGENTS, INSPECTOR, CONFORMANCE))
+        everything = (*AGENTS, *ACP_AGENTS, INSPECTOR, CONFORMANCE)
+        names = " and ".join(f"{package.program} {package.version}" for package in everything)
         print(f"skipped: everything about {names}: {error}")
         return os.EX_UNAVAILABLE
-    for package in AGENTS:
+    for package in (*AGENTS, *ACP_AGENTS):
         print(f"{package.program} {package.version}: {found[package.program]}")
     print(f"{INSPECTOR.program} {INSPECTOR.version}: {' '.join(inspector)}")
     print(f"{CONFORMANCE.program} {CONFORMANCE.version}: {' '.join(conformance)}")
