@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import takewhile
 
-from agentctl.domain.agentspec import COMMAND, AgentSpec
+from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.names import camel
 
 #: Keys of other formats that name programs to run. They are ignored here, but they show an intent.
@@ -24,8 +24,8 @@ def powers(spec: AgentSpec, hidden: AgentSpec | None) -> list[str]:
         hidden: The person's own or the shipped definition of the same name, whose place it takes.
     """
     found = [f"permissions allow {_rule_text(rule)}" for rule in spec.permissions if rule["answer"] == "allow"]
-    if spec.driver == COMMAND:
-        found.append(f"argv runs {' '.join(spec.argv or [])}")
+    if spec.argv:
+        found.append(f"argv runs {' '.join(spec.argv)}")
     found += [f"{key} names programs" for key in spec.ignored if key in _PROGRAMS]
     return found + (_looser(spec, hidden) if hidden is not None else [])
 

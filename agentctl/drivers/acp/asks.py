@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
@@ -27,6 +27,8 @@ _KINDS = {
 #: Our id of the answer to a request that offers no way to say no: it withdraws the request.
 _WITHDRAW = DENIAL
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
+#: The ending by which some name the field for an answer in one's own words, beside the field with the choices.
+_CUSTOM = "_custom"
 _SKIP, _YES, _NO = "(no answer)", "yes", "no"
 
 
@@ -79,7 +81,11 @@ def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | 
     fields: dict[str, _Field] = {}
     for number, (name, value) in enumerate((schema.properties or {}).items()):
         described = value.model_dump(mode="json", by_alias=True, exclude_none=True)
-        fields[name] = _Field(f"{key_of(request_id)}#{number}", name, described, is_required=name in required)
+        base = fields.get(name.removesuffix(_CUSTOM)) if name.endswith(_CUSTOM) else None
+        if base is not None and base.choices:
+            base.custom = name
+        else:
+            fields[name] = _Field(f"{key_of(request_id)}#{number}", name, described, is_required=name in required)
     asks = [field.ask(message, is_only=len(fields) == 1) for field in fields.values()]
     if not asks:
         asks = [Ask(key_of(request_id), message, [(_YES, "Yes"), (_NO, "No")])]
@@ -87,8 +93,7 @@ def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | 
     def result(answers: Answers) -> Any:
         if not fields:
             return {"action": "accept", "content": {}} if answers[asks[0].key] == _YES else {"action": "decline"}
-        content = {name: field.value(answers[field.key]) for name, field in fields.items()}
-        content = {name: value for name, value in content.items() if value is not None}
+        content = dict(pair for field in fields.values() for pair in field.content(answers[field.key]))
         return {"action": "accept", "content": content} if content else {"action": "decline"}
 
     return Request(request_id, session, asks, result, withdrawn={"action": "cancel"})
@@ -100,6 +105,8 @@ class _Field:
     def __init__(self, key: str, name: str, schema: Mapping[str, Any], *, is_required: bool) -> None:
         self.key, self.name, self.schema, self.is_required = key, name, schema, is_required
         self.kind = text_in(schema.get("type"))
+        #: The field that takes an answer in the person's own words, where there is one.
+        self.custom = ""
         #: our id -> (value, label)
         self.choices = _numbered(_choices(self.kind, schema))
 
@@ -115,19 +122,26 @@ class _Field:
             bounded("\n".join(filter(None, (message, own or about)))),
             options,
             multiple=self.kind == "array",
-            other=not options,
+            other=not options or bool(self.custom),
         )
 
-    def value(self, answer: str) -> Any:
-        """Return the value for an answer; None leaves the field out."""
-        if self.kind == "array":
-            parts = [part.strip() for part in answer.split(",")]
-            return [self.choices[part][0] if part in self.choices else part for part in parts if part and part != _SKIP]
+    def content(self, answer: str) -> Iterator[tuple[str, Any]]:
+        """Yield (field, value) for an answer; nothing leaves the field out."""
         if answer == _SKIP or (not answer and not self.is_required):
-            return None
-        if answer in self.choices:
-            return self.choices[answer][0]
-        return _CONVERT.get(self.kind, str)(answer)
+            return
+        if self.kind != "array":
+            given = [answer]
+        else:
+            given = [part.strip() for part in answer.split(",") if part.strip() not in {"", _SKIP}]
+        chosen = [self.choices[one][0] for one in given if one in self.choices]
+        own = [one for one in given if one not in self.choices]
+        if own and self.custom:
+            yield self.custom, ", ".join(own)
+            own = []
+        if self.kind == "array":
+            yield self.name, [*chosen, *own]
+        elif chosen or own:
+            yield self.name, chosen[0] if chosen else _CONVERT.get(self.kind, str)(answer)
 
 
 def _number(answer: str) -> Any:

@@ -45,9 +45,8 @@ from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded, object_in, parse_line, text_in
 
 Actions = list[Action]
-#: How long a program may take until its session is open (a slow machine, a first start that fetches something), and
-#: to end a turn that agentctl has cancelled by itself.
-_OPENING_S, _CANCEL_S = 90.0, 15.0
+#: How long a program may take to end a turn that agentctl has cancelled by itself.
+_CANCEL_S = 15.0
 _COMPLAINTS = 10
 _CANCEL_REQUEST = "$/cancel_request"
 
@@ -81,11 +80,12 @@ class AcpDialogue:
 
     def begin(self) -> Sequence[Action]:
         """Greet the program."""
-        late = self._outcome(Reason.NOT_STARTED, f"{self.order.driver} opened no session within {_OPENING_S:g} s")
+        patience_s = self.order.retry_ceiling_seconds
+        late = self._outcome(Reason.NOT_STARTED, f"{self.order.driver} opened no session within {patience_s:g} s")
         hello = self.calls.call(
             AGENT_METHODS["initialize"], greeting(agentctl.__version__), self._greeted, self._not_opened
         )
-        return [hello, Expect(_OPENING_S, late)]
+        return [hello, Expect(patience_s, late)]
 
     def _greeted(self, result: Mapping[str, Any]) -> Actions:
         greeted = read(InitializeResponse, result)
@@ -268,7 +268,10 @@ class AcpDialogue:
         rows: Actions = [Note(row) for row in self.transcript.rows(params)]
         windows = windows_in(params)
         rows += [UsageReported(windows)] if windows else []
-        kind = text_in(object_in(params.get("update")).get("sessionUpdate"))
+        update = object_in(params.get("update"))
+        kind = text_in(update.get("sessionUpdate"))
+        if kind == "usage_update":
+            self.usage.of_session(update)
         self._was_denied = self._was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]
@@ -300,8 +303,9 @@ class AcpDialogue:
         elif method == CLIENT_METHODS["elicitation_create"]:
             request = asks.form(request_id, session, params)
         if request is None:
-            note = self._note(f"a request was refused: {bounded(method)}")
-            return [note, refuse(request_id, f"{method} is not supported")]
+            # Some ask for files and terminals that they were not offered.
+            self.transcript.unknown[f"request {bounded(method)}, refused"] += 1
+            return [refuse(request_id, f"{method} is not supported")]
         return self.requests.put(request, None, None)
 
     # -- the end ---------------------------------------------------------------------------------------------------
@@ -340,7 +344,7 @@ class AcpDialogue:
             final_message=self.transcript.answer or None,
             turns_used=rounds if limit is None else min(rounds, limit),
             usage=self.usage.spent(),
-            cost_usd=self.transcript.cost_usd,
+            cost_usd=self.usage.cost_usd,
             model=self.model,
             session=self.session or self.order.resume,
             touched_files=list(self.transcript.touched),

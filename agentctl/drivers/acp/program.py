@@ -80,7 +80,7 @@ class AcpProgram(NamedTuple):
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "instructions": self.instructions, "usage": self.usage,
-            "readOnly": read_only, "asking": asking,
+            "reportsCost": self.reports_cost or None, "readOnly": read_only, "asking": asking,
         }  # fmt: skip
         return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
 

@@ -16,7 +16,6 @@ from agentctl.drivers.acp.wire import (
     AgentPlanUpdate,
     AgentThoughtChunk,
     ToolCallUpdate,
-    UsageUpdate,
     meta_of,
     read,
 )
@@ -30,6 +29,7 @@ _QUIET = frozenset(
         "current_mode_update",
         "config_option_update",
         "session_info_update",
+        "usage_update",
     }
 )
 #: Updates that are work of the agent: between two turns there are none, unless it began one by itself.
@@ -66,8 +66,6 @@ class AcpTranscript:
         #: The agent's newest message.
         self.answer = ""
         self.rounds = 0
-        #: US dollars, as the session reports them: in all, and before this run.
-        self.cost_usd: float | None = None
         self._calls: dict[str, Call] = {}
         self._ended: set[str] = set()
         #: The agent's own calls that have not ended.
@@ -83,7 +81,6 @@ class AcpTranscript:
             "tool_call": self._tool,
             "tool_call_update": self._tool,
             "plan": self._plan,
-            "usage_update": self._usage,
         }
 
     def rows(self, params: Mapping[str, Any]) -> list[Row]:
@@ -208,12 +205,6 @@ class AcpTranscript:
         self._counts["plan"] += 1
         row_id = self._unique(f"plan:{self._counts['plan']}")
         yield Row(RowType.MESSAGE, row_id, parent=parent, name="plan", text=bounded("\n".join(lines)))
-
-    def _usage(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
-        usage = read(UsageUpdate, update)
-        if usage is not None and usage.cost is not None and usage.cost.currency == "USD" and parent is None:
-            self.cost_usd = max(usage.cost.amount, self.cost_usd or 0.0)
-        yield from ()
 
     def end_turn(self, *, is_cancelled: bool) -> list[Row]:
         """Return the last rows of a turn; calls that were still open are cancelled with it, if it was."""

@@ -7,54 +7,76 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.windows import Window
-from agentctl.drivers.acp.program import PER_SESSION, AcpProgram
-from agentctl.drivers.acp.wire import PromptResponse, Usage
+from agentctl.drivers.acp.program import PER_TURN, AcpProgram
+from agentctl.drivers.acp.wire import PromptResponse, Usage, UsageUpdate, read
 from agentctl.drivers.claude.account import windows_in as windows_of_claude
 from agentctl.drivers.codex.account import windows_in as windows_of_codex
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import object_in
 
 _NAMES = ("input", "output", "cached")
+#: Money is kept in whole millionths of a US dollar, beside the tokens.
+_COST, _MICROS = "microdollars", 1_000_000
+_RICHEST = 1e9
 
 
 class AcpUsage:
-    """The tokens of one run, each counted once.
+    """The tokens and the money of one run, counted once.
 
-    A program reports those of its session so far, those of a turn, or, as some do, only those of the last request in
-    a turn: then nothing is counted. Which of these it is, its row says.
+    A program reports the tokens of its session so far, those of a turn, or, as some do, only those of the last request
+    in a turn: then none are counted. Which of these it is, its row says. Money is always that of the session so far.
     """
 
     def __init__(self, order: Order, row: AcpProgram) -> None:
         self._order, self._row = order, row
         #: What the session had used up before this run; None until that is known.
-        self._before = dict(order.used_before) if order.used_before else None if order.resume else _none()
-        self._total, self._turns = _none(), 0
+        self._before: dict[str, int] | None = None if order.resume else {}
+        if order.used_before is not None:
+            self._before = dict(order.used_before)
+        #: What the session has used up in all its runs, as far as it was reported.
+        self._total: dict[str, int] = dict(self._before or {})
 
     def of_turn(self, response: PromptResponse | None) -> list[Row]:
-        """Return the row of what was used up so far, at the end of a turn."""
+        """Return the row of the tokens so far, at the end of a turn."""
         usage = response.usage if response is not None else None
         if usage is None or not self._row.usage:
             return []
         tokens = _tokens(usage)
-        if self._row.usage == PER_SESSION:
-            # The first report of a session that somebody else began: only what comes from now on can be counted.
-            self._before = tokens if self._before is None else self._before
-            self._total = tokens
-        else:
-            self._before = self._before or _none()
-            self._total = {name: self._total[name] + tokens[name] for name in _NAMES}
+        if self._row.usage == PER_TURN:
+            tokens = {name: self._total.get(name, 0) + count for name, count in tokens.items()}
+        self._report(tokens)
         earlier = f":{self._order.earlier_attempts}" if self._order.earlier_attempts else ""
         return [Row(RowType.USAGE, f"usage{earlier}", detail=self.spent())]
 
+    def of_session(self, update: Mapping[str, Any]) -> None:
+        """Take in a `usage_update`: what the session has cost so far."""
+        usage = read(UsageUpdate, update)
+        if usage is not None and usage.cost is not None and usage.cost.currency == "USD" and self._row.reports_cost:
+            micros = round(usage.cost.amount * _MICROS) if 0 <= usage.cost.amount < _RICHEST else 0
+            self._report({_COST: max(micros, self._total.get(_COST, 0))})
+
+    def _report(self, total: Mapping[str, int]) -> None:
+        if self._before is None:
+            # A session that somebody else began: only what comes from now on can be counted.
+            self._before = dict(total) if self._row.usage != PER_TURN else {}
+        self._total.update(total)
+
+    def _since(self, name: str) -> int:
+        return max(0, self._total.get(name, 0) - (self._before or {}).get(name, 0))
+
     def spent(self) -> dict[str, int]:
         """Return the tokens of this run."""
-        before = (self._before or _none()) if self._row.usage == PER_SESSION else _none()
-        return {name: max(0, self._total[name] - before.get(name, 0)) for name in _NAMES}
+        return {name: self._since(name) for name in _NAMES}
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What this run has cost, in US dollars; None where that is not reported."""
+        return self._since(_COST) / _MICROS if _COST in self._total else None
 
     @property
     def used(self) -> Mapping[str, int] | None:
-        """What the session has used up in all its runs, for a later one; None where the program does not tell."""
-        return self._total if self._row.usage == PER_SESSION and any(self._total.values()) else None
+        """What the session has used up in all its runs, for a later one; None where nothing was reported."""
+        return self._total or None
 
 
 def windows_in(params: Mapping[str, Any]) -> list[Window]:
@@ -67,10 +89,6 @@ def windows_in(params: Mapping[str, Any]) -> list[Window]:
             elif name.endswith("rateLimits"):
                 found += windows_of_codex({"rateLimits": value})
     return found
-
-
-def _none() -> dict[str, int]:
-    return dict.fromkeys(_NAMES, 0)
 
 
 def _tokens(usage: Usage) -> dict[str, int]:

@@ -1,0 +1,311 @@
+"""Agents that speak ACP with bad manners: each ends with the right reason, nothing lives on, and every byte is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
+from tests.steps import Task, new_task
+from tests.support import WORKERS, Completed, is_alive, run, wait_until
+
+MANNERS = (
+    "polite", "floods", "forks", "deaf", "unknown", "huge", "chatty", "unannounced", "ids", "twice", "takes_back",
+    "quits", "dies", "gives_up", "declines", "overflows", "goes_round", "broke", "works", "spends", "rises", "nests",
+    "mute", "v2", "locked", "forgets", "renames",
+)  # fmt: skip
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """A task, and a person's own rows: one program for each manner."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "acp-agent"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "acp_agent.py"} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    made = new_task(cap=3, grace=1)
+    row = {"program": "acp-agent", "usage": "turn", "reportsCost": True}
+    rows = {manner: {**row, "args": [manner]} for manner in MANNERS}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+    return made
+
+
+def spawn(manner: str, *options: str, name: str = "a", prompt: str = "do it", check: bool = True) -> Completed:
+    return run("spawn", "--agent", "general", "--driver", manner, "--name", name, *options, prompt, check=check)
+
+
+def notes(task: Task, name: str = "a") -> str:
+    return "\n".join(row["text"] for row in activity(task, name) if row["type"] == "note")
+
+
+def said(task: Task, name: str = "a") -> list[dict[str, Any]]:
+    """Return the messages that were sent to the program, in order."""
+    lines = (task.agent(name) / "dialogue.jsonl").read_bytes().splitlines()
+    data = "".join(row["data"] for row in map(json.loads, lines) if row.get("what") == "said")
+    return [json.loads(line) for line in data.splitlines()]
+
+
+def nothing_lives(task: Task) -> None:
+    """Wait until no process of the task is alive."""
+    mark = os.environ["AGENTCTL_TEST_ID"]
+
+    def left() -> list[int]:
+        found = []
+        for process in psutil.process_iter():
+            try:
+                is_ours = process.environ().get("AGENTCTL_TEST_ID") == mark and process.status() != "zombie"
+            except psutil.Error:
+                continue
+            if is_ours and process.pid != os.getpid():
+                found.append(process.pid)
+        return found
+
+    wait_until(left, what="nothing to be alive", accept=lambda pids: not pids)
+
+
+def test_a_turn_with_the_role_before_the_prompt(task: Task) -> None:
+    spawn("polite", prompt="/compact is text")
+    end = ends()
+    assert end["status"] == "completed"
+    role, _, answer = end["result"]["finalMessage"].partition("\n")
+    assert role.startswith("Done: ")
+    assert answer.endswith("/compact is text")
+    methods = [message.get("method") for message in said(task)]
+    assert methods == ["initialize", "session/new", "session/prompt"]
+    rebuilds_the_same(task)
+    nothing_lives(task)
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason", "words"),
+    [
+        ("quits", "truncated", "in the middle of its turn, with exit code 0"),
+        ("dies", "signal", "signal 9 ended the program"),
+        ("gives_up", "signal", "nobody had cancelled it"),
+        ("declines", "refused", "declined"),
+        ("overflows", "truncated", "limit of output"),
+        ("goes_round", "max_turns", "own limit"),
+        ("broke", "billing", "429 insufficient_quota: no money"),
+        ("v2", "not_started", "speaks version 2 of the protocol, and agentctl version 1"),
+        ("locked", "auth", "log in first"),
+    ],
+)
+def test_an_end_that_is_none_is_told_with_its_reason(task: Task, manner: str, reason: str, words: str) -> None:
+    spawn(manner)
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", reason), end
+    assert words in end["message"]
+    nothing_lives(task)
+
+
+def test_one_that_never_greets_is_stopped(task: Task) -> None:
+    file = task.path / "task.yaml"
+    text = file.read_text(encoding="utf-8").replace("config: {", "config: {retryCeilingSeconds: 1, ", 1)
+    file.write_text(text, encoding="utf-8")
+    spawn("mute")
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", "not_started"), end
+    assert "opened no session within 1 s" in end["message"]
+    nothing_lives(task)
+
+
+def test_a_flood_on_stderr_holds_nothing_up(task: Task) -> None:
+    spawn("floods")
+    assert ends()["status"] == "completed"
+    assert (task.agent("a") / "stderr.log").read_bytes().count(b"noise") == 100_000
+
+
+def test_what_it_forked_does_not_outlive_it(task: Task) -> None:
+    spawn("forks")
+    assert ends()["result"]["finalMessage"] == "forked"
+    assert not is_alive(int(Path("forked").read_text()))
+    nothing_lives(task)
+
+
+def test_one_that_is_deaf_to_a_cancel_is_killed_with_all_its_processes(task: Task) -> None:
+    spawn("deaf")
+    child = int(wait_until(lambda: Path("forked").exists() and Path("forked").read_text(), what="its child"))
+    wait_until(lambda: "long" in (task.agent("a") / "activity.jsonl").read_text(), what="its work")
+    told = run("cancel", "--json", "a").json
+    assert (told["status"], told["survivors"]) == ("cancelled", [])
+    assert not is_alive(child)
+    assert "session/cancel" in [message.get("method") for message in said(task)]
+    nothing_lives(task)
+
+
+def test_what_is_unknown_is_counted_answered_and_kept(task: Task) -> None:
+    spawn("unknown")
+    assert ends()["result"]["finalMessage"] == "known"
+    told = notes(task)
+    for what in ("of_next_year", "_vendor/news", "fs/read_text_file, refused", "terminal/create, refused", "invalid"):
+        assert what in told
+    refused = [message for message in said(task) if message.get("error", {}).get("code") == -32601]
+    assert [message["id"] for message in refused] == ["q", 0, 1]
+    assert b"of_next_year" in (task.agent("a") / "stdout.log").read_bytes()
+
+
+def test_a_line_of_eight_megabytes(task: Task) -> None:
+    spawn("huge")
+    assert ends()["result"]["finalMessage"] == "small"
+    assert (task.agent("a") / "stdout.log").stat().st_size > 8 << 20
+    row = next(row for row in activity(task) if row["id"] == "big" and row["phase"] == "end")
+    assert len(row["text"]) < 100_000
+
+
+def test_lines_that_are_no_messages_are_survived_and_kept(task: Task) -> None:
+    spawn("chatty")
+    assert ends()["result"]["finalMessage"] == "quiet"
+    assert "line that is not a JSON object (4)" in notes(task)
+    assert b"\xff\xfe not even text\n" in (task.agent("a") / "stdout.log").read_bytes()
+
+
+def test_a_permission_without_a_call_before_it(task: Task) -> None:
+    spawn("unannounced")
+    question = blocked()
+    assert question["tool"] == "Bash"
+    assert "rm -rf build" in question["question"]
+    assert [option["id"] for option in question["options"]] == ["allow", "allow_always", "deny"]
+    run("interact", "respond", "a", "allow")
+    assert '"optionId": "o-yes"' in ends()["result"]["finalMessage"]
+    rebuilds_the_same(task)
+
+
+def test_a_denial_chooses_the_option_that_rejects(task: Task) -> None:
+    spawn("unannounced")
+    blocked()
+    run("interact", "respond", "a", "deny")
+    assert '"optionId": "o-no"' in ends()["result"]["finalMessage"]
+
+
+def test_ids_are_answered_as_they_came(task: Task) -> None:
+    spawn("ids", "--permissions", "allow")
+    assert ends()["status"] == "completed"
+    answered = [message["id"] for message in said(task) if message.get("result", {}).get("outcome")]
+    assert answered == [0, "0", -5, 2**53, "é", ""]
+
+
+def test_answers_that_come_twice_are_counted(task: Task) -> None:
+    spawn("twice")
+    end = ends()
+    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "once")
+    assert "response to an unknown call" in notes(task)
+
+
+def test_a_question_that_is_taken_back(task: Task) -> None:
+    spawn("takes_back")
+    blocked()
+    Path("asked").touch()
+    assert "-32800" in ends()["result"]["finalMessage"]
+    assert run("interact", "list", "--json").json == []
+
+
+def test_a_cancel_answers_what_is_open_as_cancelled(task: Task) -> None:
+    spawn("unannounced")
+    blocked()
+    assert run("cancel", "--json", "a").json["status"] == "cancelled"
+    outcomes = [message["result"] for message in said(task) if "result" in message]
+    assert outcomes == [{"outcome": {"outcome": "cancelled"}}]
+    nothing_lives(task)
+
+
+def test_max_turns_is_a_reason_and_no_success(task: Task) -> None:
+    spawn("works", "--max-turns", "3", "--permissions", "allow")
+    end = ends()
+    assert (end["reason"], end["result"]["turnsUsed"]) == ("max_turns", 3)
+
+
+def test_tokens_and_money_are_those_of_all_turns(task: Task) -> None:
+    spawn("spends", "--keep")
+    blocked()
+    run("send", "a", "again", "--close")
+    result = ends()["result"]
+    assert result["usage"] == {"input": 200, "output": 100, "cached": 20}
+    assert result["costUsd"] == 0.5
+
+
+def test_a_turn_that_it_begins_by_itself_is_seen_and_ended(task: Task) -> None:
+    spawn("rises", "--keep")
+    blocked()
+    Path("rise").touch()
+    wait_until(lambda: Path("risen").exists() and Path("risen").read_text() == "cancelled", what="its cancel")
+    run("send", "a", "--close")
+    assert ends()["status"] == "completed"
+    assert "it began a turn by itself" in notes(task)
+
+
+def test_sub_agents_by_the_programs_own_fields_and_by_sessions_of_their_own(task: Task) -> None:
+    spawn("nests")
+    assert ends()["result"]["finalMessage"] == "nested"
+    rows = {row["id"]: row for row in activity(task)}
+    assert (rows["a"]["type"], rows["a"]["agentType"], rows["a"]["status"]) == ("agent", "explorer", "completed")
+    assert rows["b"]["parent"] == "a"
+    assert any(row.get("parent") == "child-1" and row["type"] == "message" for row in rows.values())
+
+
+def test_a_resumed_session_may_have_another_id_and_its_history_is_no_new_work(task: Task) -> None:
+    spawn("renames")
+    assert ends()["status"] == "completed"
+    resumed = run("resume", "--json", "a", "go on").json["agentInstance"]
+    end = ends(resumed)
+    assert (end["status"], end["result"]["turnsUsed"]) == ("completed", 0)
+    assert end["result"]["sessionId"] == "session-2"
+    assert "replayed: 3 updates" in notes(task, resumed)
+    loaded = next(message for message in said(task, resumed) if message["method"] == "session/load")
+    assert loaded["params"]["sessionId"] == "session-1"
+    assert "the old answer" not in json.dumps(activity(task, resumed))
+    again = run("resume", "--json", resumed, "once more").json["agentInstance"]
+    ends(again)
+    loaded = next(message for message in said(task, again) if message["method"] == "session/load")
+    assert loaded["params"]["sessionId"] == "session-2"
+
+
+def test_one_that_cannot_continue_a_session_says_so(task: Task) -> None:
+    spawn("forgets")
+    ends()
+    resumed = run("resume", "--json", "a", "go on").json["agentInstance"]
+    end = ends(resumed)
+    assert end["reason"] == "not_started"
+    assert "cannot continue a session" in end["message"]
+
+
+def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) -> None:
+    told = run("spawn", "--agent", "explore", "--driver", "polite", "look", check=False)
+    assert told.code == 1
+    assert "cannot honour readOnly" in told.err
+
+
+def test_any_program_by_a_definition(task: Task, root: Path) -> None:
+    head = json.dumps({"name": "own", "description": "x", "driver": "acp", "argv": ["acp-agent", "polite"]})
+    file = root / "agents" / "own.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"---\n{head}\n---\nYou are polite.\n", encoding="utf-8")
+    assert "not trusted" in run("spawn", "--agent", "own", "hello", check=False).err
+    run("trust", file)
+    run("spawn", "--agent", "own", "--name", "a", "hello")
+    assert ends()["result"]["finalMessage"] == "Done: You are polite.\nhello"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x: {program: 5}", "acp.yaml:1: program must be text"),
+        ("x:\n  program: x\n  argz: []", "acp.yaml:3: unknown key 'argz'"),
+        ("claude: {program: x}", "acp.yaml:1: claude is the name of a driver that is part of agentctl"),
+        ("x: {program: x, environ: {'A=B': c}}", "cannot be the name of a variable"),
+        ("x: [", "acp.yaml:1:"),
+    ],
+)
+def test_a_bad_row_is_an_error_with_file_and_line(task: Task, text: str, words: str) -> None:
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(text, encoding="utf-8")
+    told = spawn("x", check=False)
+    assert told.code == 2
+    assert words in told.err
