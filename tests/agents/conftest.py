@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.install import AGENTS, Unavailable, install
+from tests.agents.install import ACP_AGENTS, AGENTS, Unavailable, install_all
 from tests.agents.lab import Lab
 from tests.agents.matrix import Matrix
 from tests.agents.standin import StandIn
@@ -37,12 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def installed() -> dict[str, Path]:
     """The agent programs; the tests are skipped where they cannot be had."""
     try:
-        return install()
+        return install_all()
     except Unavailable as error:
         pytest.skip(f"no agent programs: {error}")
 
 
-@pytest.fixture(params=[package.program for package in AGENTS])
+@pytest.fixture(params=[package.program for package in (*AGENTS, *ACP_AGENTS)])
 def program(request: pytest.FixtureRequest) -> str:
     """The agent program to test."""
     return str(request.param)

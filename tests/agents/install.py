@@ -111,6 +111,15 @@ def install() -> dict[str, Path]:
         return {package.program: _installed(folder, package, environ) for package in AGENTS}
 
 
+def install_all() -> dict[str, Path]:
+    """Return all agent programs by name, and install what is missing.
+
+    Raises:
+        Unavailable: npm or the network is missing; what was begun is removed.
+    """
+    return {**install(), **install_acp()}
+
+
 def install_acp() -> dict[str, Path]:
     """Return the programs that speak the Agent Client Protocol by name, and install what is missing.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from tests.agents.install import AGENTS
+from tests.agents.install import ACP_AGENTS, AGENTS
 
 _WORDS = {"passed": "yes", "failed": "FAILED", "error": "FAILED", "skipped": "not tried", "xfailed": "cannot"}
 
@@ -42,8 +42,8 @@ class Matrix:
 
     def text(self) -> str:
         """Return it as a table of Markdown."""
-        programs = [package.program for package in AGENTS]
-        versions = {package.program: package.version for package in AGENTS}
+        versions = {package.program: package.version for package in (*AGENTS, *ACP_AGENTS)}
+        programs = list(versions)
         head = ["behaviour", *(f"{program} {versions[program]}" for program in programs)]
         lines = [head, ["---"] * len(head)]
         lines += [[row, *(cells.get(program, "-") for program in programs)] for row, cells in self.rows.items()]

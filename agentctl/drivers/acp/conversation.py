@@ -11,7 +11,7 @@ from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, stopped
-from agentctl.drivers.acp.program import IN_META, IN_PROMPT, program_from
+from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
 from agentctl.drivers.acp.tools import READING
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
 from agentctl.drivers.acp.usage import AcpUsage, windows_in
@@ -58,7 +58,7 @@ class AcpDialogue:
         self.order = order
         self.row = program_from(order.acp)
         self.calls, self.requests = Calls(), OpenRequests()
-        self.transcript = AcpTranscript(order.earlier_attempts)
+        self.transcript = AcpTranscript(order.earlier_attempts, order.mcp_servers.keys())
         self.usage = AcpUsage(order, self.row)
         self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
         self.session, self.model = "", order.model
@@ -95,10 +95,8 @@ class AcpDialogue:
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
         self._ways_to_log_in = result.get("authMethods")
-        params = session_params(self.order.cwd, self.order.mcp_servers)
+        params = session_params(self.order.cwd, self.order.mcp_servers, self._meta())
         if self.order.resume is None:
-            if self.order.instructions and self.row.instructions == IN_META:
-                params["_meta"] = {"systemPrompt": {"append": self.order.instructions}}
             return [self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
         method = _way_to_continue(greeted)
         if method is None:
@@ -107,6 +105,13 @@ class AcpDialogue:
         self._is_loading = True
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
         return [self.calls.call(method, params, self._opened, self._not_opened)]
+
+    def _meta(self) -> dict[str, Any]:
+        """Return the `_meta` of the request that opens the session, be it a new one or one that is continued."""
+        meta = joined(self.row.session_meta, self.row.manner(self.order).session_meta)
+        if self.order.instructions and self.row.instructions == IN_META:
+            meta = joined(meta, {"systemPrompt": {"append": self.order.instructions}})
+        return meta
 
     def _opened(self, result: Mapping[str, Any]) -> Actions:
         """Take the session; the id of a continued one may have changed."""
@@ -257,7 +262,7 @@ class AcpDialogue:
             gone = self.requests.withdraw(request_id)
             return [*gone, refuse(request_id, "cancelled", CANCELLED)] if gone else []
         windows = windows_in(params)
-        if not windows:
+        if not windows and not method.startswith("_"):  # An underscore marks a program's own extensions.
             self.transcript.unknown[f"notification {bounded(method)}"] += 1
         return [UsageReported(windows)] if windows else []
 
@@ -272,6 +277,8 @@ class AcpDialogue:
         kind = text_in(update.get("sessionUpdate"))
         if kind == "usage_update":
             self.usage.of_session(update)
+        elif kind == "agent_message_chunk":
+            rows += map(Note, self.usage.of_message(update))
         self._was_denied = self._was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -21,8 +22,11 @@ _HONOURS = frozenset({"model", "effort", "maxTurns", "permissions", "resume", "k
 #: claude-agent-acp takes an addition to its system prompt.
 IN_PROMPT, IN_META = "prompt", "systemPrompt"
 _INSTRUCTIONS = (IN_PROMPT, IN_META)
-#: Whose tokens the answer to a prompt reports: those of the session so far, or of the turn.
-PER_SESSION, PER_TURN = "session", "turn"
+#: Where a program reports tokens: with the answer to a prompt, those of the session so far or of the turn; or with each
+#: message, those of one request.
+PER_SESSION, PER_TURN, PER_MESSAGE = "session", "turn", "message"
+#: Stands in the environment of a row for the agent's folder, as in a JSON string.
+_FOLDER = "{cwd}"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
 #: Variables whose values tell one login from another.
 _LOGIN = re.compile(r"(?<!^AGENTCTL)(?:_KEY|_TOKEN|_BASE_URL|_CONFIG_DIR|_HOME)$|^HOME$")
@@ -36,10 +40,15 @@ class Manner(NamedTuple):
     mode: str | None = None
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = {}
+    #: The `_meta` of the request that opens a session, in which some programs take settings.
+    session_meta: Mapping[str, Any] = {}
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a row has it."""
-        fields = {"mode": self.mode, "args": list(self.args), "environ": dict(self.environ)}
+        fields = {
+            "mode": self.mode, "args": list(self.args), "environ": dict(self.environ),
+            "sessionMeta": dict(self.session_meta),
+        }  # fmt: skip
         return {key: value for key, value in fields.items() if value}
 
 
@@ -51,6 +60,7 @@ class AcpProgram(NamedTuple):
     #: The arguments that make it speak ACP.
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = {}
+    session_meta: Mapping[str, Any] = {}
     #: Variables that are not passed on: those by which another agent of the same kind describes itself.
     unset: tuple[str, ...] = ()
     version_args: tuple[str, ...] = ("--version",)
@@ -62,6 +72,8 @@ class AcpProgram(NamedTuple):
     read_only: Manner | None = None
     #: How it is brought to ask before it changes anything, if it does not by itself.
     asking: Manner | None = None
+    #: How it works where the rules allow everything; None: as ever, and each request is answered with yes.
+    allowing: Manner | None = None
     instructions: str = IN_PROMPT
     #: Whose tokens it reports; "": none that could be added up.
     usage: str = ""
@@ -72,17 +84,42 @@ class AcpProgram(NamedTuple):
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
-        return (self.read_only if order.read_only else self.asking) or Manner()
+        if order.read_only:
+            return self.read_only or Manner()
+        return (self.allowing if _allows_all(order) and self.allowing else self.asking) or Manner()
 
     def to_json(self) -> dict[str, Any]:
         """Return what a running agent needs to know, as the order keeps it."""
-        read_only, asking = (manner and manner.to_json() for manner in (self.read_only, self.asking))
+        manners = {"readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing}
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "instructions": self.instructions, "usage": self.usage,
-            "reportsCost": self.reports_cost or None, "readOnly": read_only, "asking": asking,
+            "reportsCost": self.reports_cost or None, "sessionMeta": dict(self.session_meta),
+            **{key: manner.to_json() for key, manner in manners.items() if manner},
         }  # fmt: skip
         return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
+
+
+def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two JSON objects as one, with their inner objects joined too; where both have a value, the other's.
+
+    >>> joined({"a": {"b": 1, "c": 1}}, {"a": {"c": 2}})
+    {'a': {'b': 1, 'c': 2}}
+    """
+    found = dict(one)
+    for key, value in other.items():
+        inner = found.get(key)
+        found[key] = joined(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
+    return found
+
+
+def _allows_all(order: Order) -> bool:
+    first = next(iter(order.permissions), {})
+    return not order.denied_above and (first.get("tool"), first.get("pattern"), first.get("answer")) == (
+        "*",
+        "*",
+        "allow",
+    )
 
 
 def program_from(value: Any, place: tuple[str, ...] = ()) -> AcpProgram:
@@ -111,7 +148,9 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
 
     def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in inherited.items() if name not in row.unset}
-        return {**kept, **row.environ, **row.manner(order).environ}
+        folder = json.dumps(order.cwd)[1:-1]
+        own = {**row.environ, **row.manner(order).environ}
+        return {**kept, **{name: value.replace(_FOLDER, folder) for name, value in own.items()}}
 
     def account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
         return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
@@ -207,11 +246,23 @@ def _manner(value: Any, place: tuple[str, ...]) -> Manner:
     for key in value:
         if key not in _MANNER:
             raise BadValue((*place, str(key)), f"unknown key {key!r}; known: {', '.join(_MANNER)}")
-    return Manner(**{key: _MANNER[key](item, (*place, key)) for key, item in value.items()})
+    return Manner(**{_MANNER[key][0]: _MANNER[key][1](item, (*place, key)) for key, item in value.items()})
+
+
+def _object(value: Any, place: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise BadValue(place, f"{place[-1]} must be a mapping, not {value!r}"[:300])
+    return dict(value)
 
 
 _Check = Callable[[Any, tuple[str, ...]], Any]
-_MANNER: dict[str, _Check] = {"mode": _text, "args": _texts, "environ": _environ}
+#: key of a manner -> (field, check)
+_MANNER: dict[str, tuple[str, _Check]] = {
+    "mode": ("mode", _text),
+    "args": ("args", _texts),
+    "environ": ("environ", _environ),
+    "sessionMeta": ("session_meta", _object),
+}
 #: key of a row -> (field, check)
 _KEYS: dict[str, tuple[str, _Check]] = {
     "program": ("program", _name),
@@ -224,8 +275,10 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "cannot": ("cannot", _some_of(*sorted(_HONOURS))),
     "readOnly": ("read_only", _manner),
     "asking": ("asking", _manner),
+    "allowing": ("allowing", _manner),
+    "sessionMeta": ("session_meta", _object),
     "instructions": ("instructions", _one_of(*_INSTRUCTIONS)),
-    "usage": ("usage", _one_of(PER_SESSION, PER_TURN)),
+    "usage": ("usage", _one_of(PER_SESSION, PER_TURN, PER_MESSAGE)),
     "reportsCost": ("reports_cost", _flag),
     "asks": ("asks", _flag),
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentctl.domain.plaintext import beginning
@@ -14,6 +15,8 @@ _NAMES = {
     "read": "Read", "edit": "Edit", "delete": "Delete", "move": "Move", "search": "Grep", "execute": "Bash",
     "fetch": "WebFetch",
 }  # fmt: skip
+#: Tools that some programs name by themselves, as rules name them.
+_SAME = frozenset({*_NAMES.values(), "Write", "MultiEdit", "NotebookEdit", "Glob", "WebSearch", "Agent", "Task"})
 #: Kinds of calls that change nothing.
 READING = frozenset({"read", "search", "think", "fetch"})
 _CHANGING = frozenset({"edit", "delete", "move"})
@@ -28,14 +31,15 @@ _OUTPUTS = ("output", "text", "content", "stdout", "error", "result")
 class Call:
     """A tool call, put together from all that was said about it."""
 
-    def __init__(self, call_id: str) -> None:
-        self.id = call_id
+    def __init__(self, call_id: str, servers: Collection[str] = ()) -> None:
+        self.id, self._servers = call_id, servers
         self.title, self.kind, self.status = "", "", "pending"
         self.arguments: dict[str, Any] = {}
         self.parent: str | None = None
-        self._own_name = ""
+        self._own_name, self._is_of_server = "", False
         self._content: list[Any] = []
         self._output: Any = None
+        self._streamed: list[str] = []
         self._paths: list[str] = []
 
     def take(self, update: ToolCallUpdate) -> None:
@@ -50,14 +54,22 @@ class Call:
         self._content = update.content if update.content is not None else self._content
         self._output = update.raw_output if update.raw_output is not None else self._output
         self._paths = [place.path for place in update.locations] if update.locations is not None else self._paths
-        own = own_fields(meta_of(update))
+        meta = meta_of(update)
+        self._streamed.append(text_in(object_in(meta.get("terminal_output_delta")).get("data")))
+        own = own_fields(meta)
+        self._is_of_server = self._is_of_server or own.get("is_mcp_tool_call") is True
         self._own_name = text_in(own.get("toolName")) or self._own_name
         self.parent = text_in(own.get("parentToolUseId")) or text_in(own.get("parentToolCallId")) or self.parent
 
     @property
     def name(self) -> str:
-        """The tool, as rules name it: by its own name, by its kind, or by what it is called for people."""
-        return self._own_name or _NAMES.get(self.kind) or beginning(self.title.partition("\n")[0], _LONGEST_NAME)
+        """The tool, as rules name it: that of a server, by its kind, by its own name, or as people are told."""
+        own = self._own_name or beginning(self.title.partition("\n")[0], _LONGEST_NAME)
+        if self._is_of_server:
+            return f"mcp__{text_in(self.arguments.get('server'))}__{text_in(self.arguments.get('tool'))}"
+        if self.kind in {"other", ""} and (of_server := server_tool(own, self._servers)):
+            return of_server
+        return self._own_name if self._own_name in _SAME else _NAMES.get(self.kind) or own
 
     @property
     def is_agent(self) -> bool:
@@ -93,15 +105,32 @@ class Call:
     def result(self) -> str:
         """Return what it came to, as text."""
         shown = "\n".join(filter(None, map(_text_of, self._content)))
-        return beginning(shown or _flat(self._output), _LONGEST)
+        return beginning(shown or _flat(self._output) or "".join(self._streamed), _LONGEST)
 
     def _diffs(self) -> list[str]:
         return [path for one in self._content if isinstance(path := getattr(one, "path", None), str)]
 
 
+def server_tool(name: str, servers: Collection[str]) -> str | None:
+    """Return the tool of an MCP server by the name that rules have for it; None if it is no tool of these servers.
+
+    >>> server_tool("agentctl_spawn_agent", ["agentctl"]), server_tool("mcp__agentctl__wait", ["agentctl"])
+    ('mcp__agentctl__spawn_agent', 'mcp__agentctl__wait')
+    """
+    for server in servers:
+        found = re.fullmatch(rf"(?:mcp__)?{re.escape(server)}(?:__|_|\.|/|: ?)([A-Za-z0-9_-]+)", name)
+        if found:
+            return f"mcp__{server}__{found[1]}"
+    return None
+
+
 def own_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields that programs add to a call under names of their own: `_meta: {claudeCode: {toolName}}`."""
-    found: dict[str, Any] = {}
+    """Return the fields that programs add to a call, some of them under a name of their own.
+
+    >>> own_fields({"claudeCode": {"toolName": "Bash"}}), own_fields({"toolName": "shell"})
+    ({'toolName': 'Bash'}, {'toolName': 'shell'})
+    """
+    found = {name: value for name, value in meta.items() if not isinstance(value, dict)}
     for value in meta.values():
         found |= object_in(value)
     return found

@@ -6,7 +6,7 @@ Updates of different things may interleave in any way: what the activity then sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
@@ -55,10 +55,11 @@ class AcpTranscript:
 
     Args:
         earlier: The number of earlier attempts of the same worker: the activity has their rows as well.
+        servers: The names of the MCP servers that the agent was given.
     """
 
-    def __init__(self, earlier: int = 0) -> None:
-        self._earlier = earlier
+    def __init__(self, earlier: int = 0, servers: Collection[str] = ()) -> None:
+        self._earlier, self._servers = earlier, servers
         self.session = ""
         #: Unknown kinds of updates, and how often each came.
         self.unknown: Counter[str] = Counter()
@@ -147,7 +148,7 @@ class AcpTranscript:
 
     def call(self, update: ToolCallUpdate) -> Call:
         """Return the tool call that an update or a request is about, with what is new of it."""
-        call = self._calls.setdefault(update.tool_call_id, Call(update.tool_call_id))
+        call = self._calls.setdefault(update.tool_call_id, Call(update.tool_call_id, self._servers))
         call.take(update)
         return call
 

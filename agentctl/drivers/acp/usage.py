@@ -7,12 +7,12 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.windows import Window
-from agentctl.drivers.acp.program import PER_TURN, AcpProgram
+from agentctl.drivers.acp.program import PER_MESSAGE, PER_SESSION, PER_TURN, AcpProgram
 from agentctl.drivers.acp.wire import PromptResponse, Usage, UsageUpdate, read
 from agentctl.drivers.claude.account import windows_in as windows_of_claude
 from agentctl.drivers.codex.account import windows_in as windows_of_codex
 from agentctl.drivers.order import Order
-from agentctl.drivers.values import object_in
+from agentctl.drivers.values import count_in, object_in
 
 _NAMES = ("input", "output", "cached")
 #: Money is kept in whole millionths of a US dollar, beside the tokens.
@@ -39,14 +39,24 @@ class AcpUsage:
     def of_turn(self, response: PromptResponse | None) -> list[Row]:
         """Return the row of the tokens so far, at the end of a turn."""
         usage = response.usage if response is not None else None
-        if usage is None or not self._row.usage:
+        if usage is None or self._row.usage not in {PER_TURN, PER_SESSION}:
             return []
         tokens = _tokens(usage)
         if self._row.usage == PER_TURN:
             tokens = {name: self._total.get(name, 0) + count for name, count in tokens.items()}
         self._report(tokens)
-        earlier = f":{self._order.earlier_attempts}" if self._order.earlier_attempts else ""
-        return [Row(RowType.USAGE, f"usage{earlier}", detail=self.spent())]
+        return [self._tokens_row()]
+
+    def of_message(self, update: Mapping[str, Any]) -> list[Row]:
+        """Return the row of the tokens so far, where a message comes with those of the request that it answers."""
+        usage = object_in(object_in(update.get("_meta")).get("usage"))
+        if self._row.usage != PER_MESSAGE or not usage:
+            return []
+        cached = count_in(usage.get("cachedReadTokens"))
+        fresh = max(0, count_in(usage.get("inputTokens")) - cached)
+        tokens = {"input": fresh, "output": count_in(usage.get("outputTokens")), "cached": cached}
+        self._report({name: self._total.get(name, 0) + count for name, count in tokens.items()})
+        return [self._tokens_row()]
 
     def of_session(self, update: Mapping[str, Any]) -> None:
         """Take in a `usage_update`: what the session has cost so far."""
@@ -55,10 +65,14 @@ class AcpUsage:
             micros = round(usage.cost.amount * _MICROS) if 0 <= usage.cost.amount < _RICHEST else 0
             self._report({_COST: max(micros, self._total.get(_COST, 0))})
 
+    def _tokens_row(self) -> Row:
+        earlier = f":{self._order.earlier_attempts}" if self._order.earlier_attempts else ""
+        return Row(RowType.USAGE, f"usage{earlier}", detail=self.spent())
+
     def _report(self, total: Mapping[str, int]) -> None:
         if self._before is None:
-            # A session that somebody else began: only what comes from now on can be counted.
-            self._before = dict(total) if self._row.usage != PER_TURN else {}
+            # Nothing is known of the session so far: only what comes from now on can be counted.
+            self._before = dict(total) if self._row.usage == PER_SESSION else {_COST: total.get(_COST, 0)}
         self._total.update(total)
 
     def _since(self, name: str) -> int:

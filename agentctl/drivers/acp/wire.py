@@ -76,9 +76,10 @@ def greeting(version: str) -> dict[str, Any]:
     )
 
 
-def session_params(cwd: str, servers: Mapping[str, Any]) -> dict[str, Any]:
+def session_params(cwd: str, servers: Mapping[str, Any], meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that `session/new`, `load` and `resume` share; `servers` as in an order."""
-    return {"cwd": cwd, "mcpServers": [_server(name, server) for name, server in servers.items()]}
+    params = {"cwd": cwd, "mcpServers": [_server(name, server) for name, server in servers.items()]}
+    return {**params, "_meta": dict(meta)} if meta else params
 
 
 def _server(name: str, server: Mapping[str, Any]) -> dict[str, Any]:
