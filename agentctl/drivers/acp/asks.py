@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
@@ -32,9 +32,15 @@ _CUSTOM = "_custom"
 _SKIP, _YES, _NO = "(no answer)", "yes", "no"
 
 
-def permission(request_id: Any, session: str, call: Call, given: Any) -> Request:
-    """Return a request for permission; `given` are the options as the program sent them."""
-    options = list(filter(None, (read(PermissionOption, one) for one in list_in(given))))
+def permission(request_id: Any, session: str, call: Call, given: Any, withheld: Collection[str] = ()) -> Request:
+    """Return a request for permission.
+
+    Args:
+        given: The options as the program sent them.
+        withheld: The kinds of options that nobody is offered.
+    """
+    read_ = (read(PermissionOption, one) for one in list_in(given))
+    options = [option for option in read_ if option is not None and option.kind not in withheld]
     offered = _ids(options)
     chosen = {name: option.option_id for name, option in offered.items()}
     shown = [(name, option.name or name) for name, option in offered.items()]
@@ -54,6 +60,46 @@ def permission(request_id: Any, session: str, call: Call, given: Any) -> Request
         return _CANCELLED if option is None else {"outcome": {"outcome": "selected", "optionId": option}}
 
     return Request(request_id, session, [ask], result, withdrawn=_CANCELLED)
+
+
+def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | None:
+    """Return the questions that a program asks by a request for permission, as qwen does; None for a permission.
+
+    The answers go beside the option that submits them.
+    """
+    about = object_in(object_in(params.get("toolCall")).get("_meta"))
+    submit = next(
+        (one for one in map(object_in, list_in(params.get("options"))) if one.get("kind") == "allow_once"), {}
+    )
+    asked = [object_in(one) for one in list_in(about.get("qwenQuestions"))]
+    if not asked or not submit:
+        return None
+    fields = {
+        str(number): _Field(f"{key_of(request_id)}#{number}", str(number), _schema_of(one), is_required=True)
+        for number, one in enumerate(asked)
+    }
+    asks = [
+        field.ask(text_in(one.get("question")), is_only=True)._replace(other=True)
+        for field, one in zip(fields.values(), asked, strict=True)
+    ]
+
+    def result(answers: Answers) -> Any:
+        said = {name: field.words(answers[field.key]) for name, field in fields.items()}
+        return {"outcome": {"outcome": "selected", "optionId": submit.get("optionId")}, "answers": said}
+
+    return Request(request_id, session, asks, result, withdrawn=_CANCELLED)
+
+
+def _schema_of(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a question with options as a field of a form."""
+    options = [object_in(one) for one in list_in(question.get("options"))]
+    choices = [
+        {"const": text_in(one.get("label")), "title": text_in(one.get("label")), "description": one.get("description")}
+        for one in options
+    ]
+    if question.get("multiSelect") is True:
+        return {"type": "array", "items": {"anyOf": choices}}
+    return {"type": "string", "oneOf": choices}
 
 
 def _ids(options: Sequence[PermissionOption]) -> dict[str, PermissionOption]:
@@ -124,6 +170,11 @@ class _Field:
             multiple=self.kind == "array",
             other=not options or bool(self.custom),
         )
+
+    def words(self, answer: str) -> str:
+        """Return an answer as text: the values that were chosen, and a person's own words."""
+        given = answer.split(",") if self.kind == "array" else [answer]
+        return ", ".join(str(self.choices[one.strip()][0]) if one.strip() in self.choices else one for one in given)
 
     def content(self, answer: str) -> Iterator[tuple[str, Any]]:
         """Yield (field, value) for an answer; nothing leaves the field out."""

@@ -12,7 +12,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, stopped
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
-from agentctl.drivers.acp.tools import READING
+from agentctl.drivers.acp.tools import READING, Call
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
 from agentctl.drivers.acp.usage import AcpUsage, windows_in
 from agentctl.drivers.acp.wire import (
@@ -39,7 +39,7 @@ from agentctl.drivers.dialogue import (
     StopProgram,
     UsageReported,
 )
-from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, tell
+from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, reply, tell
 from agentctl.drivers.order import Order
 from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded, object_in, parse_line, text_in
@@ -49,6 +49,8 @@ Actions = list[Action]
 _CANCEL_S = 15.0
 _COMPLAINTS = 10
 _CANCEL_REQUEST = "$/cancel_request"
+#: By this some ask, between two steps of a turn, for messages that came meanwhile.
+_DRAIN = "craft/drainMidTurnQueue"
 
 
 class AcpDialogue:
@@ -300,20 +302,26 @@ class AcpDialogue:
         session = text_in(params.get("sessionId"))
         request = None
         if method == CLIENT_METHODS["session_request_permission"]:
+            request = asks.questions(request_id, session, params)
             about = read(ToolCallUpdate, params.get("toolCall"))
-            if about is not None:
-                call = self.transcript.call(about)
-                request = asks.permission(request_id, session, call, params.get("options"))
-                if self._is_interrupted or (self.order.read_only and call.kind not in READING):
-                    return self.requests.refuse(request)
-                return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
+            if request is None and about is not None:
+                return self._permission(request_id, session, self.transcript.call(about), params.get("options"))
         elif method == CLIENT_METHODS["elicitation_create"]:
             request = asks.form(request_id, session, params)
+        elif method == _DRAIN:
+            said, self._waiting = self._waiting, []
+            return [reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
             self.transcript.unknown[f"request {bounded(method)}, refused"] += 1
             return [refuse(request_id, f"{method} is not supported")]
         return self.requests.put(request, None, None)
+
+    def _permission(self, request_id: Any, session: str, call: Call, options: Any) -> Actions:
+        request = asks.permission(request_id, session, call, options, self.row.withheld)
+        if self._is_interrupted or (self.order.read_only and call.kind not in READING):
+            return self.requests.refuse(request)
+        return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -66,6 +66,10 @@ class AcpProgram(NamedTuple):
     version_args: tuple[str, ...] = ("--version",)
     tested: str = ""
     install: str = ""
+    #: Names of a project's files and folders that it obeys without asking: it is not started where there are any.
+    obeys: tuple[str, ...] = ()
+    #: Kinds of answers to its requests that nobody is offered: they would write into the project's settings.
+    withheld: tuple[str, ...] = ()
     #: What it cannot do, of `_HONOURS`.
     cannot: tuple[str, ...] = ()
     #: How it is kept from changing anything; None: there is no way that holds, so it runs no agent that may only read.
@@ -93,8 +97,9 @@ class AcpProgram(NamedTuple):
         manners = {"readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing}
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
-            "unset": list(self.unset), "instructions": self.instructions, "usage": self.usage,
-            "reportsCost": self.reports_cost or None, "sessionMeta": dict(self.session_meta),
+            "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
+            "instructions": self.instructions, "usage": self.usage, "reportsCost": self.reports_cost or None,
+            "sessionMeta": dict(self.session_meta),
             **{key: manner.to_json() for key, manner in manners.items() if manner},
         }  # fmt: skip
         return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
@@ -171,6 +176,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         library=LIBRARY,
         lingers_s=_LINGERS_S,
         facts=row.to_json(),
+        obeys=row.obeys,
         is_recorded=True,
     )
 
@@ -272,6 +278,8 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "versionArgs": ("version_args", _texts),
     "tested": ("tested", _text),
     "install": ("install", _text),
+    "obeys": ("obeys", _texts),
+    "withheld": ("withheld", _some_of("allow_always", "reject_always")),
     "cannot": ("cannot", _some_of(*sorted(_HONOURS))),
     "readOnly": ("read_only", _manner),
     "asking": ("asking", _manner),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import agentctl
+from agentctl.adapters.git import entry_above
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
@@ -65,11 +66,13 @@ class Ordered(NamedTuple):
         """Return the order with the worker's name, its folder, and the walls around it.
 
         Raises:
-            Refused: The agent may write, and the walls protect its folder or something in it.
+            Refused: The agent may write, and the walls protect its folder or something in it; or its program obeys files
+                of the project without asking.
         """
         walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
             refuse_behind_walls(worker, cwd, walls)
+        _refuse_obeyed(driver_for(self.order), cwd)
         order = self.order._replace(
             instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
         )
@@ -120,6 +123,24 @@ def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[by
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
     return Ordered(order, warnings=_check_honoured(driver, order) if has_more else ())
+
+
+def _refuse_obeyed(driver: Driver, cwd: str) -> None:
+    """Raise `Refused` where a project has files that the agent's program obeys without asking anybody."""
+    folder = os.path.realpath(cwd)
+    repository = entry_above(folder)
+    top = os.path.dirname(repository) if repository else folder
+    while True:
+        for name in driver.obeys:
+            path = os.path.join(folder, name)
+            if os.path.lexists(path) and path != os.path.join(os.path.expanduser("~"), name):
+                raise Refused(
+                    f"{driver.name} would obey {path} without asking anybody, whoever wrote it",
+                    hint="remove it, or choose another --driver",
+                )
+        if folder in (top, os.path.dirname(folder)):
+            return
+        folder = os.path.dirname(folder)
 
 
 def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
