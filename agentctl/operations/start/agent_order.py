@@ -66,8 +66,8 @@ class Ordered(NamedTuple):
         """Return the order with the worker's name, its folder, and the walls around it.
 
         Raises:
-            Refused: The agent may write, and the walls protect its folder or something in it; or its program obeys files
-                of the project without asking.
+            Refused: The agent may write, and the walls protect its folder or something in it; or its program obeys
+                files of the project without asking.
         """
         walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
