@@ -123,35 +123,40 @@ class AcpDialogue:
         self.session = self.transcript.session = session
         self._is_loading = False
         replayed = [self._note(f"replayed: {self._replayed} updates of the session so far")] if self._replayed else []
-        offers = settings.Offers(session, dict(result))
-        self.model = self.model or offers.model()
-        try:
-            wanted = list(filter(None, self._wanted(offers)))
-        except settings.NotOffered as problem:
-            return [*replayed, *self._stop(Reason.NOT_STARTED, f"{self.order.driver} cannot do this: {problem}")]
-        return [*replayed, SessionIs(session, self.model), *self._set(wanted, result)]
+        self.model = self.model or settings.Offers(session, result).model()
+        manner, order = self.row.manner(self.order), self.order
+        wanted = [(settings.MODE, manner.mode), (settings.MODEL, order.model), (settings.EFFORT, order.effort)]
+        steps = [(category, value) for category, value in wanted if value]
+        return [*replayed, SessionIs(session, self.model), *self._set(steps, result)]
 
-    def _wanted(self, offers: settings.Offers) -> Sequence[settings.Setting | None]:
-        """Return what is to be set; None for what is set already."""
-        mode, model, effort = self.row.manner(self.order).mode, self.order.model, self.order.effort
-        return [
-            offers.choose(settings.MODE, mode) if mode else None,
-            offers.choose(settings.MODEL, model) if model else None,
-            offers.choose_effort(effort) if effort else None,
-        ]
+    def _set(self, steps: Sequence[tuple[str, str]], offered: Mapping[str, Any]) -> Actions:
+        """Set one thing after the other, then begin: which efforts there are depends on the model.
 
-    def _set(self, wanted: Sequence[settings.Setting], _: Mapping[str, Any] | None = None) -> Actions:
-        """Set one thing after the other, then begin: a program may need the model before it offers an effort."""
-        if not wanted:
+        An effort is a preference; without the model that was asked for, nothing is begun.
+        """
+        if not steps:
             self._is_open = True
             return [Progress(), *([HangUp()] if self._is_interrupted else self._prompt())]
-        first, rest = wanted[0], wanted[1:]
+        (category, value), rest = steps[0], steps[1:]
 
-        def refused(error: RpcError) -> Actions:
-            chosen = next(value for name, value in first.params.items() if name not in {"sessionId", "configId"})
-            return self._stop(Reason.NOT_STARTED, f"{self.order.driver} refuses {chosen!r}: {error.message}")
+        def could_not(problem: str) -> Actions:
+            if category == settings.EFFORT:
+                return [self._note(f"the effort {value} was left out: {problem}"), *self._set(rest, offered)]
+            return self._stop(Reason.NOT_STARTED, f"{self.order.driver} cannot take the {category} {value}: {problem}")
 
-        return [self.calls.call(first.method, first.params, lambda result: self._set(rest, result), refused)]
+        try:
+            setting = settings.Offers(self.session, offered).choose(category, value)
+        except settings.NotOffered as problem:
+            return could_not(str(problem))
+        if setting is None:
+            return self._set(rest, offered)
+        call = self.calls.call(
+            setting.method,
+            setting.params,
+            lambda result: self._set(rest, {**offered, **result}),
+            lambda error: could_not(failed(error)[1]),
+        )
+        return [call]
 
     def _not_opened(self, error: RpcError) -> Actions:
         reason, message = failed(error)
@@ -176,11 +181,13 @@ class AcpDialogue:
         return [*self.requests.cancel_all(), self._cancel()]
 
     def _prompt(self) -> Actions:
-        texts, self._waiting = [*self._role(), *map(_as_text, self._waiting)], []
+        said, self._waiting = self._waiting, []
+        texts = [*self._role(), *map(_as_text, said)]
         self._is_turning, self._ending = True, None
         self._is_steered = self._was_denied = self._has_noted_own_turn = False
         params = {"sessionId": self.session, "prompt": text_blocks(texts)}
-        return [self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)]
+        prompt = self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)
+        return [*map(Note, self.transcript.told(said)), prompt]
 
     def _role(self) -> list[str]:
         """Return the role, once, if it goes before the first prompt of a session."""
@@ -310,7 +317,7 @@ class AcpDialogue:
             request = asks.form(request_id, session, params)
         elif method == _DRAIN:
             said, self._waiting = self._waiting, []
-            return [reply(request_id, {"messages": said})]
+            return [*map(Note, self.transcript.told(said)), reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
             self.transcript.unknown[f"request {bounded(method)}, refused"] += 1

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.drivers.acp.wire import (
-    NewSessionResponse,
     SessionConfigOptionSelect,
     SessionConfigSelectGroup,
     SessionModeState,
@@ -18,12 +17,13 @@ from agentctl.lean import NamedTuple
 MODEL, MODE, EFFORT = "model", "mode", "thought_level"
 _SET_OPTION, _SET_MODE, _SET_MODEL = "session/set_config_option", "session/set_mode", "session/set_model"
 _MOST_SHOWN = 12
-#: Our words for effort, from the least to the most, with other words for each.
-_EFFORTS = (
-    ("low", ("low", "minimal", "none", "off")),
-    ("medium", ("medium", "default", "normal")),
-    ("high", ("high", "xhigh", "max")),
-)
+#: Our words for effort, and the programs' words for each, the nearest first.
+_EFFORTS = {
+    "low": ("low", "minimal", "none", "off"),
+    "medium": ("medium", "default", "normal"),
+    "high": ("high", "xhigh", "max"),
+}
+_CALLED = {EFFORT: "effort"}
 
 
 class Setting(NamedTuple):
@@ -56,7 +56,7 @@ class _Choice(NamedTuple):
 class Offers:
     """What a session offers, by the reply that opened it."""
 
-    def __init__(self, session: str, opened: dict[str, Any]) -> None:
+    def __init__(self, session: str, opened: Mapping[str, Any]) -> None:
         self.session = session
         options = [read(SessionConfigOptionSelect, one) for one in list_in(opened.get("configOptions"))]
         self._options = [option for option in options if option is not None]
@@ -69,32 +69,20 @@ class Offers:
         return choice.current or None if choice else None
 
     def choose(self, category: str, wanted: str) -> Setting | None:
-        """Return the request that sets a category to a value or a name; None if it is set already.
+        """Return the request that sets a category to a value, by itself or by its name; None if it is set already.
+
+        An effort is low, medium or high: the nearest one that there is.
 
         Raises:
             NotOffered: There is no such value.
         """
         choice = self._choice(category)
         if choice is None:
-            raise NotOffered(f"it offers no choice of a {category}")
-        value = _matching(choice.values, wanted)
-        if value is None:
-            raise NotOffered(f"it has no {category} {wanted!r}; known: {_listed(choice.values)}")
-        return choice.to(self.session, value)
-
-    def choose_effort(self, wanted: str) -> Setting | None:
-        """Return the request that sets the effort nearest to low, medium or high; None if there is nothing to set.
-
-        Raises:
-            NotOffered: The program offers no choice of an effort.
-        """
-        choice = self._choice(EFFORT)
-        if choice is None:
-            raise NotOffered("it offers no choice of an effort")
-        words = next((words for name, words in _EFFORTS if name == wanted), (wanted,))
+            raise NotOffered(f"it offers no choice of a {_CALLED.get(category, category)}")
+        words = _EFFORTS.get(wanted, (wanted,)) if category == EFFORT else (wanted,)
         value = next((found for word in words if (found := _matching(choice.values, word)) is not None), None)
         if value is None:
-            raise NotOffered(f"it has no effort like {wanted!r}; known: {_listed(choice.values)}")
+            raise NotOffered(f"it knows {_listed(choice.values)}")
         return choice.to(self.session, value)
 
     def _choice(self, category: str) -> _Choice | None:
@@ -136,6 +124,3 @@ def _matching(values: Sequence[tuple[str, str]], wanted: str) -> str | None:
 def _listed(values: Sequence[tuple[str, str]]) -> str:
     names = [value for value, _ in values[:_MOST_SHOWN]]
     return ", ".join([*names, "..."] if len(values) > _MOST_SHOWN else names) or "none"
-
-
-__all__ = ["EFFORT", "MODE", "MODEL", "NewSessionResponse", "NotOffered", "Offers", "Setting"]

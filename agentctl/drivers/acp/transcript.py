@@ -6,7 +6,7 @@ Updates of different things may interleave in any way: what the activity then sh
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
@@ -144,6 +144,15 @@ class AcpTranscript:
         yield from self._close(parent, RowType.THOUGHT)
         yield from self._close(parent, RowType.MESSAGE)
 
+    def told(self, texts: Sequence[str]) -> list[Row]:
+        """Return the rows of messages to the agent."""
+        rows = []
+        for text in texts:
+            self._counts["user"] += 1
+            row_id = self._unique(f"user:{self._counts['user']}")
+            rows.append(Row(RowType.MESSAGE, row_id, name="user", text=bounded(text)))
+        return rows
+
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def call(self, update: ToolCallUpdate) -> Call:
@@ -166,7 +175,9 @@ class AcpTranscript:
         row = self._row(call)
         if call.id in self._ended or self._last_row.get(call.id) == row:
             return
-        self._last_row[call.id] = row
+        is_first, self._last_row[call.id] = call.id not in self._last_row, row
+        if not is_first and row.phase is Phase.START:
+            row = row._replace(phase=Phase.PROGRESS)
         if call.has_ended:
             self._ended.add(call.id)
             self._working.discard(call.id)
