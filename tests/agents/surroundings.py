@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-_VENDORS = ("ANTHROPIC_", "CLAUDE", "CODEX_", "OPENAI_", "OPENCODE", "QWEN_", "DASHSCOPE_")
+_VENDORS = ("ANTHROPIC_", "CLAUDE", "CODEX_", "OPENAI_", "OPENCODE", "QWEN_")
 #: May appear in no file.
 KEY = "the-key-of-this-test"
 _CODEX_CONFIG = """\
@@ -17,6 +16,8 @@ model_provider = "standin"
 check_for_update_on_startup = false
 [analytics]
 enabled = false
+[features]
+plugins = false
 [model_providers.standin]
 name = "stand-in"
 base_url = "{url}/v1"
@@ -25,33 +26,13 @@ env_key = "OPENAI_API_KEY"
 request_max_retries = 1
 stream_max_retries = {retries}
 """
-
-
-def _opencode(url: str) -> dict[str, Any]:
-    model = {"limit": {"context": 200_000, "output": 8000}, "tool_call": True}
-    options = {"baseURL": f"{url}/v1", "apiKey": KEY}
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"stand-in": model}}
-    return {
-        "autoupdate": False, "share": "disabled", "model": "standin/stand-in", "small_model": "standin/stand-in",
-        "provider": {"standin": provider},
-    }  # fmt: skip
-
-
-_NO_PLUGINS = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
-_QWEN = {
-    "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
-    "telemetry": {"enabled": False},
+_OPENCODE_MODEL = {"limit": {"context": 200_000, "output": 8_000}, "tool_call": True}
+_QWEN_CONFIG = {
+    "security": {"auth": {"selectedType": "openai"}},
+    "general": {"enableAutoUpdate": False},
     "privacy": {"usageStatisticsEnabled": False},
-    "general": {"enableAutoUpdate": False, "disableUpdateNag": True},
+    "telemetry": {"enabled": False},
 }
-
-
-def _write(file: Path, value: Mapping[str, Any]) -> None:
-    """Write a file whole, by a rename: a program may start and read it at this moment."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f"{file.name}.new")
-    draft.write_text(json.dumps(value), encoding="utf-8")
-    draft.replace(file)
 
 
 def environ_of(folder: Path, url: str, retries: int = 1) -> dict[str, str | None]:
@@ -59,20 +40,13 @@ def environ_of(folder: Path, url: str, retries: int = 1) -> dict[str, str | None
 
     Whoever runs them may have an account: nothing of it is passed on, and no proxy is asked.
     """
-    home = folder / "codex"
-    home.mkdir(exist_ok=True)
-    # Whole, by a rename: a Codex that starts in this moment and reads half of it would take its defaults for the rest,
-    # and with them the vendor's own address.
-    draft = home / "config.toml.new"
-    draft.write_text(_CODEX_CONFIG.format(url=url, retries=retries), encoding="utf-8")
-    draft.replace(home / "config.toml")
-    _write(folder / "config" / "opencode" / "opencode.json", _opencode(url))
-    _write(folder / "qwen" / "settings.json", _QWEN)
-    # Without this mark, opencode installs the library for its plugins there, from the network.
-    _write(folder / "config" / "opencode" / "package-lock.json", _NO_PLUGINS)
-    (folder / "config" / "opencode" / "node_modules").mkdir(exist_ok=True)
+    codex = _written(folder / "codex" / "config.toml", _CODEX_CONFIG.format(url=url, retries=retries))
+    opencode = _written(folder / "opencode" / "opencode.json", json.dumps(_opencode_config(url)))
+    qwen = _written(folder / "qwen" / "settings.json", json.dumps(_QWEN_CONFIG))
     return {
         **{name: None for name in os.environ if name.startswith(_VENDORS)},
+        # As root, Claude Code takes no other value of it than 1, and its adapter any.
+        "IS_SANDBOX": None,
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",
         "ANTHROPIC_BASE_URL": url,
@@ -82,14 +56,42 @@ def environ_of(folder: Path, url: str, retries: int = 1) -> dict[str, str | None
         "CLAUDE_CONFIG_DIR": str(folder / "claude"),
         "DISABLE_AUTOUPDATER": "1",
         "DISABLE_TELEMETRY": "1",
-        "CODEX_HOME": str(home),
+        "CODEX_HOME": str(codex.parent),
+        "NO_BROWSER": "1",
         "OPENAI_API_KEY": KEY,
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_MODEL": "stand-in",
-        "OPENCODE_CONFIG": str(folder / "config" / "opencode" / "opencode.json"),
-        "OPENCODE_CONFIG_DIR": str(folder / "config" / "opencode"),
+        "OPENCODE_CONFIG": str(opencode),
+        "OPENCODE_DISABLE_AUTOUPDATE": "1",
+        "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1",
-        "QWEN_HOME": str(folder / "qwen"),
-        # Claude Code takes only "1" for it, and its adapter anything.
-        "IS_SANDBOX": "1",
+        "QWEN_HOME": str(qwen.parent),
+        # opencode installs a package for plugins when it starts.
+        "npm_config_offline": "true",
     }
+
+
+def _opencode_config(url: str) -> dict[str, Any]:
+    options = {"baseURL": f"{url}/v1", "apiKey": "{env:OPENAI_API_KEY}"}
+    models = dict.fromkeys(("stand-in", "other"), _OPENCODE_MODEL)
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
+    return {
+        "model": "standin/stand-in",
+        "small_model": "standin/stand-in",
+        "provider": {"standin": provider},
+        "enabled_providers": ["standin"],
+        "autoupdate": False,
+        "share": "disabled",
+    }
+
+
+def _written(path: Path, text: str) -> Path:
+    """Write a file whole, by a rename.
+
+    A program that starts in this moment and reads half of it would take its defaults for the rest, and with them the
+    vendor's own address.
+    """
+    path.parent.mkdir(exist_ok=True)
+    draft = path.with_suffix(".new")
+    draft.write_text(text, encoding="utf-8")
+    return draft.replace(path)
