@@ -27,8 +27,8 @@ _KINDS = {
 #: Our id of the answer to a request that offers no way to say no: it withdraws the request.
 _WITHDRAW = DENIAL
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
-#: The ending by which some name the field for an answer in one's own words, beside the field with the choices.
-_CUSTOM = "_custom"
+#: The endings by which some name the field for an answer in one's own words, beside the field with the choices.
+_CUSTOM = ("_custom", "_note")
 _SKIP, _YES, _NO = "(no answer)", "yes", "no"
 
 
@@ -127,7 +127,7 @@ def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | 
     fields: dict[str, _Field] = {}
     for number, (name, value) in enumerate((schema.properties or {}).items()):
         described = value.model_dump(mode="json", by_alias=True, exclude_none=True)
-        base = fields.get(name.removesuffix(_CUSTOM)) if name.endswith(_CUSTOM) else None
+        base = next((fields.get(name.removesuffix(end)) for end in _CUSTOM if name.endswith(end)), None)
         if base is not None and base.choices:
             base.custom = name
         else:

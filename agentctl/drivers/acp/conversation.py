@@ -10,7 +10,7 @@ import agentctl
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
-from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, stopped
+from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, failure_in, stopped
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
 from agentctl.drivers.acp.tools import READING, Call
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
@@ -35,6 +35,7 @@ from agentctl.drivers.dialogue import (
     HangUp,
     Note,
     Progress,
+    Retrying,
     SessionIs,
     StopProgram,
     UsageReported,
@@ -71,7 +72,7 @@ class AcpDialogue:
         self._is_turning = self._is_open = self._is_loading = False
         #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
         self._is_interrupted = self._is_steered = self._is_over = False
-        self._was_denied = self._has_noted_own_turn = False
+        self._was_denied = self._has_noted_own_turn = self._is_retrying = False
         self._replayed = 0
         self._ways_to_log_in: Any = None
         #: How the agent ended, once it has.
@@ -201,10 +202,13 @@ class AcpDialogue:
         """Handle the end of a turn."""
         response = read(PromptResponse, result)
         stop = response.stop_reason if response is not None else text_in(result.get("stopReason"))
+        ending = stopped(stop, was_denied=self._was_denied)
+        if (failure := failure_in(object_in(result.get("_meta")))) is not None and failure.is_final:
+            ending = failure.reason, failure.message
         actions: Actions = [Note(row) for row in self.usage.of_turn(response)]
         if self.usage.used is not None:
             actions.append(SessionIs(self.session, self.model, self.usage.used))
-        return [*actions, *self._turn_ended(stopped(stop, was_denied=self._was_denied))]
+        return [*actions, *self._turn_ended(ending)]
 
     def _failed(self, error: RpcError) -> Actions:
         reason, message = failed(error)
@@ -288,6 +292,10 @@ class AcpDialogue:
             self.usage.of_session(update)
         elif kind == "agent_message_chunk":
             rows += map(Note, self.usage.of_message(update))
+        elif kind == "session_info_update":
+            rows += self._retried(object_in(update.get("_meta")))
+        if kind in WORK:
+            rows += self._went_on()
         self._was_denied = self._was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]
@@ -297,6 +305,18 @@ class AcpDialogue:
             over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
             return [*rows, *self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
         return rows
+
+    def _retried(self, meta: Mapping[str, Any]) -> Actions:
+        """Handle what a program tells of a request that it tries once more."""
+        failure = failure_in(meta)
+        if failure is None or failure.is_final or not self._is_turning:
+            return []
+        self._is_retrying = True
+        return [self._note(failure.message), Retrying(failure.reason, failure.message)]
+
+    def _went_on(self) -> Actions:
+        was_retrying, self._is_retrying = self._is_retrying, False
+        return [Progress()] if was_retrying else []
 
     def _began_by_itself(self) -> Actions:
         """End a turn that nobody asked for: an agent without a prompt has no slot to work in."""

@@ -10,6 +10,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.jsonrpc import RpcError
 from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
+from agentctl.lean import NamedTuple
 
 #: How a turn ended: the reason and the message of a failure, else None and None.
 Decision = tuple[Reason | None, str | None]
@@ -25,6 +26,8 @@ _AUTH_REQUIRED = -32000
 _STATUS_FIELDS = ("status", "statusCode", "httpStatusCode", "status_code")
 _TEXT_FIELDS = ("message", "error", "details", "detail", "reason", "errorKind", "type", "code", "stack")
 _DEEPEST = 6
+_FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
+_CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "refusal": Reason.REFUSED}
 
 
 def stopped(stop: str, *, was_denied: bool) -> Decision:
@@ -39,6 +42,31 @@ def stopped(stop: str, *, was_denied: bool) -> Decision:
     if stop == "cancelled":
         return Reason.SIGNAL, "the program said that its turn was cancelled, and nobody had cancelled it"
     return _STOPS.get(stop) or (Reason.MODEL_ERROR, f"its turn ended for an unknown reason: {stop or 'none was given'}")
+
+
+class Failure(NamedTuple):
+    """What a program tells, by an extension, of a turn that failed or of a request that it tries once more."""
+
+    reason: Reason
+    message: str
+    is_final: bool
+
+
+def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
+    """Return the failure that the `_meta` of a message tells; None where it tells none.
+
+    >>> failure_in({"jetbrains": {"air": {"sessionFailure": {"category": "limit", "severity": "error"}}}}).reason.value
+    'rate_limited'
+    """
+    told = object_in(meta.get(_FAILURE))
+    if told:
+        title = text_in(told.get("title")) or "the program gave no reason"
+        reason = reason_in(title) or _CATEGORIES.get(text_in(told.get("category")), Reason.MODEL_ERROR)
+        if _NEW_SESSION in list_in(told.get("actions")):
+            reason = Reason.CONTEXT
+        return Failure(reason, bounded(title), is_final=told.get("severity") == "error")
+    inner = (failure_in(object_in(value), depth - 1) for value in meta.values()) if depth else ()
+    return next((found for found in inner if found is not None), None)
 
 
 def failed(error: RpcError) -> tuple[Reason, str]:

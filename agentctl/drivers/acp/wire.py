@@ -56,6 +56,9 @@ __all__ = [
 ]  # fmt: skip
 
 _Model = TypeVar("_Model", bound=BaseModel)
+#: An extension by which the adapters of Claude Code and Codex tell a turn that failed, and a retry, from a success: in
+#: the protocol itself such a turn has ended like any other.
+_UNDERSTOOD = {"jetbrains": {"air": {"version": 1, "capabilities": ["sessionFailure"]}}}
 
 
 def read(model: type[_Model], value: Any) -> _Model | None:
@@ -68,8 +71,11 @@ def read(model: type[_Model], value: Any) -> _Model | None:
 
 def greeting(version: str) -> dict[str, Any]:
     """Return the parameters of `initialize`: what agentctl is, and what it can do for the program."""
-    # Without elicitation some programs switch their tool for questions off.
-    capabilities = ClientCapabilities(elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities()))
+    # Without elicitation some programs switch their tool for questions off. Neither files nor terminals are offered:
+    # every known program has tools of its own, and those of a client would be a second way around its permissions.
+    capabilities = ClientCapabilities(
+        elicitation=ElicitationCapabilities(form=ElicitationFormCapabilities()), field_meta=_UNDERSTOOD
+    )
     client = Implementation(name="agentctl", title="agentctl", version=version)
     return _dump(
         InitializeRequest(protocol_version=PROTOCOL_VERSION, client_capabilities=capabilities, client_info=client)
