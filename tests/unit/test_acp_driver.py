@@ -1,0 +1,512 @@
+"""At stake: whatever an ACP program says, in whatever order, its end is told truthfully and nothing of it breaks us."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentctl.domain.activity.fold import ActivityFold
+from agentctl.domain.activity.row import Row, RowType, encode_row
+from agentctl.domain.states import Reason
+from agentctl.drivers.acp.conversation import AcpDialogue
+from agentctl.drivers.acp.program import AcpProgram, Manner
+from agentctl.drivers.dialogue import (
+    Action,
+    AgentOutcome,
+    Ask,
+    Finished,
+    HangUp,
+    Note,
+    Retrying,
+    Say,
+    SessionIs,
+    StopProgram,
+    UsageReported,
+    Withdraw,
+)
+from agentctl.drivers.order import Order
+
+SESSION = "s-1"
+PLAIN = AcpProgram(program="agent")
+
+
+def order(row: AcpProgram = PLAIN, **more: Any) -> Order:
+    given_ = {"driver": "agent", "program": "agent", "agent": "general", "prompt": "do it", "cwd": "/project"}
+    return Order(**{**given_, "acp": {**row.to_json(), "instructions": "prompt"}, **more})
+
+
+class Talk:
+    """A dialogue, with what it did."""
+
+    def __init__(self, given_order: Order | None = None) -> None:
+        self.dialogue = AcpDialogue(given_order or order())
+        self.actions: list[Action] = []
+        self.said: list[dict[str, Any]] = []
+        self.do(self.dialogue.begin())
+
+    def do(self, actions: Iterable[Action]) -> list[Action]:
+        new = list(actions)
+        self.actions += new
+        self.said += [json.loads(action.data) for action in new if isinstance(action, Say)]
+        return new
+
+    def hear(self, message: Any) -> list[Action]:
+        return self.do(self.dialogue.received(json.dumps(message).encode()))
+
+    def result(self, **result: Any) -> list[Action]:
+        """Answer the newest request of the dialogue."""
+        request = next(message for message in reversed(self.said) if "method" in message and "id" in message)
+        return self.hear({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+    def opened(self, capabilities: dict[str, Any] | None = None, **session: Any) -> Talk:
+        """Answer `initialize` and the request that opens the session."""
+        self.result(protocolVersion=1, agentCapabilities=capabilities or {})
+        self.result(**{"sessionId": SESSION, **session})
+        return self
+
+    def update(self, what: str, session: str = SESSION, **fields: Any) -> list[Action]:
+        params = {"sessionId": session, "update": {"sessionUpdate": what, **fields}}
+        return self.hear({"jsonrpc": "2.0", "method": "session/update", "params": params})
+
+    def says(self, text: str, **more: Any) -> list[Action]:
+        return self.update("agent_message_chunk", content={"type": "text", "text": text}, **more)
+
+    def asks(
+        self, request_id: Any = 7, kinds: Sequence[str] = ("allow_once", "reject_once"), **call: Any
+    ) -> list[Action]:
+        options = [{"optionId": f"o-{number}", "name": kind, "kind": kind} for number, kind in enumerate(kinds)]
+        params = {"sessionId": SESSION, "toolCall": {"toolCallId": "c", **call}, "options": options}
+        return self.hear({"id": request_id, "method": "session/request_permission", "params": params})
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [action for action in self.actions if isinstance(action, kind)]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [note.row for note in self.of(Note)]
+
+    @property
+    def outcome(self) -> AgentOutcome:
+        ends = self.of(Finished) + self.of(StopProgram)
+        assert ends, self.actions
+        return ends[-1].outcome  # type: ignore[no-any-return]
+
+    @property
+    def methods(self) -> list[str]:
+        return [message["method"] for message in self.said if "method" in message]
+
+
+# -- opening ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_role_goes_before_the_first_prompt_and_only_there() -> None:
+    talk = Talk(order(instructions="You are one.")).opened()
+    assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["You are one.", "do it"]
+    talk.do(talk.dialogue.told("more", interrupt=False))
+    talk.result(stopReason="end_turn")
+    assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["more"]
+
+
+def test_the_role_may_go_beside_the_session_with_what_a_manner_adds() -> None:
+    manner = Manner(session_meta={"x": {"tools": ["Read"]}})
+    row = AcpProgram(program="agent", session_meta={"x": {"sources": []}}, read_only=manner)
+    given_ = order(instructions="You are one.", read_only=True)
+    talk = Talk(given_._replace(acp={**row.to_json(), "instructions": "systemPrompt"}))
+    talk.result(protocolVersion=1)
+    assert talk.said[-1]["params"]["_meta"] == {
+        "x": {"sources": [], "tools": ["Read"]}, "systemPrompt": {"append": "You are one."}
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [2, 0, "one", None])
+def test_another_version_of_the_protocol_is_an_end(version: Any) -> None:
+    talk = Talk()
+    talk.result(protocolVersion=version)
+    assert talk.outcome.reason is Reason.NOT_STARTED
+    assert talk.methods == ["initialize"]
+
+
+OPTIONS = [
+    {
+        "id": "m", "name": "Model", "category": "model", "type": "select", "currentValue": "p/small",
+        "options": [{"group": "g", "name": "G", "options": [
+            {"value": "p/small", "name": "Small"}, {"value": "p/large", "name": "Large"},
+        ]}],
+    },
+    {
+        "id": "t", "name": "Effort", "category": "thought_level", "type": "select", "currentValue": "normal",
+        "options": [{"value": "minimal", "name": "Minimal"}, {"value": "normal", "name": "Normal"}],
+    },
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ["p/large", "large", "Large"])
+def test_the_model_is_set_by_the_category_of_its_option(wanted: str) -> None:
+    talk = Talk(order(model=wanted)).opened(configOptions=OPTIONS)
+    assert talk.said[-1]["params"] == {"sessionId": SESSION, "configId": "m", "value": "p/large"}
+    talk.result(configOptions=OPTIONS)
+    assert talk.methods[-1] == "session/prompt"
+
+
+def test_a_model_that_is_not_there_is_an_end_that_names_those_that_are() -> None:
+    talk = Talk(order(model="huge")).opened(configOptions=OPTIONS)
+    assert talk.outcome.reason is Reason.NOT_STARTED
+    assert "p/small, p/large" in str(talk.outcome.message)
+
+
+def test_the_nearest_effort_is_taken_and_one_that_is_not_there_left_out() -> None:
+    talk = Talk(order(effort="low")).opened(configOptions=OPTIONS)
+    assert talk.said[-1]["params"]["value"] == "minimal"
+    talk = Talk(order(effort="high")).opened(configOptions=OPTIONS)
+    assert talk.methods[-1] == "session/prompt"
+    assert "the effort high was left out" in str(talk.rows[0].text)
+
+
+def test_modes_and_models_in_the_older_way() -> None:
+    row = AcpProgram(program="agent", asking=Manner(mode="ask"))
+    modes = {"currentModeId": "auto", "availableModes": [{"id": "auto", "name": "Auto"}, {"id": "ask", "name": "Ask"}]}
+    models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b", "name": "B"}]}
+    talk = Talk(order(row, model="b")).opened(modes=modes, models=models)
+    talk.result()
+    talk.result()
+    assert talk.methods[-3:] == ["session/set_mode", "session/set_model", "session/prompt"]
+
+
+def test_what_may_only_read_does_not_begin_without_its_mode() -> None:
+    row = AcpProgram(program="agent", read_only=Manner(mode="plan"))
+    talk = Talk(order(row, read_only=True)).opened()
+    assert talk.outcome.reason is Reason.NOT_STARTED
+    assert "mode plan" in str(talk.outcome.message)
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "method"),
+    [
+        ({"loadSession": True, "sessionCapabilities": {"resume": {}}}, "session/resume"),
+        ({"loadSession": True}, "session/load"),
+    ],
+)
+def test_a_session_is_continued_by_the_best_way_there_is(capabilities: dict[str, Any], method: str) -> None:
+    talk = Talk(order(resume="old", instructions="You are one."))
+    talk.result(protocolVersion=1, agentCapabilities=capabilities)
+    assert talk.methods[-1] == method
+    talk.update("tool_call", session="old", toolCallId="x", title="old work", status="completed")
+    talk.result()
+    assert talk.of(SessionIs)[-1].session == "old"
+    assert not [row for row in talk.rows if row.type is RowType.TOOL]
+    assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["do it"]
+
+
+# -- ends ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason"),
+    [
+        ("end_turn", None), ("max_tokens", Reason.TRUNCATED), ("max_turn_requests", Reason.MAX_TURNS),
+        ("refusal", Reason.REFUSED), ("cancelled", Reason.SIGNAL), ("of_next_year", Reason.MODEL_ERROR),
+        (None, Reason.MODEL_ERROR),
+    ],
+)  # fmt: skip
+def test_stop_reasons(stop: str | None, reason: Reason | None) -> None:
+    talk = Talk().opened()
+    talk.says("an answer")
+    talk.result(stopReason=stop)
+    assert (talk.outcome.reason, talk.outcome.final_message) == (reason, "an answer")
+
+
+@pytest.mark.parametrize("stop", ["end_turn", "cancelled"])
+def test_a_turn_that_ends_with_a_denial_is_no_success(stop: str) -> None:
+    talk = Talk().opened()
+    talk.asks(title="rm -rf /", kind="execute")
+    talk.do(talk.dialogue.answered("7", "deny"))
+    talk.update("tool_call_update", toolCallId="c", status="failed")
+    talk.result(stopReason=stop)
+    assert talk.outcome.reason is Reason.PERMISSION_DENIED
+
+
+def test_an_agent_that_goes_on_after_a_denial_has_ended_well() -> None:
+    talk = Talk().opened()
+    talk.asks(title="rm -rf /", kind="execute")
+    talk.do(talk.dialogue.answered("7", "deny"))
+    talk.says("Then I leave it.")
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.reason is None
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        ({"code": -32000, "message": "Authentication required"}, Reason.AUTH),
+        (
+            {"code": -32603, "message": "Internal error", "data": {"details": "429 Too many requests"}},
+            Reason.RATE_LIMITED,
+        ),
+        ({"code": -32603, "message": "x", "data": {"error": {"statusCode": 529}}}, Reason.OVERLOADED),
+        ({"code": -32603, "message": "x", "data": '{"error": {"message": "insufficient_quota"}}'}, Reason.BILLING),
+        ({"code": -32603, "message": "x", "data": {"message": "prompt is too long"}}, Reason.CONTEXT),
+        ({"code": -32603, "message": "Internal error"}, Reason.MODEL_ERROR),
+        ("not even an object", Reason.MODEL_ERROR),
+    ],
+)
+def test_errors_of_a_prompt(error: Any, reason: Reason) -> None:
+    talk = Talk().opened()
+    talk.hear({"id": 3, "error": error})
+    assert talk.outcome.reason is reason
+
+
+def test_a_failure_that_is_reported_as_an_end_is_a_failure() -> None:
+    talk = Talk().opened()
+    told = {"jetbrains": {"air": {"version": 1, "sessionFailure": {"category": "service", "severity": "warning"}}}}
+    talk.update("session_info_update", _meta=told)
+    assert [retry.reason for retry in talk.of(Retrying)] == [Reason.MODEL_ERROR]
+    final = {"jetbrains": {"air": {"sessionFailure": {"category": "limit", "severity": "error", "title": "no more"}}}}
+    talk.result(stopReason="end_turn", _meta=final)
+    assert (talk.outcome.reason, talk.outcome.message) == (Reason.RATE_LIMITED, "no more")
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(0, Reason.TRUNCATED), (1, Reason.TRUNCATED), (-9, Reason.SIGNAL), (143, Reason.SIGNAL)]
+)
+def test_an_exit_in_mid_turn(code: int, reason: Reason) -> None:
+    talk = Talk().opened()
+    talk.says("half an ans")
+    assert talk.dialogue.ended(code).reason is reason
+    assert Talk().dialogue.ended(code).reason is (Reason.SIGNAL if code in {-9, 143} else Reason.NOT_STARTED)
+
+
+def test_an_exit_after_the_end_changes_nothing() -> None:
+    talk = Talk().opened()
+    talk.result(stopReason="end_turn")
+    assert talk.dialogue.ended(1).reason is None
+
+
+# -- cancels and messages ---------------------------------------------------------------------------------------------
+
+
+def test_a_cancel_withdraws_what_is_open_then_hangs_up_when_the_turn_has_ended() -> None:
+    talk = Talk().opened()
+    talk.asks()
+    talk.do(talk.dialogue.interrupted())
+    assert talk.of(Withdraw)
+    assert talk.said[-2]["result"] == {"outcome": {"outcome": "cancelled"}}
+    assert talk.methods[-1] == "session/cancel"
+    talk.asks(8)
+    assert talk.said[-1]["result"]["outcome"] == {"outcome": "selected", "optionId": "o-1"}
+    assert not talk.of(HangUp)
+    talk.result(stopReason="end_turn")
+    assert talk.of(HangUp)
+    assert not talk.of(Finished)
+
+
+def test_a_message_that_interrupts_begins_the_next_turn() -> None:
+    talk = Talk().opened()
+    talk.do(talk.dialogue.told("stop that", interrupt=True))
+    assert talk.methods[-1] == "session/cancel"
+    talk.result(stopReason="cancelled")
+    assert talk.methods[-1] == "session/prompt"
+    talk.says("Stopped.")
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.reason is None
+
+
+def test_messages_that_a_program_asks_for_in_mid_turn() -> None:
+    talk = Talk().opened()
+    talk.do(talk.dialogue.told("more", interrupt=False))
+    talk.hear({"id": "d", "method": "craft/drainMidTurnQueue", "params": {}})
+    assert talk.said[-1]["result"] == {"messages": ["more"]}
+    talk.result(stopReason="end_turn")
+    assert talk.of(Finished)
+
+
+# -- questions --------------------------------------------------------------------------------------------------------
+
+
+def test_options_are_named_by_their_kind_and_chosen_exactly() -> None:
+    talk = Talk().opened()
+    talk.asks(kinds=("reject_once", "allow_always", "allow_somehow", "allow_once", "allow_once"), kind="execute")
+    (ask,) = talk.of(Ask)
+    assert [name for name, _ in ask.options] == ["deny", "allow_always", "allow", "allow-2"]
+    assert (ask.allow, ask.deny) == ("allow", "deny")
+    talk.do(talk.dialogue.answered(ask.key, "allow"))
+    assert talk.said[-1]["result"]["outcome"]["optionId"] == "o-3"
+
+
+def test_a_rule_never_allows_for_good() -> None:
+    talk = Talk().opened()
+    talk.asks(kinds=("allow_always",), kind="execute")
+    (ask,) = talk.of(Ask)
+    assert (ask.allow, ask.deny) == ("", "deny")
+    talk.do(talk.dialogue.answered(ask.key, "deny"))
+    assert talk.said[-1]["result"] == {"outcome": {"outcome": "cancelled"}}
+
+
+def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
+    servers = {"agentctl": {"command": "x"}}
+    for fields in (
+        {"title": "agentctl_spawn_agent", "kind": "other"},
+        {"title": "mcp__agentctl__spawn_agent"},
+        {"title": "x", "kind": "execute", "rawInput": {"server": "agentctl", "tool": "spawn_agent"},
+         "_meta": {"is_mcp_tool_call": True}},
+    ):  # fmt: skip
+        talk = Talk(order(mcp_servers=servers)).opened()
+        talk.asks(**fields)
+        assert talk.of(Ask)[0].tool == "mcp__agentctl__spawn_agent"
+    talk = Talk(order(mcp_servers=servers)).opened()
+    talk.asks(title="agentctl_spawn_agent", kind="execute")
+    assert talk.of(Ask)[0].tool == "Bash"
+
+
+def test_a_form_becomes_questions_and_their_answers_its_content() -> None:
+    choices = [{"const": "r", "title": "red"}, {"const": "b", "title": "blue"}]
+    properties = {
+        "colour": {"type": "string", "title": "Colour", "oneOf": choices}, "colour_custom": {"type": "string"},
+        "many": {"type": "array", "items": {"anyOf": choices}}, "number": {"type": "integer"},
+        "sure": {"type": "boolean"}, "free": {"type": "string"},
+    }  # fmt: skip
+    talk = Talk().opened()
+    schema = {"type": "object", "properties": properties, "required": ["colour", "number", "sure", "many", "free"]}
+    params = {"mode": "form", "sessionId": SESSION, "message": "Which?", "requestedSchema": schema}
+    talk.hear({"id": "e", "method": "elicitation/create", "params": params})
+    keys = [ask.key for ask in talk.of(Ask)]
+    for key, answer in zip(keys, ["green", "r,b", "5", "yes", "a, b"], strict=True):
+        talk.do(talk.dialogue.answered(key, answer))
+    assert talk.said[-1]["result"] == {
+        "action": "accept",
+        "content": {"colour_custom": "green", "many": ["r", "b"], "number": 5, "sure": True, "free": "a, b"},
+    }
+
+
+def test_questions_in_a_request_for_permission_are_answered_beside_it() -> None:
+    asked = [{"question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}]
+    talk = Talk().opened()
+    talk.asks(_meta={"qwenQuestions": asked})
+    (ask,) = talk.of(Ask)
+    assert (ask.tool, [name for name, _ in ask.options]) == (None, ["red", "blue"])
+    talk.do(talk.dialogue.answered(ask.key, "blue"))
+    assert talk.said[-1]["result"] == {"outcome": {"outcome": "selected", "optionId": "o-0"}, "answers": {"0": "blue"}}
+
+
+def test_who_may_only_read_is_denied_what_changes_anything() -> None:
+    row = AcpProgram(program="agent", read_only=Manner(args=("--plan",)))
+    talk = Talk(order(row, read_only=True)).opened()
+    talk.asks(kind="execute", title="touch x")
+    assert not talk.of(Ask)
+    assert talk.said[-1]["result"]["outcome"]["optionId"] == "o-1"
+
+
+def test_windows_beside_a_message() -> None:
+    info = {"status": "allowed", "resetsAt": 1788625200, "rateLimitType": "five_hour"}
+    talk = Talk().opened()
+    talk.says("x", _meta={"_claude/rateLimit": info})
+    assert talk.of(UsageReported)[0].windows[0].name == "five_hour"
+
+
+# -- properties -------------------------------------------------------------------------------------------------------
+
+TEXTS = st.text(alphabet="ab \n", min_size=1, max_size=8)
+
+
+@st.composite
+def threads(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
+    """Updates about several things: of each thing in their order."""
+    found: list[list[dict[str, Any]]] = []
+    for number in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            pieces = draw(st.lists(TEXTS, min_size=1, max_size=4))
+            found.append([
+                {"sessionUpdate": "agent_message_chunk", "messageId": f"m{number}", "content": {"type": "text", "text": one}}
+                for one in pieces
+            ])  # fmt: skip
+            continue
+        call: dict[str, Any] = {"toolCallId": f"c{number}", "title": f"step {number}", "kind": "execute"}
+        steps = [{"sessionUpdate": "tool_call", **call, "status": "pending", "rawInput": {"command": "x"}}]
+        if draw(st.booleans()):
+            steps.append({"sessionUpdate": "tool_call_update", "toolCallId": f"c{number}", "status": "in_progress"})
+        if draw(st.booleans()):
+            status = draw(st.sampled_from(["completed", "failed"]))
+            steps.append({"sessionUpdate": "tool_call_update", "toolCallId": f"c{number}", "status": status})
+        found.append(steps)
+    return found
+
+
+@given(st.data(), threads())
+@settings(max_examples=60, deadline=None)
+def test_any_interleaving_of_updates_folds_to_the_same_activity(data: st.DataObject, given_: list[list[Any]]) -> None:
+    whose = [number for number, updates in enumerate(given_) for _ in updates]
+    one, other = (folded(given_, data.draw(st.permutations(whose))) for _ in range(2))
+    assert one == other
+
+
+def folded(threads_: list[list[Any]], whose: Sequence[int]) -> dict[str, Any]:
+    """Return what the activity shows after the updates came in one of their orders."""
+    left = [list(updates) for updates in threads_]
+    talk = Talk().opened()
+    for number in whose:
+        params = {"sessionId": SESSION, "update": left[number].pop(0)}
+        talk.hear({"method": "session/update", "params": params})
+    talk.result(stopReason="end_turn")
+    fold = ActivityFold(keep=100)
+    fold.feed(b"".join(encode_row(row, "2026-11-26T12:00:00.000Z") for row in talk.rows))
+    return {item.id.decode(): (item.kind, item.parent, bool(item.ended), item.fields()) for item in fold.items()}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=10,
+)
+KEYS = (
+    "sessionId", "update", "sessionUpdate", "toolCallId", "title", "kind", "status", "content", "rawInput", "_meta",
+    "options", "toolCall", "requestedSchema", "mode", "message", "stopReason", "usage", "configOptions", "modes",
+)  # fmt: skip
+METHODS = (
+    "session/update", "session/request_permission", "elicitation/create", "$/cancel_request", "fs/read_text_file", "x",
+    "craft/drainMidTurnQueue",
+)  # fmt: skip
+KINDS = ("agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan", "usage_update", "x")
+VALUES = JSON | st.sampled_from([*KINDS, SESSION, "end_turn", "pending", "completed", "execute", "form"])
+OBJECTS = st.recursive(
+    st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6),
+    lambda inner: st.dictionaries(st.sampled_from(KEYS), inner | VALUES, max_size=5),
+    max_leaves=8,
+)
+MESSAGES = st.one_of(
+    st.builds(lambda method, params: {"method": method, "params": params}, st.sampled_from(METHODS), OBJECTS),
+    st.builds(
+        lambda method, params, name: {"method": method, "params": params, "id": name},
+        st.sampled_from(METHODS), OBJECTS, st.integers() | st.text(max_size=3) | st.none(),
+    ),
+    st.builds(lambda number, result: {"id": number, "result": result}, st.integers(0, 6), OBJECTS | JSON),
+    st.builds(lambda number, error: {"id": number, "error": error}, st.integers(0, 6), OBJECTS | JSON),
+    JSON,
+)  # fmt: skip
+
+
+@given(st.lists(MESSAGES, max_size=12), st.booleans(), st.integers(-20, 200))
+@settings(max_examples=150, deadline=None)
+def test_nothing_that_a_program_sends_breaks_it(messages: list[Any], is_open: bool, code: int) -> None:
+    talk = Talk(order(max_turns=2, model="m"))
+    if is_open:
+        talk.opened()
+    for message in messages:
+        talk.hear(message)
+        for ask in talk.of(Ask)[-1:]:
+            talk.do(talk.dialogue.answered(ask.key, ask.options[0][0] if ask.options else "x"))
+    talk.do(talk.dialogue.interrupted())
+    assert talk.dialogue.ended(code) is not None
+    for row in talk.rows:
+        encode_row(row, "2026-11-26T12:00:00.000Z")
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=100, deadline=None)
+def test_no_line_breaks_it(line: bytes) -> None:
+    talk = Talk().opened()
+    talk.do(talk.dialogue.received(line))
+    talk.do(talk.dialogue.complained(line))
