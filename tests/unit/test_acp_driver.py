@@ -419,10 +419,8 @@ def threads(draw: st.DrawFn) -> list[list[dict[str, Any]]]:
     for number in range(draw(st.integers(1, 4))):
         if draw(st.booleans()):
             pieces = draw(st.lists(TEXTS, min_size=1, max_size=4))
-            found.append([
-                {"sessionUpdate": "agent_message_chunk", "messageId": f"m{number}", "content": {"type": "text", "text": one}}
-                for one in pieces
-            ])  # fmt: skip
+            said = [{"messageId": f"m{number}", "content": {"type": "text", "text": one}} for one in pieces]
+            found.append([{"sessionUpdate": "agent_message_chunk", **one} for one in said])
             continue
         call: dict[str, Any] = {"toolCallId": f"c{number}", "title": f"step {number}", "kind": "execute"}
         steps = [{"sessionUpdate": "tool_call", **call, "status": "pending", "rawInput": {"command": "x"}}]
