@@ -1,4 +1,4 @@
-"""Figures 8 and 9: the time from `interact respond` to the agent program, and the memory of the driver in between."""
+"""Figures 8, 9 and 29: the time from `interact respond` to the agent program, and the memory of a driver meanwhile."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from agentctl.adapters import processes
@@ -18,8 +19,9 @@ from bench.guarding import BARE, private_dirty
 from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, alternate
 
 _LOOKS = 3
-ANSWER_GOAL_MS, MEMORY_GOAL_KIB = 50, 25 * 1024
-_AGENT = REPOSITORY / "bench" / "agent.py"
+ANSWER_GOAL_MS, MEMORY_GOAL_KIB, ACP_GOAL_KIB = 50, 25 * 1024, 45 * 1024
+#: Driver -> what plays its program.
+_AGENTS = {"claude": REPOSITORY / "bench" / "agent.py", "opencode": REPOSITORY / "bench" / "acp_agent.py"}
 #: Writes a byte when it is ready, reads a line, and writes down when it has read it.
 _READER = """
 import os, sys, time
@@ -50,19 +52,30 @@ def measure_answer(ground: Ground, rounds: Rounds) -> Found:
 
 def measure_driver(ground: Ground, rounds: Rounds) -> Found:
     """Measure drivers whose agents wait for an answer and, to compare, bare interpreters."""
+    return _measure_memory(ground, rounds, 9, "claude", "a driver", MEMORY_GOAL_KIB)
+
+
+def measure_acp_driver(ground: Ground, rounds: Rounds) -> Found:
+    """Measure drivers of programs that speak ACP, which load the protocol's library."""
+    if find_spec("acp") is None:
+        return Found(missing=["29: the library of ACP is not installed (pip install 'agentctl[acp]')"])
+    return _measure_memory(ground, rounds, 29, "opencode", "a driver over ACP", ACP_GOAL_KIB)
+
+
+def _measure_memory(ground: Ground, rounds: Rounds, figure: int, driver: str, what: str, goal: int) -> Found:
     if not Path("/proc/self/smaps_rollup").exists():
-        return Found(missing=["9: /proc/PID/smaps_rollup: not found"])
+        return Found(missing=[f"{figure}: /proc/PID/smaps_rollup: not found"])
     task = ground.task(cap=5)
-    driver, bare = Sample(name="a driver", unit="KiB"), Sample(name="python -I -S", unit="KiB")
+    subject, bare = Sample(name=what, unit="KiB"), Sample(name="python -I -S", unit="KiB")
     alternate(
         rounds.usual,
-        Turn(lambda: [_of_driver(ground, task)], driver),
+        Turn(lambda: [_of_driver(ground, task, driver)], subject),
         Turn(lambda: [_of_bare()], bare),
     )
     ground.drop(task)
     row = Row(
-        figure=9, what="Private_Dirty of a driver", subject=driver, neighbour=bare,
-        result=driver.median, kind="median KiB", goal=MEMORY_GOAL_KIB,
+        figure=figure, what=f"Private_Dirty of {what}", subject=subject, neighbour=bare,
+        result=subject.median, kind="median KiB", goal=goal,
     )  # fmt: skip
     return Found(rows=[row])
 
@@ -91,29 +104,29 @@ def _by_pipe(ground: Ground) -> float:
     return (int(told.read_bytes()) - written) / 1e6
 
 
-def _asking(ground: Ground, task: TaskDir, told: Path) -> str:
+def _asking(ground: Ground, task: TaskDir, told: Path, driver: str = "claude") -> str:
     """Start an agent; return its instance once it has asked for permission."""
-    path = f"{_programs(ground)}{os.pathsep}{ground.environ['PATH']}"
-    command = ground.command(task, "spawn", "--driver", "claude", "--permissions", "ask", "do it")
+    path = f"{_programs(ground, driver)}{os.pathsep}{ground.environ['PATH']}"
+    command = ground.command(task, "spawn", "--driver", driver, "--permissions", "ask", "do it")
     instance = ground.timed(command, env={"PATH": path, TOLD: str(told)}).out.split()[0]
     folder = Path(task.worker(instance).interactions)
     wait_until(lambda: folder.is_dir() and any(path.suffix == ".json" for path in folder.iterdir()))
     return instance
 
 
-def _programs(ground: Ground) -> Path:
+def _programs(ground: Ground, driver: str) -> Path:
     """Return a folder with the agent program under the name that its driver looks for."""
     folder = ground.disk / "bin"
     folder.mkdir(exist_ok=True)
-    program = folder / "claude"
+    program = folder / driver
     if not program.exists():
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{_AGENT}" "$@"\n', encoding="utf-8")
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{_AGENTS[driver]}" "$@"\n', encoding="utf-8")
         program.chmod(0o700)
     return folder
 
 
-def _of_driver(ground: Ground, task: TaskDir) -> float:
-    instance = _asking(ground, task, ground.folder() / "told")
+def _of_driver(ground: Ground, task: TaskDir, driver: str) -> float:
+    instance = _asking(ground, task, ground.folder() / "told", driver)
     found = private_dirty(_driver_of(task, instance).pid)
     ground.agentctl(task, "cancel", instance)
     ground.settle(task)

@@ -68,6 +68,7 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     26: placing.measure_start,
     27: placing.measure_wake,
     28: placing.measure_head,
+    29: answering.measure_acp_driver,
 }
 ROUNDS = {
     "default": Rounds(),
