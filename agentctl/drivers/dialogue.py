@@ -209,6 +209,8 @@ class Driver(NamedTuple):
     library: str | None = None
     #: How long the program may take to end once it was hung up on.
     lingers_s: float = 10.0
+    #: The dialect of agentctl's own tools that its model knows best.
+    tools: str = "codex"
     #: Names of a project's files that its program obeys without asking: it is not started where there are any.
     obeys: Sequence[str] = ()
     #: What a running agent has to know of its program, as the order keeps it.

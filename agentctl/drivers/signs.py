@@ -28,7 +28,11 @@ _CONTEXT = re.compile(
 )
 #: There was no answer at all, rather than a stream that was cut.
 _UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
-_CUT = re.compile(r"max_output_tokens|stream (?:disconnected|closed)|idle timeout waiting for sse", re.IGNORECASE)
+_CUT = re.compile(
+    r"max_output_tokens|output token maximum|stream (?:disconnected|closed)|idle timeout waiting for sse"
+    r"|connection lost mid-response",
+    re.IGNORECASE,
+)
 _SIGNS = (
     (_AUTH, Reason.AUTH),
     (_BILLING, Reason.BILLING),
@@ -38,7 +42,7 @@ _SIGNS = (
     (_UNREACHED, Reason.MODEL_ERROR),
     (_CUT, Reason.TRUNCATED),
 )
-_STATUS = re.compile(r"status:? (\d{3})\b")
+_STATUS = re.compile(r"(?:status|error):? \(?([45]\d\d)\b", re.IGNORECASE)
 
 
 def reason_in(text: str) -> Reason | None:

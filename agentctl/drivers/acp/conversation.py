@@ -24,6 +24,7 @@ from agentctl.drivers.acp.wire import (
     ToolCallUpdate,
     greeting,
     read,
+    servers_as_settings,
     session_params,
     text_blocks,
 )
@@ -98,7 +99,8 @@ class AcpDialogue:
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
         self._ways_to_log_in = result.get("authMethods")
-        params = session_params(self.order.cwd, self.order.mcp_servers, self._meta())
+        servers = {} if self.row.servers_in else self.order.mcp_servers
+        params = session_params(self.order.cwd, servers, self._meta())
         if self.order.resume is None:
             return [self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
         method = _way_to_continue(greeted)
@@ -112,6 +114,11 @@ class AcpDialogue:
     def _meta(self) -> dict[str, Any]:
         """Return the `_meta` of the request that opens the session, be it a new one or one that is continued."""
         meta = joined(self.row.session_meta, self.row.manner(self.order).session_meta)
+        if self.row.servers_in and self.order.mcp_servers:
+            inner: dict[str, Any] = servers_as_settings(self.order.mcp_servers)
+            for name in reversed(self.row.servers_in.split(".")):
+                inner = {name: inner}
+            meta = joined(meta, inner)
         if self.order.instructions and self.row.instructions == IN_META:
             meta = joined(meta, {"systemPrompt": {"append": self.order.instructions}})
         return meta
@@ -311,6 +318,8 @@ class AcpDialogue:
         failure = failure_in(meta)
         if failure is None or failure.is_final or not self._is_turning:
             return []
+        if failure.reason in {Reason.AUTH, Reason.BILLING}:  # No further try can help.
+            return self._stop(failure.reason, failure.message)
         self._is_retrying = True
         return [self._note(failure.message), Retrying(failure.reason, failure.message)]
 

@@ -61,10 +61,10 @@ def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
     told = object_in(meta.get(_FAILURE))
     if told:
         title = text_in(told.get("title")) or "the program gave no reason"
-        reason = reason_in(title) or _CATEGORIES.get(text_in(told.get("category")), Reason.MODEL_ERROR)
+        by_kind = _CATEGORIES.get(text_in(told.get("category")), Reason.MODEL_ERROR)
         if _NEW_SESSION in list_in(told.get("actions")):
-            reason = Reason.CONTEXT
-        return Failure(reason, bounded(title), is_final=told.get("severity") == "error")
+            by_kind = Reason.CONTEXT
+        return Failure(reason_in(title) or by_kind, bounded(title), is_final=told.get("severity") == "error")
     inner = (failure_in(object_in(value), depth - 1) for value in meta.values()) if depth else ()
     return next((found for found in inner if found is not None), None)
 

@@ -81,10 +81,14 @@ class AcpProgram(NamedTuple):
     instructions: str = IN_PROMPT
     #: Whose tokens it reports; "": none that could be added up.
     usage: str = ""
-    #: It reports what it costs, in US dollars.
+    #: It reports what its sessions have cost, in US dollars.
     reports_cost: bool = False
     #: It asks the user with a tool of its own.
     asks: bool = False
+    #: The way in `_meta` to the place where it takes MCP servers, if it shows their tools only so; "a.b": in b of a.
+    servers_in: str = ""
+    #: The dialect of agentctl's own tools that its model knows best.
+    tools: str = "codex"
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
@@ -98,7 +102,8 @@ class AcpProgram(NamedTuple):
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
-            "instructions": self.instructions, "usage": self.usage, "reportsCost": self.reports_cost or None,
+            "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools,
+            "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
             **{key: manner.to_json() for key, manner in manners.items() if manner},
         }  # fmt: skip
@@ -170,7 +175,9 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         argv=argv,
         environ=environ,
         dialogue=_dialogue,
-        reports=frozenset((["tokens"] if row.usage else []) + (["cost"] if row.reports_cost else [])),
+        # While it works: what is told at the end of a turn comes too late for a limit.
+        reports=frozenset({"tokens"} if row.usage == PER_MESSAGE else ()),
+        tools=row.tools,
         asks=row.asks,
         account=account,
         library=LIBRARY,
@@ -289,6 +296,8 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "usage": ("usage", _one_of(PER_SESSION, PER_TURN, PER_MESSAGE)),
     "reportsCost": ("reports_cost", _flag),
     "asks": ("asks", _flag),
+    "serversIn": ("servers_in", _text),
+    "tools": ("tools", _one_of("codex", "claude")),
 }
 
 

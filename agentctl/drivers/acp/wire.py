@@ -52,7 +52,7 @@ __all__ = [
     "PromptResponse", "RequestPermissionRequest", "SessionConfigOptionSelect", "SessionConfigSelectGroup",
     "SessionInfoUpdate", "SessionModeState", "SessionNotification", "ToolCall", "ToolCallProgress", "ToolCallStart",
     "ToolCallUpdate", "Usage", "UsageUpdate", "UserMessageChunk",
-    "greeting", "meta_of", "read", "session_params", "text_blocks",
+    "greeting", "meta_of", "read", "servers_as_settings", "session_params", "text_blocks",
 ]  # fmt: skip
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -86,6 +86,16 @@ def session_params(cwd: str, servers: Mapping[str, Any], meta: Mapping[str, Any]
     """Return the parameters that `session/new`, `load` and `resume` share; `servers` as in an order."""
     params = {"cwd": cwd, "mcpServers": [_server(name, server) for name, server in servers.items()]}
     return {**params, "_meta": dict(meta)} if meta else params
+
+
+def servers_as_settings(servers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return MCP servers as the settings of Claude Code have them, all tools shown at once."""
+    found: dict[str, Any] = {}
+    for name, server in servers.items():
+        command = {"command": str(server.get("command")), "args": [str(arg) for arg in server.get("args") or ()]}
+        environ = {key: str(value) for key, value in (server.get("env") or {}).items()}
+        found[name] = {"type": "stdio", **command, "env": environ, "alwaysLoad": True}
+    return found
 
 
 def _server(name: str, server: Mapping[str, Any]) -> dict[str, Any]:

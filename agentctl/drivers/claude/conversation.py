@@ -322,6 +322,7 @@ DRIVER = Driver(
     reports=frozenset({"tokens", "cost"}),
     asks=True,
     account=account_of,
+    tools="claude",
 )
 
 

@@ -21,7 +21,6 @@ from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARI
 _PREFIX = f"mcp__{SERVER}__"
 #: The agents below have limits of their own; the tools that start them need no permission.
 SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
-_DIALECTS = {"claude": "claude"}
 #: A call lasts as long as a sub-agent works.
 _CALL_S = 7 * 86_400
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "cli" / "early.py"
@@ -36,7 +35,7 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
     """
     if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library():
         return order
-    command = server_command(_DIALECTS.get(driver.name, "codex"), call_s=0)
+    command = server_command(driver.tools, call_s=0)
     server: dict[str, Any] = {
         "command": command[0],
         "args": command[1:],
