@@ -1,0 +1,41 @@
+"""A session of a client: what was chosen for it, its worker once it has one, and the turn that is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from agentctl.acp.choices import Choices
+from agentctl.acp.conversation import Conversation, OpenQuestion
+from agentctl.adapters.taskdir import WorkerDir
+
+
+class Turn:
+    """A prompt that is not answered yet."""
+
+    def __init__(self) -> None:
+        #: The client wants it to end.
+        self.is_cancelled = False
+        #: The run that has the prompt; None until it is started.
+        self.worker: WorkerDir | None = None
+        #: The questions that the client shows, or was told of, by their names.
+        self.dialogs: dict[str, asyncio.Task[None]] = {}
+        #: A question that the client shows as a text: the next prompt is its answer.
+        self.asks: OpenQuestion | None = None
+
+
+@dataclass
+class Session:
+    """One session."""
+
+    id: str
+    cwd: str
+    choices: Choices
+    #: The newest run of its agent; None before the first prompt.
+    worker: WorkerDir | None = None
+    conversation: Conversation = field(default_factory=Conversation)
+    turn: Turn | None = None
+    #: What the next prompt answers.
+    asks: OpenQuestion | None = None
+    #: What its user should know with the next prompt.
+    notes: tuple[str, ...] = ()
