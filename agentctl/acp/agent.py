@@ -84,10 +84,12 @@ class EditorAgent:
     # -- the opening ---------------------------------------------------------------------------------------------
 
     async def initialize(
-        self, protocol_version: int, client_capabilities: ClientCapabilities | None = None, **_: Any
+        self,
+        protocol_version: int,  # noqa: ARG002 - the library passes it by name
+        client_capabilities: ClientCapabilities | None = None,
+        **_: Any,
     ) -> InitializeResponse:
         """Open the conversation: whatever version the client offers, this agent speaks version 1."""
-        del protocol_version
         self._is_open = True
         elicitation = client_capabilities.elicitation if client_capabilities is not None else None
         self._shows_forms = elicitation is not None and elicitation.form is not None

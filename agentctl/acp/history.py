@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -150,7 +149,9 @@ def _cursor(row: _Row) -> str:
 
 def _read_cursor(cursor: str) -> tuple[str, str]:
     try:
-        begun, _, name = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
-    except (ValueError, binascii.Error) as error:
-        raise UsageError("the cursor is not one of this agent's") from error
+        begun, mark, name = base64.urlsafe_b64decode(cursor.encode()).decode().partition(" ")
+    except ValueError:
+        mark = begun = name = ""
+    if not mark:
+        raise UsageError("the cursor is none that was given out here", hint="leave it out to begin anew")
     return begun, name
