@@ -29,9 +29,10 @@ from agentctl import __version__
 from agentctl.acp import choices as chosen
 from agentctl.acp import history, runs
 from agentctl.acp.choices import AGENT, Choices
-from agentctl.acp.link import Link
+from agentctl.acp.keeping import let_abandoned_end
+from agentctl.acp.link import EditorLink
 from agentctl.acp.prompts import text_of
-from agentctl.acp.session import Session, Turn
+from agentctl.acp.session import EditorSession, Turn
 from agentctl.acp.turning import Turning
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.plaintext import plain
@@ -54,7 +55,7 @@ _CAPABILITIES = {
 }
 
 
-class Serving(NamedTuple):
+class EditorOptions(NamedTuple):
     """The options of `agentctl acp`."""
 
     choices: Choices
@@ -70,15 +71,17 @@ class EditorAgent:
         AgentctlError: What the client is told as an error.
     """
 
-    def __init__(self, serving: Serving) -> None:
+    def __init__(self, serving: EditorOptions) -> None:
         self.serving = serving
-        self.link = Link(self, self._cancel)
-        self.sessions: dict[str, Session] = {}
+        self.link = EditorLink(self, self._cancel)
+        self.sessions: dict[str, EditorSession] = {}
         self._is_open = False
         self._shows_forms = False
         #: One thread that works in the folder of the session at hand, by which a command finds root and definitions.
         self._folder = ThreadPoolExecutor(1)
         self._threads = ThreadPoolExecutor(_MOST_THREADS)
+        #: The roots in which abandoned workers were looked for.
+        self._seen_to: set[str] = set()
         self._background: set[asyncio.Task[None]] = set()
 
     # -- the opening ---------------------------------------------------------------------------------------------
@@ -115,7 +118,8 @@ class EditorAgent:
             return runs.new_name(root), _options(known, root)
 
         name, options = await self._in_folder(cwd, opened)
-        session = self.sessions[name] = Session(name, cwd, choices)
+        await self._see_to_abandoned(cwd)
+        session = self.sessions[name] = EditorSession(name, cwd, choices)
         self._say_unused(session, mcp_servers)
         return NewSessionResponse.model_validate({"sessionId": name, **options})
 
@@ -133,7 +137,7 @@ class EditorAgent:
         self._say_unused(session, mcp_servers)
         return ResumeSessionResponse.model_validate(options)
 
-    async def _taken_up(self, cwd: str, session_id: str, *, is_told: bool) -> tuple[Session, dict[str, Any]]:
+    async def _taken_up(self, cwd: str, session_id: str, *, is_told: bool) -> tuple[EditorSession, dict[str, Any]]:
         self._check_open(cwd)
         known = self.sessions.get(session_id)
         if known is not None and known.turn is not None:
@@ -152,7 +156,10 @@ class EditorAgent:
         while (update := await self._in_thread(lambda: next(updates, None))) is not None:
             if is_told:
                 await self.link.update(session_id, update)
-        session = Session(session_id, cwd, choices, loaded.worker, loaded.conversation)
+        if known is not None:
+            known.let_go()
+        session = EditorSession(session_id, cwd, choices, conversation=loaded.conversation)
+        session.go_on_with(loaded.worker)
         self.sessions[session_id] = session
         return session, options
 
@@ -171,12 +178,20 @@ class EditorAgent:
         """Cancel what a session does, and forget it; its worker ends."""
         session = self._session(session_id)
         del self.sessions[session_id]
+        session.let_go()
         worker, is_at_work = session.worker, session.turn is not None
         if is_at_work:
             self._cancel_turn(session)
         if worker is not None:
             await self._in_thread(lambda: runs.stop(worker) if is_at_work else runs.leave(iter([worker])))
         return CloseSessionResponse()
+
+    async def _see_to_abandoned(self, cwd: str) -> None:
+        """Let workers end that a killed process of an editor has left idle in this root, once for each root."""
+        root = await self._in_folder(cwd, self._root)
+        if root is not None and str(root.path) not in self._seen_to:
+            self._seen_to.add(str(root.path))
+            self._soon(self._in_thread(lambda: let_abandoned_end(root)))
 
     # -- choices -------------------------------------------------------------------------------------------------
 
@@ -233,12 +248,12 @@ class EditorAgent:
             session.turn = None
         return PromptResponse.model_validate(response)
 
-    def _give(self, session: Session, text: str) -> runs.Given:
+    def _give(self, session: EditorSession, text: str) -> runs.GivenPrompt:
         asks = session.asks
         if asks is not None and runs.is_open(asks):
             runs.answer(asks, text)
             session.asks = None
-            return runs.Given(asks.worker)
+            return runs.GivenPrompt(asks.worker)
         session.asks = None
         if session.worker is not None:
             return runs.go_on(session.worker, text)
@@ -254,7 +269,7 @@ class EditorAgent:
         if session is not None:
             self._cancel_turn(session)
 
-    def _cancel_turn(self, session: Session) -> None:
+    def _cancel_turn(self, session: EditorSession) -> None:
         turn = session.turn
         if turn is None or turn.is_cancelled:
             return
@@ -314,13 +329,13 @@ class EditorAgent:
         if not os.path.isabs(cwd) or "\0" in cwd:
             raise UsageError(f"cwd must be an absolute path, not {plain(cwd)[:500]}")
 
-    def _session(self, session_id: str) -> Session:
+    def _session(self, session_id: str) -> EditorSession:
         session = self.sessions.get(session_id)
         if session is None:
             raise NotFound(f"there is no open session {plain(session_id)[:100]!r}", hint="session/new, or session/load")
         return session
 
-    def _say_unused(self, session: Session, mcp_servers: Any) -> None:
+    def _say_unused(self, session: EditorSession, mcp_servers: Any) -> None:
         """Say which of the client's servers the agent will not have: it uses those of its own program."""
         names = [plain(str(getattr(one, "name", "?")))[:50] for one in mcp_servers or ()]
         if names:

@@ -15,7 +15,7 @@ from agentctl.acp.updates import (
     FAILED,
     IN_PROGRESS,
     PENDING,
-    Place,
+    CallPlace,
     Update,
     WorkerUpdates,
     meta,
@@ -43,7 +43,7 @@ _RESULT_BYTES = 8000
 _MOST_WORKERS = 2000
 
 
-class OpenQuestion(NamedTuple):
+class EditorQuestion(NamedTuple):
     """A question that somebody waits for."""
 
     worker: WorkerDir
@@ -55,10 +55,10 @@ class OpenQuestion(NamedTuple):
     call: str | None = None
 
 
-class _Told:
+class _Followed:
     """What has been told of one worker."""
 
-    def __init__(self, worker: WorkerDir, place: Place, *, with_user: bool) -> None:
+    def __init__(self, worker: WorkerDir, place: CallPlace, *, with_user: bool) -> None:
         self.worker, self.place = worker, place
         self.updates = WorkerUpdates(place, with_user=with_user)
         self.reader = ActivityReader(worker.activity)
@@ -72,100 +72,102 @@ class Conversation:
     """One session, as far as it has been told."""
 
     def __init__(self) -> None:
-        self._told: dict[str, _Told] = {}
+        self._followed: dict[str, _Followed] = {}
         #: The runs of the session's own agent, oldest first.
         self.runs: list[WorkerDir] = []
 
     def add_run(self, worker: WorkerDir, *, with_user: bool = False) -> WorkerUpdates:
         """Go on with a run of the session's agent; return its updates."""
-        known = self._told.get(str(worker.path))
+        known = self._followed.get(str(worker.path))
         if known is None:
             self.runs.append(worker)
             cwd = str(read_quietly(worker.spec).get("cwd") or "/")
-            known = self._told[str(worker.path)] = _Told(worker, Place(_name(worker), cwd), with_user=with_user)
+            known = self._followed[str(worker.path)] = _Followed(
+                worker, CallPlace(_name(worker), cwd), with_user=with_user
+            )
         known.updates.with_user = with_user
         return known.updates
 
     def workers(self) -> list[WorkerDir]:
         """Return the workers of which more may come."""
-        return [told.worker for told in self._told.values() if not told.is_over]
+        return [followed.worker for followed in self._followed.values() if not followed.is_over]
 
     def look(self) -> Iterator[Update]:
         """Yield what has come since the last look."""
         for run in self.runs:
-            if not self._told[str(run.path)].is_over:
+            if not self._followed[str(run.path)].is_over:
                 self._find_below(run)
-        streams = [self._stream(told) for told in self._told.values() if not told.is_over]
+        streams = [self._stream(followed) for followed in self._followed.values() if not followed.is_over]
         for _, updates in heapq.merge(*streams, key=lambda item: item[0]):
             yield from updates
 
     def close_run(self, worker: WorkerDir) -> Iterator[Update]:
         """Yield the ends of what a run that has ended has left open; it is not looked at again."""
-        told = self._told[str(worker.path)]
-        told.is_over = True
-        yield from told.updates.close()
+        followed = self._followed[str(worker.path)]
+        followed.is_over = True
+        yield from followed.updates.close()
 
-    def questions(self) -> dict[str, OpenQuestion]:
+    def questions(self) -> dict[str, EditorQuestion]:
         """Return the open questions, each by a name of its own; without those of idle workers."""
         found = {}
-        for told in self._told.values():
-            if told.is_over or told.worker.has_ended or not told.worker.interactions.exists():
+        for followed in self._followed.values():
+            if followed.is_over or followed.worker.has_ended or not followed.worker.interactions.exists():
                 continue
-            for question_id in waiting_askers(told.worker):
-                question = self._question(told, question_id)
+            for question_id in waiting_askers(followed.worker):
+                question = self._question(followed, question_id)
                 if question is not None:
-                    found[f"{told.place.name}:{question_id}"] = question
+                    found[f"{followed.place.name}:{question_id}"] = question
         return found
 
-    def _question(self, told: _Told, question_id: str) -> OpenQuestion | None:
-        body = read_question(told.worker, question_id)
+    def _question(self, followed: _Followed, question_id: str) -> EditorQuestion | None:
+        body = read_question(followed.worker, question_id)
         if body is None or body.get("idle"):
             return None
         shown = {"id": question_id, **{key: body[key] for key in _ASKED if body.get(key)}}
-        call = told.updates.open_call(str(body.get("tool")), body.get("arguments")) if body.get("tool") else None
-        return OpenQuestion(told.worker, whole_json(shown), told.place.call is None, call)
+        call = followed.updates.open_call(str(body.get("tool")), body.get("arguments")) if body.get("tool") else None
+        return EditorQuestion(followed.worker, whole_json(shown), followed.place.call is None, call)
 
     # -- workers below -------------------------------------------------------------------------------------------
 
     def _find_below(self, run: WorkerDir) -> None:
         for worker in descendants(run):
-            if str(worker.path) in self._told or len(self._told) >= _MOST_WORKERS:
+            if str(worker.path) in self._followed or len(self._followed) >= _MOST_WORKERS:
                 continue
             above = parent_of(worker)
-            over = self._told.get(str(above.path)) if above is not None else None
+            over = self._followed.get(str(above.path)) if above is not None else None
             depth = over.place.depth + 1 if over is not None else 1
             cwd = str(read_quietly(worker.spec).get("cwd") or "/")
-            place = Place(_name(worker), cwd, f"worker:{_name(worker)}", depth)
-            self._told[str(worker.path)] = _Told(worker, place, with_user=False)
+            place = CallPlace(_name(worker), cwd, f"worker:{_name(worker)}", depth)
+            self._followed[str(worker.path)] = _Followed(worker, place, with_user=False)
 
-    def _stream(self, told: _Told) -> Iterator[tuple[str, Iterator[Update]]]:
+    def _stream(self, followed: _Followed) -> Iterator[tuple[str, Iterator[Update]]]:
         """Yield (time, updates) of what has come of one worker."""
-        decision = decision_of(told.worker)  # Before the rows: so that none comes after it.
-        if told.place.call is not None and told.status is None:
-            yield _begun_at(told.worker), iter([self._card(told)])
-        yield from _rows(told)
-        if told.place.call is None:
+        decision = decision_of(followed.worker)  # Before the rows: so that none comes after it.
+        if followed.place.call is not None and followed.status is None:
+            yield _begun_at(followed.worker), iter([self._card(followed)])
+        yield from _rows(followed)
+        if followed.place.call is None:
             return
         at = (decision.ended_at if decision is not None else None) or "~"  # Behind all times.
         if decision is not None:
-            told.is_over = True
-            yield at, _ended(told)
-        elif told.status != _status_of(told.worker):
-            told.status = _status_of(told.worker)
-            yield at, iter([{**_of_card(told), "status": told.status}])
+            followed.is_over = True
+            yield at, _ended(followed)
+        elif followed.status != _status_of(followed.worker):
+            followed.status = _status_of(followed.worker)
+            yield at, iter([{**_of_card(followed), "status": followed.status}])
 
-    def _card(self, told: _Told) -> Update:
+    def _card(self, followed: _Followed) -> Update:
         """Return the tool call that stands for a worker below the session's."""
-        spec, above = read_quietly(told.worker.spec), parent_of(told.worker)
-        over = self._told.get(str(above.path)) if above is not None else None
+        spec, above = read_quietly(followed.worker.spec), parent_of(followed.worker)
+        over = self._followed.get(str(above.path)) if above is not None else None
         order, agent = spec.get("order"), str(spec.get("agent") or "command")
         work = order.get("prompt") if isinstance(order, dict) else telling({"command": spec.get("argv")})
-        told.status = _status_of(told.worker)
-        title = f"{told.worker.instance} [{short(agent)}] {short(work)}".strip()
+        followed.status = _status_of(followed.worker)
+        title = f"{followed.worker.instance} [{short(agent)}] {short(work)}".strip()
         return {
-            "sessionUpdate": "tool_call", "toolCallId": told.place.call, "title": title, "status": told.status,
+            "sessionUpdate": "tool_call", "toolCallId": followed.place.call, "title": title, "status": followed.status,
             "kind": "execute" if agent == "command" else "think",
-            "_meta": meta(told.place.name, over.place.call if over is not None else None, told.place.depth - 1),
+            "_meta": meta(followed.place.name, over.place.call if over is not None else None, followed.place.depth - 1),
         }  # fmt: skip
 
 
@@ -184,34 +186,34 @@ def _status_of(worker: WorkerDir) -> str:
     return IN_PROGRESS if worker.process.exists() else PENDING
 
 
-def _of_card(told: _Told) -> Update:
-    return {"sessionUpdate": "tool_call_update", "toolCallId": told.place.call}
+def _of_card(followed: _Followed) -> Update:
+    return {"sessionUpdate": "tool_call_update", "toolCallId": followed.place.call}
 
 
-def _rows(told: _Told) -> Iterator[tuple[str, Iterator[Update]]]:
+def _rows(followed: _Followed) -> Iterator[tuple[str, Iterator[Update]]]:
     """Yield the rows that were appended; an activity that cannot be read has no further rows."""
     try:
-        if told.reader.is_replaced():
-            told.reader.restart()
-            told.lines = 0
-        for block in told.reader.blocks():
+        if followed.reader.is_replaced():
+            followed.reader.restart()
+            followed.lines = 0
+        for block in followed.reader.blocks():
             for text in block.split(b"\n")[:-1]:
-                told.lines += 1
-                line = read_line(text, told.lines)
+                followed.lines += 1
+                line = read_line(text, followed.lines)
                 if line is not None:
-                    yield line.at.decode("utf-8", "replace"), told.updates.take(line)
+                    yield line.at.decode("utf-8", "replace"), followed.updates.take(line)
     except (AgentctlError, OSError):
         return
 
 
-def _ended(told: _Told) -> Iterator[Update]:
+def _ended(followed: _Followed) -> Iterator[Update]:
     """Yield the end of a worker below the session's, with its result."""
-    yield from told.updates.close()
-    decision = decision_of(told.worker)
+    yield from followed.updates.close()
+    decision = decision_of(followed.worker)
     assert decision is not None
-    text = str(text_of(told.worker, _RESULT_BYTES)["text"])
+    text = str(text_of(followed.worker, _RESULT_BYTES)["text"])
     is_good = decision.status is Status.COMPLETED
     if not is_good:
-        text = "\n\n".join(part for part in (error_of(told.worker, decision), text) if part)
+        text = "\n\n".join(part for part in (error_of(followed.worker, decision), text) if part)
     status = COMPLETED if is_good else FAILED
-    yield {**_of_card(told), "status": status} | ({"content": text_content(text)} if text else {})
+    yield {**_of_card(followed), "status": status} | ({"content": text_content(text)} if text else {})

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentctl.acp.bounds import bounded_json
 from agentctl.acp.calls import kind_of, title_of
-from agentctl.acp.conversation import OpenQuestion
+from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.updates import text_content
 from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.plaintext import beginning, distinct, plain, whole
@@ -33,7 +33,7 @@ class Choice(NamedTuple):
     options: list[dict[str, str]]
 
 
-def words_of(question: OpenQuestion) -> str:
+def words_of(question: EditorQuestion) -> str:
     """Return a question as a text, with the call that it is about."""
     shown, show = question.shown, _shown_of_call if question.shown.get("tool") else _shown
     by = shown.get("askedByType")
@@ -47,26 +47,26 @@ def words_of(question: OpenQuestion) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def is_for_chat(question: OpenQuestion, *, shows_forms: bool) -> bool:
+def is_for_chat(question: EditorQuestion, *, shows_forms: bool) -> bool:
     """Return whether a question is put as a text that the next prompt answers: its agent only waits for that."""
     has_options = bool(question.shown.get("options")) or question.shown.get("kind") == "confirm"
     return question.is_own and not shows_forms and not question.shown.get("tool") and not has_options
 
 
-def way_to_answer(question: OpenQuestion) -> str:
+def way_to_answer(question: EditorQuestion) -> str:
     """Return the command that answers a question at a terminal."""
     worker, root = question.worker, shlex.quote(str(question.worker.task.root.path))
     where = f"--task {worker.task.id} --root {root} --id {plain(question.shown['id'])}"
     return f"agentctl interact respond {worker.instance} ANSWER {where}"
 
 
-def is_whole(question: OpenQuestion) -> bool:
+def is_whole(question: EditorQuestion) -> bool:
     """Return whether the whole call can be shown that a question is about."""
     asked = _shown_of_call(question.shown["question"])
     return not question.shown.get("isCut") and max(len(asked), len(_call_of(question))) <= _LONGEST
 
 
-def _call_of(question: OpenQuestion) -> str:
+def _call_of(question: EditorQuestion) -> str:
     tool, arguments = question.shown.get("tool"), question.shown.get("arguments")
     if not tool:
         return ""
@@ -87,7 +87,7 @@ def _shown_of_call(text: str) -> str:
 # -- dialogs with buttons ----------------------------------------------------------------------------------------------
 
 
-def choice_of(question: OpenQuestion, call: str) -> Choice | None:
+def choice_of(question: EditorQuestion, call: str) -> Choice | None:
     """Return a question as a dialog with buttons; None if nothing can be chosen.
 
     Args:
@@ -110,7 +110,7 @@ def choice_of(question: OpenQuestion, call: str) -> Choice | None:
     return Choice(fields, options)
 
 
-def _options_of(question: OpenQuestion) -> list[Mapping[str, Any]]:
+def _options_of(question: EditorQuestion) -> list[Mapping[str, Any]]:
     """Return the options that are offered: those that allow a call only if the user sees the whole of it."""
     shown = question.shown
     if shown.get("kind") == "confirm":
@@ -126,7 +126,7 @@ def _options_of(question: OpenQuestion) -> list[Mapping[str, Any]]:
     ]
 
 
-def _button(question: OpenQuestion, option: Mapping[str, Any]) -> dict[str, str]:
+def _button(question: EditorQuestion, option: Mapping[str, Any]) -> dict[str, str]:
     shown = question.shown
     if shown.get("tool"):
         kind = _KINDS.get(meaning(shown.get("means"), option["id"]), "allow_always")
@@ -150,7 +150,7 @@ def chosen(choice: Choice, reply: object) -> str | None:
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
-def form_of(question: OpenQuestion) -> dict[str, Any]:
+def form_of(question: EditorQuestion) -> dict[str, Any]:
     """Return the schema of a question's form; what is asked goes with it as the message."""
     shown = question.shown
     options = [{"const": whole(one["id"]), "title": _label(one)} for one in shown.get("options") or []]
@@ -172,7 +172,7 @@ def _label(option: Mapping[str, Any]) -> str:
     return beginning(_shown(option["label"]), _LONGEST_LABEL) or str(option["id"])
 
 
-def filled(question: OpenQuestion, reply: object) -> str | None:
+def filled(question: EditorQuestion, reply: object) -> str | None:
     """Return the answer in a form that a client's user has filled in; None if there is none."""
     content = reply.get("content") if isinstance(reply, dict) and reply.get("action") == "accept" else None
     if not isinstance(content, dict):

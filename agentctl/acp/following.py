@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from enum import Enum
 
-from agentctl.acp.conversation import Conversation, OpenQuestion
+from agentctl.acp.conversation import Conversation, EditorQuestion
 from agentctl.acp.runs import is_at_rest
 from agentctl.acp.updates import Update, text_content
 from agentctl.adapters.clock import monotonic
@@ -42,7 +42,7 @@ class Ears(NamedTuple):
 
     tell: Callable[[list[Update]], None]
     #: Takes the open questions; returns whether the turn is to end with one of them.
-    asked: Callable[[dict[str, OpenQuestion]], bool]
+    asked: Callable[[dict[str, EditorQuestion]], bool]
 
 
 def follow(conversation: Conversation, worker: WorkerDir, ears: Ears, broken: int) -> Over:
@@ -55,7 +55,7 @@ def follow(conversation: Conversation, worker: WorkerDir, ears: Ears, broken: in
         BrokenOff: That has happened.
         WaitStopped: The worker in which this process runs was cancelled or paused.
     """
-    waiting = _Waiting(worker)
+    waiting = _QueueNotes(worker)
     with LiveTree(worker.task, recursive=True) as live_tree, WaitRounds(live_tree, broken=broken) as rounds:
         watched: set[str] = set()
         while True:
@@ -88,7 +88,7 @@ def _over(worker: WorkerDir, view: WorkerView | None) -> Over | None:
     return Over.IDLE if is_at_rest(worker) else None
 
 
-class _Waiting:
+class _QueueNotes:
     """Says once why a worker waits in the queue: otherwise its user would see nothing happen."""
 
     def __init__(self, worker: WorkerDir) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.acp.bounds import pieces
 from agentctl.acp.conversation import Conversation
-from agentctl.acp.runs import find_session
+from agentctl.acp.runs import SESSION_PREFIX, find_session
 from agentctl.acp.updates import Update
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.files import read_quietly
@@ -96,7 +96,7 @@ def list_sessions(root: Root, cwd: str | None, cursor: str | None) -> dict[str, 
     return {"sessions": page, **more}
 
 
-class _Row(NamedTuple):
+class _ListedSession(NamedTuple):
     """A session: the first run of an agent, and the newest."""
 
     begun: str
@@ -106,7 +106,7 @@ class _Row(NamedTuple):
     newest: str
 
 
-def _sessions_of(task: TaskDir) -> Iterator[_Row]:
+def _sessions_of(task: TaskDir) -> Iterator[_ListedSession]:
     if not is_own(task):
         return
     view, _ = read_task(task)
@@ -118,15 +118,15 @@ def _sessions_of(task: TaskDir) -> Iterator[_Row]:
         if worker.agent_id == worker.instance and worker.parent is None and worker.depth == 0:
             cwd = read_quietly(task.worker(worker.instance).spec).get("cwd")
             last = str(task.worker(newest[worker.instance]).path)
-            name = worker.instance if worker.instance.startswith("acp-") else f"{task.id}/{worker.instance}"
-            yield _Row(worker.queued_at or "", name, str(cwd or "/"), short(worker.command), last)
+            name = worker.instance if worker.instance.startswith(SESSION_PREFIX) else f"{task.id}/{worker.instance}"
+            yield _ListedSession(worker.queued_at or "", name, str(cwd or "/"), short(worker.command), last)
 
 
-def _shown(row: _Row) -> dict[str, Any]:
+def _shown(row: _ListedSession) -> dict[str, Any]:
     return {"sessionId": row.id, "cwd": whole(row.cwd), "title": whole(row.title), "updatedAt": _updated(row)}
 
 
-def _updated(row: _Row) -> str:
+def _updated(row: _ListedSession) -> str:
     """Return when something has happened in a session last."""
     times = [_modified(os.path.join(row.newest, name)) for name in ("activity.jsonl", "exit.json", "spec.json")]
     return iso_of(max(times)) if any(times) else row.begun
@@ -143,7 +143,7 @@ def _is_in(cwd: str, wanted: str) -> bool:
     return cwd == wanted or os.path.realpath(cwd) == os.path.realpath(wanted)
 
 
-def _cursor(row: _Row) -> str:
+def _cursor(row: _ListedSession) -> str:
     return base64.urlsafe_b64encode(f"{row.begun} {row.id}".encode()).decode()
 
 

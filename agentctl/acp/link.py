@@ -25,20 +25,20 @@ _CANCEL = "$/cancel_request"
 _sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
 
 
-class Link:
+class EditorLink:
     """One client.
 
     Args:
-        agent: Has the methods of the library's `Agent`.
+        served: Has the methods of the library's `Agent`.
         cancelled: Called with a session's id if the client takes its prompt back.
     """
 
-    def __init__(self, agent: Any, cancelled: Callable[[str], None]) -> None:
-        self._agent, self._cancelled = agent, cancelled
+    def __init__(self, served: Any, cancelled: Callable[[str], None]) -> None:
+        self._cancelled = cancelled
         #: The prompts that are not answered yet: id of the request -> session.
         self._prompts: dict[object, str] = {}
         self._transport = _Noting(self._heard, self._prompts)
-        self._route = build_agent_router(cast("Agent", agent), use_unstable_protocol=True)
+        self._route = build_agent_router(cast("Agent", served), use_unstable_protocol=True)
         self._connection = Connection(self._handle, self._transport, listening=False)
 
     async def serve(self) -> None:

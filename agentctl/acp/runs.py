@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator
 
 from agentctl.acp.choices import Choices
-from agentctl.acp.conversation import OpenQuestion
+from agentctl.acp.conversation import EditorQuestion
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import is_name
@@ -29,12 +29,14 @@ from agentctl.operations.where.task_limits import driver_order
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.spec import order_of
 
+#: The names of workers that an editor has had started begin so.
+SESSION_PREFIX = "acp-"
 _TITLE = "Editor sessions"
 #: How often a prompt is given again to an agent that ends, or is continued elsewhere, at that very moment.
 _TRIES = 3
 
 
-class Given(NamedTuple):
+class GivenPrompt(NamedTuple):
     """The run that has a prompt now, and what the user should know about it."""
 
     worker: WorkerDir
@@ -44,7 +46,7 @@ class Given(NamedTuple):
 def new_name(root: Root | None) -> str:
     """Return the name of a session that nobody has yet: its worker will have it."""
     while True:
-        name = f"acp-{secrets.token_hex(4)}"
+        name = f"{SESSION_PREFIX}{secrets.token_hex(4)}"
         if root is None or not any(root.task(task_id).worker(name).path.exists() for task_id in root.task_ids()):
             return name
 
@@ -71,7 +73,7 @@ def agent_of(worker: WorkerDir) -> str:
     return str(read_quietly(worker.spec).get("agent") or "general")
 
 
-def start(name: str, cwd: str, choices: Choices, text: str, place: tuple[str | None, str | None, bool]) -> Given:
+def start(name: str, cwd: str, choices: Choices, text: str, place: tuple[str | None, str | None, bool]) -> GivenPrompt:
     """Start the agent of a session.
 
     Args:
@@ -96,12 +98,12 @@ def _task(named: str | None, root: str | None) -> TaskDir:
     return task_for_spawn(named, root=root, force=False, title=_TITLE)
 
 
-def _given(task: TaskDir, spawned: Spawned) -> Given:
+def _given(task: TaskDir, spawned: Spawned) -> GivenPrompt:
     said = (spawned.message,) if spawned.message and spawned.status == "failed" else ()
-    return Given(task.worker(spawned.agent_instance), (*spawned.warnings, *said))
+    return GivenPrompt(task.worker(spawned.agent_instance), (*spawned.warnings, *said))
 
 
-def go_on(worker: WorkerDir, text: str) -> Given:
+def go_on(worker: WorkerDir, text: str) -> GivenPrompt:
     """Give the agent of a session its next prompt.
 
     Raises:
@@ -114,7 +116,7 @@ def go_on(worker: WorkerDir, text: str) -> Given:
             if worker.has_ended:
                 return _continued(worker, text)
             warning = send(task, worker.instance, text)["warning"]
-            return Given(worker, (warning,) if warning else ())
+            return GivenPrompt(worker, (warning,) if warning else ())
         except Refused:
             is_still_newest = newest_run(task, worker.instance).path == worker.path
             if not tries_left or (is_still_newest and not _may_try_again(worker)):
@@ -127,7 +129,7 @@ def _may_try_again(worker: WorkerDir) -> bool:
     return worker.has_ended and not read_quietly(worker.session)
 
 
-def _continued(worker: WorkerDir, text: str | None) -> Given:
+def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
     task, driver = worker.task, str(order_of(worker).get("driver"))
     if "resume" in load(driver).honours:
         try:
@@ -138,19 +140,19 @@ def _continued(worker: WorkerDir, text: str | None) -> Given:
     spawned = start_anew(task, worker.instance, text or "", queue=True)
     given = _given(task, spawned)
     why = f"{driver} cannot continue a session" if driver == "command" else f"{worker.instance} has left no session"
-    return Given(
+    return GivenPrompt(
         given.worker, (f"{why}: the agent begins anew, and knows nothing of what was said before", *given.notes)
     )
 
 
-def take_up(worker: WorkerDir) -> Given:
+def take_up(worker: WorkerDir) -> GivenPrompt:
     """Continue an agent that has ended before it read its last message: the next run reads it."""
     if "resume" in load(str(order_of(worker).get("driver"))).honours:
         return _continued(worker, None)
     return _continued(worker, "\n\n".join(unread(worker)))
 
 
-def answer(question: OpenQuestion, said: str) -> None:
+def answer(question: EditorQuestion, said: str) -> None:
     """Answer a question as whoever this process works for: a person, unless an agent has started it.
 
     Raises:
@@ -164,7 +166,7 @@ def answer(question: OpenQuestion, said: str) -> None:
     )  # fmt: skip
 
 
-def is_open(question: OpenQuestion) -> bool:
+def is_open(question: EditorQuestion) -> bool:
     """Return whether a question still waits for an answer."""
     worker = question.worker
     return not worker.has_ended and not worker.answer(str(question.shown["id"])).exists()

@@ -12,7 +12,7 @@ from agentctl.errors import Refused
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentctl.acp.agent import EditorAgent, Serving
+    from agentctl.acp.agent import EditorAgent, EditorOptions
 
 INSTALL = "pip install 'agentctl[acp]'"
 
@@ -25,13 +25,13 @@ def check_library() -> None:
         raise Refused("the Agent Client Protocol's library is not installed", hint=INSTALL)
 
 
-def serve(serving: Serving) -> None:
+def serve(serving: EditorOptions) -> None:
     """Serve the client on standard input and output; return once it is gone. Workers that were started go on."""
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
     asyncio.run(_serve(serving))
 
 
-async def _serve(serving: Serving) -> None:
+async def _serve(serving: EditorOptions) -> None:
     from agentctl.acp.agent import EditorAgent
 
     editor = EditorAgent(serving)

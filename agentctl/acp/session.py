@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass, field
 
 from agentctl.acp.choices import Choices
-from agentctl.acp.conversation import Conversation, OpenQuestion
+from agentctl.acp.conversation import Conversation, EditorQuestion
+from agentctl.acp.keeping import hold
 from agentctl.adapters.taskdir import WorkerDir
 
 
@@ -21,11 +23,11 @@ class Turn:
         #: The questions that the client shows, or was told of, by their names.
         self.dialogs: dict[str, asyncio.Task[None]] = {}
         #: A question that the client shows as a text: the next prompt is its answer.
-        self.asks: OpenQuestion | None = None
+        self.asks: EditorQuestion | None = None
 
 
 @dataclass
-class Session:
+class EditorSession:
     """One session."""
 
     id: str
@@ -33,9 +35,24 @@ class Session:
     choices: Choices
     #: The newest run of its agent; None before the first prompt.
     worker: WorkerDir | None = None
+    #: Holds that run as this process's (`keeping`); None if it does not.
+    held: int | None = None
     conversation: Conversation = field(default_factory=Conversation)
     turn: Turn | None = None
     #: What the next prompt answers.
-    asks: OpenQuestion | None = None
+    asks: EditorQuestion | None = None
     #: What its user should know with the next prompt.
     notes: tuple[str, ...] = ()
+
+    def go_on_with(self, worker: WorkerDir) -> None:
+        """Note the run that has the newest prompt, and hold it."""
+        if self.worker is None or self.worker.path != worker.path:
+            self.let_go()
+        self.worker = worker
+        self.held = hold(worker) if self.held is None else self.held
+
+    def let_go(self) -> None:
+        """Hold its worker no longer."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None

@@ -41,7 +41,7 @@ class Stdio:
         os.dup2(nothing, 0)
         os.close(nothing)
         self._reading, self._writing = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._lines = _Lines()
+        self._lines = _LineSplitter()
         self._is_over = False
 
     async def receive(self) -> Message | None:
@@ -108,7 +108,7 @@ class Stdio:
             thread.shutdown(wait=False, cancel_futures=True)
 
 
-class _Lines:
+class _LineSplitter:
     """Splits what is read into lines."""
 
     def __init__(self) -> None:

@@ -11,13 +11,13 @@ from acp.exceptions import RequestError
 
 from agentctl.acp import dialogs, runs
 from agentctl.acp.bounds import pieces
-from agentctl.acp.conversation import OpenQuestion
+from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.endings import CANCELLED, END_TURN, in_words, response_of, stop_of_end, stop_of_idle
 from agentctl.acp.following import Ears, Over, follow, thought
 from agentctl.acp.history import final_text
-from agentctl.acp.link import Link
-from agentctl.acp.runs import Given
-from agentctl.acp.session import Session, Turn
+from agentctl.acp.link import EditorLink
+from agentctl.acp.runs import GivenPrompt
+from agentctl.acp.session import EditorSession, Turn
 from agentctl.acp.updates import COMPLETED, FAILED, Update, WorkerUpdates
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Status
@@ -39,11 +39,13 @@ class InThread(Protocol):
 class Turning:
     """The turn of one prompt."""
 
-    def __init__(self, session: Session, turn: Turn, link: Link, in_thread: InThread, *, shows_forms: bool) -> None:
+    def __init__(
+        self, session: EditorSession, turn: Turn, link: EditorLink, in_thread: InThread, *, shows_forms: bool
+    ) -> None:
         self._session, self._turn, self._link, self._in_thread = session, turn, link, in_thread
         self._shows_forms = shows_forms
 
-    async def run(self, give: Callable[[], Awaitable[Given]], text: str) -> dict[str, Any]:
+    async def run(self, give: Callable[[], Awaitable[GivenPrompt]], text: str) -> dict[str, Any]:
         """Give the prompt and see it through; return the response.
 
         Raises:
@@ -55,7 +57,8 @@ class Turning:
         session.notes = ()
         given = await give()
         while True:
-            worker = turn.worker = session.worker = given.worker
+            worker = turn.worker = given.worker
+            session.go_on_with(worker)
             updates = session.conversation.add_run(worker)
             updates.has_spoken = False
             updates.expect(text)
@@ -76,7 +79,7 @@ class Turning:
         def tell(updates: list[Update]) -> None:
             asyncio.run_coroutine_threadsafe(self._tell(updates), loop).result()
 
-        def asked(questions: dict[str, OpenQuestion]) -> bool:
+        def asked(questions: dict[str, EditorQuestion]) -> bool:
             return asyncio.run_coroutine_threadsafe(self._show(questions), loop).result()
 
         def followed() -> Over:
@@ -117,7 +120,7 @@ class Turning:
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    async def _show(self, questions: dict[str, OpenQuestion]) -> bool:
+    async def _show(self, questions: dict[str, EditorQuestion]) -> bool:
         """Show new questions, and withdraw those that are no longer open; return whether the turn ends with one."""
         shown = self._turn.dialogs
         for name in [name for name in shown if name not in questions]:
@@ -138,7 +141,7 @@ class Turning:
         for dialog in self._turn.dialogs.values():
             dialog.cancel()
 
-    async def _ask(self, name: str, question: OpenQuestion) -> None:
+    async def _ask(self, name: str, question: EditorQuestion) -> None:
         """Show a question, and pass the answer on. No failure here ends the turn: the question stays open."""
         try:
             if question.shown.get("tool") or not self._shows_forms:
@@ -153,7 +156,7 @@ class Turning:
         except ConnectionError:
             pass  # It is gone, and the question stays open.
 
-    async def _by_dialog(self, name: str, question: OpenQuestion) -> None:
+    async def _by_dialog(self, name: str, question: EditorQuestion) -> None:
         call = question.call or f"question:{name}"
         choice = dialogs.choice_of(question, call)
         if choice is None:
@@ -171,7 +174,7 @@ class Turning:
                 status = COMPLETED if said is not None else FAILED
                 await self._tell([{"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}])
 
-    async def _answer(self, question: OpenQuestion, said: str | None) -> None:
+    async def _answer(self, question: EditorQuestion, said: str | None) -> None:
         if said is None:
             if not self._turn.is_cancelled and await self._in_thread(lambda: runs.is_open(question)):
                 await self._say(f"The question of {question.worker.instance} is still open. {_how(question)}")
@@ -187,7 +190,7 @@ class Turning:
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
 
 
-def _how(question: OpenQuestion) -> str:
+def _how(question: EditorQuestion) -> str:
     return f"At a terminal: {dialogs.way_to_answer(question)}"
 
 

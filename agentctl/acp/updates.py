@@ -28,7 +28,7 @@ _LONGEST_RESULT, _LONGEST_ID = 10_000, 200
 _MOST_AGENTS = 20_000
 
 
-class Place(NamedTuple):
+class CallPlace(NamedTuple):
     """Where in a session a worker stands."""
 
     #: TASK/INSTANCE: it makes the ids of calls unique in the session.
@@ -58,7 +58,7 @@ class WorkerUpdates:
         with_user: What the user said is told too, as when a conversation is loaded.
     """
 
-    def __init__(self, place: Place, *, with_user: bool = False) -> None:
+    def __init__(self, place: CallPlace, *, with_user: bool = False) -> None:
         self.place, self.with_user = place, with_user
         self._open: dict[bytes, _Open] = {}
         self._over = SeenHashes()
@@ -186,21 +186,21 @@ class WorkerUpdates:
         if len(update) > 2 and not call.is_plan:
             yield update
 
-    def _known_agent(self, agent: bytes) -> Iterator[Update]:
+    def _known_agent(self, agent_id: bytes) -> Iterator[Update]:
         """Begin the call of a sub-agent of which no row has come yet, or which goes on after its end."""
-        if agent in self._open or hash(agent) in self._over:
+        if agent_id in self._open or hash(agent_id) in self._over:
             return
-        self._agents.setdefault(agent, 1)
-        self._open[agent] = _Open(self._call_id(agent), "agent", None)
-        yield {"sessionUpdate": "tool_call", **self._head(agent, b""), "status": IN_PROGRESS, **_agent_fields({})}
+        self._agents.setdefault(agent_id, 1)
+        self._open[agent_id] = _Open(self._call_id(agent_id), "agent", None)
+        yield {"sessionUpdate": "tool_call", **self._head(agent_id, b""), "status": IN_PROGRESS, **_agent_fields({})}
 
     def _head(self, id_: bytes, parent: bytes) -> dict[str, Any]:
         above = self._call_id(parent) if parent else self.place.call
         depth = self.place.depth + self._depth_of(parent)
         return {"toolCallId": self._call_id(id_), "_meta": meta(self.place.name, above, depth)}
 
-    def _depth_of(self, agent: bytes) -> int:
-        return self._agents.get(agent, 1) if agent else 0
+    def _depth_of(self, agent_id: bytes) -> int:
+        return self._agents.get(agent_id, 1) if agent_id else 0
 
     def _call_id(self, id_: bytes) -> str:
         text = id_.decode("utf-8", "replace")

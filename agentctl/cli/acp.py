@@ -48,7 +48,7 @@ def acp(
     from agentctl.acp.serving import check_library, serve
 
     check_library()
-    from agentctl.acp.agent import Serving
+    from agentctl.acp.agent import EditorOptions
     from agentctl.acp.choices import Choices
 
-    serve(Serving(Choices(agent, driver, model, permissions, known_model=model), task, root, keep))
+    serve(EditorOptions(Choices(agent, driver, model, permissions, known_model=model), task, root, keep))

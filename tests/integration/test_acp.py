@@ -430,6 +430,23 @@ def test_a_killed_server_leaves_the_question_open_and_the_session_can_be_loaded(
     edit(second, editor=Editor(chooses))
 
 
+def test_an_idle_worker_of_a_killed_server_is_let_end_by_the_next_one(task: Task) -> None:
+    async def run_it() -> None:
+        async with edited() as first, edited() as other:
+            killed, held = await first.opened(), await other.opened()
+            await first.says(killed, "say one")
+            await other.says(held, "say two")
+            first.process.kill()
+            await first.process.wait()
+            async with edited() as third:
+                await third.opened()
+                await seen(lambda: task.exit(killed))
+                assert task.exit(held) is None
+            assert (await other.says(held, "say three")).stop_reason == "end_turn"
+
+    asyncio.run(run_it())
+
+
 def test_sessions_are_listed_loaded_resumed_and_closed_in_another_process(task: Task, tmp_path: Path) -> None:
     cwd = str(Path.cwd())
 

@@ -15,7 +15,7 @@ from acp.schema import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.acp.conversation import OpenQuestion
+from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.dialogs import choice_of, chosen, filled, form_of, is_for_chat, words_of
 from agentctl.acp.prompts import text_of
 from agentctl.adapters.taskdir import WorkerDir
@@ -25,16 +25,16 @@ MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
 OPTIONS = [{"id": key, "label": key} for key in MEANS]
 
 
-def question(*, is_own: bool = True, **more: Any) -> OpenQuestion:
+def question(*, is_own: bool = True, **more: Any) -> EditorQuestion:
     shown = {"id": "q1", "kind": "select", "question": "May I?", **more}
-    return OpenQuestion(WorkerDir("/root/tasks/t/agents/a"), shown, is_own)
+    return EditorQuestion(WorkerDir("/root/tasks/t/agents/a"), shown, is_own)
 
 
-def permission(arguments: Any, **more: Any) -> OpenQuestion:
+def permission(arguments: Any, **more: Any) -> EditorQuestion:
     return question(tool="Bash", arguments=arguments, means=MEANS, options=OPTIONS, **more)
 
 
-def kinds(asked: OpenQuestion) -> set[str]:
+def kinds(asked: EditorQuestion) -> set[str]:
     choice = choice_of(asked, "call")
     assert choice is not None
     params = {"sessionId": "s", "toolCall": choice.tool_call, "options": choice.options}
@@ -57,7 +57,7 @@ def test_options_have_the_kinds_of_what_they_allow() -> None:
         permission({"command": "ls"}, question="?" * 5000),
     ],
 )
-def test_what_cannot_be_seen_whole_can_only_be_denied(asked: OpenQuestion) -> None:
+def test_what_cannot_be_seen_whole_can_only_be_denied(asked: EditorQuestion) -> None:
     assert kinds(asked) == {"reject_once"}
     assert "cannot be allowed here" in words_of(asked)
 
@@ -104,7 +104,7 @@ def test_only_an_option_that_was_offered_is_an_answer() -> None:
         (question(options=OPTIONS), {}, None),
     ],
 )
-def test_forms_and_what_they_answer(asked: OpenQuestion, content: dict[str, Any], answer: str | None) -> None:
+def test_forms_and_what_they_answer(asked: EditorQuestion, content: dict[str, Any], answer: str | None) -> None:
     params = {"sessionId": "s", "mode": "form", "message": words_of(asked), "requestedSchema": form_of(asked)}
     CreateFormSessionElicitationRequest.model_validate(params)
     assert filled(asked, {"action": "accept", "content": content}) == answer

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.acp.bounds import bounded_json, pieces
-from agentctl.acp.updates import Place, Update, WorkerUpdates
+from agentctl.acp.updates import CallPlace, Update, WorkerUpdates
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from tests.acp_steps import calls_of
@@ -22,9 +22,9 @@ def line_of(row: Row, at: str = "2026-11-26T10:00:00.000Z") -> bytes:
     return encode_row(row, at)
 
 
-def told(lines: list[bytes], place: Place | None = None, *, is_closed: bool = False) -> list[Update]:
+def told(lines: list[bytes], place: CallPlace | None = None, *, is_closed: bool = False) -> list[Update]:
     """Return the updates of lines, each checked by the protocol's library."""
-    fold = WorkerUpdates(place or Place("t/a", "/src"))
+    fold = WorkerUpdates(place or CallPlace("t/a", "/src"))
     found: list[Update] = []
     for number, line in enumerate(lines, 1):
         parsed = read_line(line, number)
@@ -63,11 +63,11 @@ odd_lines = st.one_of(
     ).map(lambda value: json.dumps(value).encode()),
 )
 activities = st.lists(st.one_of(rows.map(line_of), odd_lines), max_size=30)
-places = st.sampled_from([Place("t/a", "/src"), Place("t/b", "/src", "worker:t/b", 1)])
+places = st.sampled_from([CallPlace("t/a", "/src"), CallPlace("t/b", "/src", "worker:t/b", 1)])
 
 
 @given(activities, places)
-def test_an_update_of_a_call_is_of_one_that_was_told_and_not_ended(lines: list[bytes], place: Place) -> None:
+def test_an_update_of_a_call_is_of_one_that_was_told_and_not_ended(lines: list[bytes], place: CallPlace) -> None:
     updates = told(lines, place, is_closed=True)
     statuses: dict[str, str] = {} if place.call is None else {place.call: "in_progress"}
     for update in updates:
@@ -100,7 +100,7 @@ def test_rows_that_come_twice_change_nothing_in_the_end(lines: list[bytes], agai
 
 @given(activities, st.integers(0, 30))
 def test_rows_give_the_same_wherever_reading_was_interrupted(lines: list[bytes], at: int) -> None:
-    fold = WorkerUpdates(Place("t/a", "/src"))
+    fold = WorkerUpdates(CallPlace("t/a", "/src"))
     found: list[Update] = []
     for part in (lines[:at], lines[at:]):
         start = len(lines[:at]) if part is not lines[:at] else 0
