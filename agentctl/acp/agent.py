@@ -75,6 +75,7 @@ class EditorAgent:
         self.serving = serving
         self.link = EditorLink(self, self._cancel)
         self.sessions: dict[str, EditorSession] = {}
+        self._start = os.getcwd()
         self._is_open = False
         self._shows_forms = False
         #: One thread that works in the folder of the session at hand, by which a command finds root and definitions.
@@ -143,6 +144,9 @@ class EditorAgent:
         if known is not None and known.turn is not None:
             raise Refused(f"a prompt of {plain(session_id)} is under way", hint="cancel it first")
 
+        if known is not None and known.worker is None:  # It is open here, and nothing has been said in it.
+            return known, await self._in_folder(cwd, lambda: _options(known.choices, self._root()))
+
         def found() -> tuple[history.Loaded, Choices, dict[str, Any]]:
             root = self._root()
             if root is None:
@@ -165,7 +169,7 @@ class EditorAgent:
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         """List the sessions of the root that the folder lies in, else of this process's."""
-        here = cwd or os.getcwd()
+        here = self._start if cwd is None else cwd
         self._check_open(here)
 
         def found() -> dict[str, Any]:

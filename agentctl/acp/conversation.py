@@ -53,6 +53,8 @@ class EditorQuestion(NamedTuple):
     is_own: bool
     #: The open tool call that it is about; None if that is not known.
     call: str | None = None
+    #: For a tool call of its own: who asks.
+    meta: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
 
 class _Followed:
@@ -125,7 +127,8 @@ class Conversation:
             return None
         shown = {"id": question_id, **{key: body[key] for key in _ASKED if body.get(key)}}
         call = followed.updates.open_call(str(body.get("tool")), body.get("arguments")) if body.get("tool") else None
-        return EditorQuestion(followed.worker, whole_json(shown), followed.place.call is None, call)
+        about = followed.updates.meta_below(body.get("askedBy"))
+        return EditorQuestion(followed.worker, whole_json(shown), followed.place.call is None, call, about)
 
     # -- workers below -------------------------------------------------------------------------------------------
 

@@ -163,7 +163,7 @@ class Turning:
             await self._say(f"{dialogs.words_of(question)}\n{_how(question)}")
             return
         if question.call is None:
-            await self._tell([{"sessionUpdate": "tool_call", **choice.tool_call}])
+            await self._tell([{"sessionUpdate": "tool_call", **choice.tool_call, "_meta": question.meta}])
         params = {"sessionId": self._session.id, "toolCall": choice.tool_call, "options": choice.options}
         said = None
         try:

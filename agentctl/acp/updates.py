@@ -94,9 +94,16 @@ class WorkerUpdates:
                 yield {"sessionUpdate": "tool_call_update", "toolCallId": call.call, "status": FAILED}
 
     def open_call(self, tool: str, arguments: object) -> str | None:
-        """Return the id of the one open call of a tool with these arguments; None if there is none, or several."""
-        found = [one.call for one in self._open.values() if one.name == tool and one.arguments == arguments]
-        return found[0] if len(found) == 1 else None
+        """Return the id of the open call of a tool that has these arguments, or is the only one; None if unclear."""
+        mine = [one for one in self._open.values() if one.name == tool and not one.is_plan]
+        same = [one for one in mine if one.arguments == arguments] or mine
+        return same[0].call if len(same) == 1 else None
+
+    def meta_below(self, asked_by: object) -> dict[str, Any]:
+        """Return the `_meta` of something that the worker does, or a sub-agent of it if one of that id is known."""
+        agent_id = asked_by.encode("utf-8", "surrogatepass") if isinstance(asked_by, str) else b""
+        found: dict[str, Any] = self._head(b"", agent_id if agent_id in self._agents else b"")["_meta"]
+        return found
 
     # -- what is said --------------------------------------------------------------------------------------------
 

@@ -422,7 +422,7 @@ def test_a_killed_server_leaves_the_question_open_and_the_session_can_be_loaded(
         assert call["status"] == "in_progress"
         assert (await editor.says(session, "say well")).stop_reason == "end_turn"
         assert len(editor.dialogs) == 1
-        assert editor.text().split() == ["red", "well"]
+        assert editor.text().startswith("red")
 
     async def chooses(_call: ToolCallUpdate, _options: list[PermissionOption]) -> str:
         return "red"
@@ -484,6 +484,8 @@ def test_a_session_is_resumed_without_its_history_and_closed(task: Task) -> None
     cwd, mine = str(Path.cwd()), f"{task.path.name}/mine"
 
     async def to(editor: Editor) -> None:
+        fresh = await editor.opened()
+        await editor.conn.resume_session(cwd=cwd, session_id=fresh, mcp_servers=[])
         await editor.conn.resume_session(cwd=cwd, session_id=mine, mcp_servers=[])
         assert editor.updates == []
         assert (await editor.says(mine, "say more")).stop_reason == "end_turn"
