@@ -32,6 +32,7 @@ from agentctl.acp.choices import AGENT, Choices
 from agentctl.acp.keeping import let_abandoned_end
 from agentctl.acp.link import EditorLink
 from agentctl.acp.prompts import text_of
+from agentctl.acp.servers import ClientServers, servers_of
 from agentctl.acp.session import EditorSession, Turn
 from agentctl.acp.turning import Turning
 from agentctl.adapters.taskdir import Root
@@ -50,7 +51,7 @@ _MOST_SESSIONS = 1000
 _CAPABILITIES = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
-    "mcpCapabilities": {"http": False, "sse": False},
+    "mcpCapabilities": {"http": True, "sse": False},
     "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
 }
 
@@ -120,14 +121,13 @@ class EditorAgent:
 
         name, options = await self._in_folder(cwd, opened)
         await self._see_to_abandoned(cwd)
-        session = self.sessions[name] = EditorSession(name, cwd, choices)
-        self._say_unused(session, mcp_servers)
+        self.sessions[name] = EditorSession(name, cwd, choices, servers=servers_of(mcp_servers))
         return NewSessionResponse.model_validate({"sessionId": name, **options})
 
     async def load_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> LoadSessionResponse:
         """Take up a session, and tell the client first all that was said and done in it."""
         session, options = await self._taken_up(cwd, session_id, is_told=True)
-        self._say_unused(session, mcp_servers)
+        session.notes = _notes_of_kept(servers_of(mcp_servers))
         return LoadSessionResponse.model_validate(options)
 
     async def resume_session(
@@ -135,7 +135,7 @@ class EditorAgent:
     ) -> ResumeSessionResponse:
         """Take up a session whose history the client has."""
         session, options = await self._taken_up(cwd, session_id, is_told=False)
-        self._say_unused(session, mcp_servers)
+        session.notes = _notes_of_kept(servers_of(mcp_servers))
         return ResumeSessionResponse.model_validate(options)
 
     async def _taken_up(self, cwd: str, session_id: str, *, is_told: bool) -> tuple[EditorSession, dict[str, Any]]:
@@ -261,8 +261,9 @@ class EditorAgent:
         session.asks = None
         if session.worker is not None:
             return runs.go_on(session.worker, text)
-        place = self.serving.task, self.serving.root, self.serving.keep
-        return runs.start(session.id, session.cwd, session.choices, text, place)
+        task, root, is_kept = self.serving.task, self.serving.root, self.serving.keep
+        begin = runs.Beginning(session.id, session.cwd, session.choices, session.servers, task, root, is_kept)
+        return runs.start(begin, text)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the prompt of a session; without one, do nothing."""
@@ -339,13 +340,16 @@ class EditorAgent:
             raise NotFound(f"there is no open session {plain(session_id)[:100]!r}", hint="session/new, or session/load")
         return session
 
-    def _say_unused(self, session: EditorSession, mcp_servers: Any) -> None:
-        """Say which of the client's servers the agent will not have: it uses those of its own program."""
-        names = [plain(str(getattr(one, "name", "?")))[:50] for one in mcp_servers or ()]
-        if names:
-            what = f"The MCP servers of this client are not passed on ({', '.join(names[:10])})"
-            session.notes = (f"{what}: the agent has those that its own program is configured with.",)
-
 
 def _options(choices: Choices, root: Root | None) -> dict[str, Any]:
     return {"configOptions": chosen.config_options(choices, root), "modes": chosen.modes(choices, root)}
+
+
+def _notes_of_kept(servers: ClientServers) -> tuple[str, ...]:
+    """Return what the user of a session that is taken up should know about the servers of their client."""
+    names = ", ".join([*servers.usable, *servers.left_out][:10])
+    return (
+        (f"The MCP servers of a session are those with which it was begun ({names} of now are not used).",)
+        if names
+        else ()
+    )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from agentctl.acp.choices import Choices
 from agentctl.acp.conversation import EditorQuestion
+from agentctl.acp.servers import ClientServers, passed_on
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import is_name
@@ -73,21 +74,33 @@ def agent_of(worker: WorkerDir) -> str:
     return str(read_quietly(worker.spec).get("agent") or "general")
 
 
-def start(name: str, cwd: str, choices: Choices, text: str, place: tuple[str | None, str | None, bool]) -> GivenPrompt:
-    """Start the agent of a session.
+class Beginning(NamedTuple):
+    """How the agent of a session is started."""
 
-    Args:
-        place: The options --task, --root and --keep.
-    """
-    named, root, is_kept = place
-    task = _task(named, root)
+    name: str
+    cwd: str
+    choices: Choices
+    servers: ClientServers
+    #: The options --task, --root and --keep.
+    task: str | None = None
+    root: str | None = None
+    is_kept: bool = True
+
+
+def start(begin: Beginning, text: str) -> GivenPrompt:
+    """Start the agent of a session with its first prompt."""
+    choices = begin.choices
+    task = _task(begin.task, begin.root)
     spec = find_agent_spec(task.root, choices.agent)
     driver = choose(choices.driver or spec.driver, driver_order(), os.environ.get("PATH", os.defpath))
+    servers, notes = passed_on(begin.servers, spec, driver)
     work = AgentWork(
         prompt=text, agent=spec.name, driver=choices.driver, model=choices.model, permissions=choices.permissions,
-        keep=is_kept and "keep" in driver.honours,
+        keep=begin.is_kept and "keep" in driver.honours, mcp_servers=servers,
     )  # fmt: skip
-    return _given(task, spawn_workers(task, [SpawnRequest(work=work, name=name, cwd=cwd)], queue=True)[0])
+    request = SpawnRequest(work=work, name=begin.name, cwd=begin.cwd)
+    given = _given(task, spawn_workers(task, [request], queue=True)[0])
+    return given._replace(notes=(*notes, *given.notes))
 
 
 def _task(named: str | None, root: str | None) -> TaskDir:

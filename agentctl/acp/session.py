@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agentctl.acp.choices import Choices
 from agentctl.acp.conversation import Conversation, EditorQuestion
 from agentctl.acp.keeping import hold
+from agentctl.acp.servers import ClientServers
 from agentctl.adapters.taskdir import WorkerDir
 
 
@@ -41,6 +42,8 @@ class EditorSession:
     turn: Turn | None = None
     #: What the next prompt answers.
     asks: EditorQuestion | None = None
+    #: The client's own MCP servers.
+    servers: ClientServers = field(default_factory=lambda: ClientServers({}, {}))
     #: What its user should know with the next prompt.
     notes: tuple[str, ...] = ()
 

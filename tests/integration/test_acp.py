@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from acp.exceptions import RequestError
-from acp.schema import PermissionOption, ToolCallUpdate
+from acp.schema import EnvVariable, HttpMcpServer, McpServerStdio, PermissionOption, ToolCallUpdate
 
 import agentctl
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
 from tests.steps import Task
-from tests.support import is_alive, run
+from tests.support import is_alive, run, wait_until
 
 
 @pytest.fixture
@@ -332,6 +334,47 @@ def test_a_model_that_declines_and_a_limit_have_reasons_of_their_own(task: Task,
     edit(to)
 
 
+def test_servers_of_the_editor_are_passed_on_if_they_hold_no_secret(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servers: list[Any] = [
+        McpServerStdio(name="plain", command="/bin/true", args=["-x"], env=[]),
+        McpServerStdio(name="keyed", command="/bin/true", args=[], env=[EnvVariable(name="KEY", value="secret")]),
+        HttpMcpServer(type="http", name="web", url="https://example.org/mcp", headers=[]),
+        HttpMcpServer(type="http", name="private", url="https://me:secret@example.org/mcp", headers=[]),
+        McpServerStdio(name="agentctl", command="/bin/false", args=[], env=[]),
+    ]
+
+    async def configured(editor: Editor, mode: str) -> dict[str, Any]:
+        made = await editor.conn.new_session(cwd=str(Path.cwd()), mcp_servers=servers)
+        await editor.conn.set_session_mode(session_id=made.session_id, mode_id=mode)
+        await editor.says(made.session_id, "argv")
+        spec = (task.agent(made.session_id) / "spec.json").read_text(encoding="utf-8")
+        assert "secret" not in spec
+        result = json.loads((task.agent(made.session_id) / "result.json").read_bytes())
+        argv = json.loads(result["finalMessage"])
+        given = [json.loads(one.partition("=")[2]) for one in argv if one.startswith("--mcp-config=")]
+        found: dict[str, Any] = given[0]["mcpServers"] if given else {}
+        return {name: value for name, value in found.items() if value.get("command") != sys.executable}
+
+    async def of_a_person(editor: Editor) -> None:
+        assert await configured(editor, "general") == {
+            "plain": {"command": "/bin/true", "args": ["-x"]},
+            "web": {"type": "http", "url": "https://example.org/mcp"},
+        }
+        notes = editor.text("agent_thought_chunk")
+        assert all(f"{name} is not passed on" in notes for name in ("keyed", "private", "agentctl"))
+        assert await configured(editor, "plan") == {}
+        assert "plain is not passed on: plan may only read" in editor.text("agent_thought_chunk")
+
+    async def of_an_agent(editor: Editor) -> None:
+        assert await configured(editor, "general") == {}
+
+    edit(of_a_person)
+    monkeypatch.setenv("CLAUDECODE", "1")
+    edit(of_an_agent)
+
+
 def test_an_agent_that_is_not_installed_is_an_error_with_the_way_to_get_it(
     root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -540,6 +583,42 @@ def test_a_session_of_an_agent_may_allow_nothing(task: Task, monkeypatch: pytest
         assert (await prompt).stop_reason == "cancelled"
 
     edit(to)
+
+
+def test_an_agent_gains_nothing_by_being_an_editor_itself(task: Task, tmp_path: Path) -> None:
+    script = """
+import json, os, subprocess, sys
+command = [sys.executable, "-m", "agentctl", "acp"]
+server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+def send(**message):
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\\n")
+    server.stdin.flush()
+def until(found):
+    while not found(message := json.loads(server.stdout.readline())): pass
+    return message
+send(id=1, method="initialize", params={"protocolVersion": 1})
+until(lambda one: one.get("id") == 1)
+send(id=2, method="session/new", params={"cwd": os.getcwd(), "mcpServers": []})
+session = until(lambda one: one.get("id") == 2)["result"]["sessionId"]
+prompt = [{"type": "text", "text": "permit rm -rf /"}]
+send(id=3, method="session/prompt", params={"sessionId": session, "prompt": prompt})
+asked = until(lambda one: one.get("method") == "session/request_permission")
+option = next(one for one in asked["params"]["options"] if one["kind"] == "allow_once")
+send(id=asked["id"], result={"outcome": {"outcome": "selected", "optionId": option["optionId"]}})
+said = until(lambda one: "does not count" in json.dumps(one))
+server.stdin.close()
+server.wait()
+me.answer(session)
+"""
+    run("spawn", "--agent", "general", "--name", "above", plays(tmp_path, script))
+    wait_until((task.agent("above") / "result.json").exists, what="the agent to have tried")
+    below = run("result", "above", check=False).out.strip()
+    question = blocked(below)
+    assert (question["tool"], question["arguments"]) == ("Bash", {"command": "rm -rf /"})
+    assert json.loads((task.agent(below) / "spec.json").read_bytes())["parent"] == "above"
+    run("interact", "respond", below, "deny")
+    run("wait", below, "above")
+    assert run("result", below).out.strip() == "denied"
 
 
 def test_workers_that_have_ended_leave_no_zombies_but_the_last(task: Task) -> None:
