@@ -35,9 +35,9 @@ from agentctl.acp.prompts import text_of
 from agentctl.acp.servers import ClientServers, servers_of
 from agentctl.acp.session import EditorSession, Turn
 from agentctl.acp.turning import Turning
-from agentctl.adapters.taskdir import Root
+from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.plaintext import plain
-from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.locating import find_root
 
@@ -283,7 +283,14 @@ class EditorAgent:
             dialog.cancel()
         worker = turn.worker
         if worker is not None:  # Otherwise the turn itself sees that it is cancelled, as soon as it has a worker.
-            self._soon(self._in_thread(lambda: runs.cancel(worker)))
+            self._soon(self._request_end(turn, worker))
+
+    async def _request_end(self, turn: Turn, worker: WorkerDir) -> None:
+        try:
+            await self._in_thread(lambda: runs.cancel(worker))
+        except AgentctlError:
+            turn.is_cancelled = False  # A full disk, for example: the turn goes on, and can be cancelled again.
+            raise
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,8 @@ class Ears(NamedTuple):
     tell: Callable[[list[Update]], None]
     #: Takes the open questions; returns whether the turn is to end with one of them.
     asked: Callable[[dict[str, EditorQuestion]], bool]
+    #: Returns whether the worker is being cancelled: then only its end is the end of the turn.
+    is_cancelled: Callable[[], bool]
 
 
 def follow(conversation: Conversation, worker: WorkerDir, ears: Ears, broken: int) -> Over:
@@ -65,7 +67,7 @@ def follow(conversation: Conversation, worker: WorkerDir, ears: Ears, broken: in
                     live_tree.watch.add(one.path)
             live_tree.update()
             view = live_tree.top.view.workers.get(worker.instance)
-            over = _over(worker, view)
+            over = _over(worker, view, ears)
             updates = [*waiting.notes(view), *conversation.look()]
             if updates:
                 ears.tell(updates)
@@ -79,13 +81,13 @@ def follow(conversation: Conversation, worker: WorkerDir, ears: Ears, broken: in
             rounds.sleep()
 
 
-def _over(worker: WorkerDir, view: WorkerView | None) -> Over | None:
+def _over(worker: WorkerDir, view: WorkerView | None, ears: Ears) -> Over | None:
     """Return how the turn is over; read before the rows, so that none of them comes later."""
     if worker.has_ended:
         return Over.ENDED
     if view is not None and view.survivors:
         return Over.SURVIVED
-    return Over.IDLE if is_at_rest(worker) else None
+    return Over.IDLE if is_at_rest(worker) and not ears.is_cancelled() else None
 
 
 class _QueueNotes:

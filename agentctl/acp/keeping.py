@@ -33,5 +33,4 @@ def let_abandoned_end(root: Root) -> None:
 
 
 def _is_abandoned(worker: WorkerDir) -> bool:
-    is_left = not worker.has_ended and worker.editor.exists() and is_idle(worker)
-    return is_left and not is_alive_held(worker.editor)
+    return not worker.has_ended and is_idle(worker) and not is_alive_held(worker.editor)

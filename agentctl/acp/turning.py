@@ -84,7 +84,9 @@ class Turning:
 
         def followed() -> Over:
             try:
-                return follow(self._session.conversation, worker, Ears(tell, asked), broken)
+                return follow(
+                    self._session.conversation, worker, Ears(tell, asked, lambda: self._turn.is_cancelled), broken
+                )
             finally:
                 os.close(broken)
 
@@ -101,15 +103,16 @@ class Turning:
             self._session.asks = turn.asks
             return await self._in_thread(lambda: response_of(worker, END_TURN))
         if over is Over.IDLE:
-            stop = CANCELLED if turn.is_cancelled else None
-            return await self._in_thread(lambda: response_of(worker, stop or stop_of_idle(worker)))
+            return await self._in_thread(lambda: response_of(worker, stop_of_idle(worker)))
         await self._tell(list(self._session.conversation.close_run(worker)))
         if over is Over.SURVIVED:
             await self._tell(
                 [thought(f"Some processes of {worker.instance} cannot be killed; agentctl goes on watching them.")]
             )
             return await self._in_thread(lambda: response_of(worker, CANCELLED))
-        text = "" if updates.has_spoken or turn.is_cancelled else await self._in_thread(lambda: final_text(worker))
+        if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
+            return await self._in_thread(lambda: response_of(worker, CANCELLED))
+        text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))
         content = [{"type": "text", "text": piece} for piece in pieces(text) if piece]
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
         return await self._in_thread(lambda: response_of(worker, stop_of_end(worker)))
