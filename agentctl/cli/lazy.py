@@ -62,6 +62,7 @@ VERBS: dict[str, Listed] = {
     "logs": Listed("logs", "Print the output of a worker."),
     "activity": Listed("activity", "Print the rows of a worker's activity, or make them again."),
     "events": Listed("logs", "Print the events of a task."),
+    "acp": Listed("acp", "Be an agent for an editor, over the Agent Client Protocol."),
     "mcp": Listed("mcp", "Serve the tools for agents over MCP."),
     "install": Listed("install", "Teach an agent program to delegate to agentctl."),
     "hook": Listed("hook", "Note the sub-agents that Claude Code and Codex start by themselves."),

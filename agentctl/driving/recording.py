@@ -93,6 +93,7 @@ class Recorder:
             "isDeclared": is_declared,
             **self._final(final),
             "success": outcome.reason is None,
+            **_failure(outcome),
             "turnsUsed": outcome.turns_used,
             "usage": {"input": spent.input, "output": spent.output, "cached": spent.cached},
             "costUsd": spent.cost_usd,
@@ -126,6 +127,13 @@ class Recorder:
             "message": outcome.message and bounded(outcome.message),
         }
         when_there_is_room(lambda: write_whole(self.worker.outcome, to_json(value)))
+
+
+def _failure(outcome: AgentOutcome) -> dict[str, str | None]:
+    """Return why a turn was no natural end: the program of a kept agent may go on after it."""
+    if outcome.reason is None:
+        return {}
+    return {"reason": outcome.reason, "message": outcome.message and bounded(outcome.message)}
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -85,6 +85,9 @@ CONFORMANCE = Package(
     "node_modules/@modelcontextprotocol/conformance/dist/index.js",
 )  # fmt: skip
 
+#: A client of the Agent Client Protocol without a screen; a program for Node.
+ACPX = Package("acpx", "acpx", "0.19.1", "node_modules/acpx/dist/cli.js")
+
 
 def cache() -> Path:
     """Return the folder that holds the programs."""
@@ -172,6 +175,15 @@ def install_conformance() -> list[str]:
         Unavailable: npm or the network is missing.
     """
     return _install_for_node(CONFORMANCE)
+
+
+def install_acpx() -> list[str]:
+    """Return the command line of acpx, and install what is missing of it.
+
+    Raises:
+        Unavailable: npm or the network is missing.
+    """
+    return _install_for_node(ACPX)
 
 
 def _install_for_node(package: Package) -> list[str]:
@@ -266,8 +278,9 @@ def main() -> int:
     try:
         found = install() | install_acp()
         inspector, conformance = install_inspector(), install_conformance()
+        acpx = install_acpx()
     except Unavailable as error:
-        everything = (*AGENTS, *ACP_AGENTS, INSPECTOR, CONFORMANCE)
+        everything = (*AGENTS, *ACP_AGENTS, INSPECTOR, CONFORMANCE, ACPX)
         names = " and ".join(f"{package.program} {package.version}" for package in everything)
         print(f"skipped: everything about {names}: {error}")
         return os.EX_UNAVAILABLE
@@ -275,6 +288,7 @@ def main() -> int:
         print(f"{package.program} {package.version}: {found[package.program]}")
     print(f"{INSPECTOR.program} {INSPECTOR.version}: {' '.join(inspector)}")
     print(f"{CONFORMANCE.program} {CONFORMANCE.version}: {' '.join(conformance)}")
+    print(f"{ACPX.program} {ACPX.version}: {' '.join(acpx)}")
     return 0
 
 

@@ -100,7 +100,20 @@ def test_a_flag_that_became_a_command_is_hidden(capsys: pytest.CaptureFixture[st
 #: Which commands look for a task, or for a root alone; every other one is called anywhere.
 IN_ROOT = {"serve", "new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
 ANYWHERE = {
-    *("agentctl", "agents", "interact", "notify", "report", "worktrees", "demo", "hook", "mcp", "install", "inbox"),
+    *(
+        "agentctl",
+        "agents",
+        "interact",
+        "notify",
+        "report",
+        "worktrees",
+        "demo",
+        "hook",
+        "acp",
+        "mcp",
+        "install",
+        "inbox",
+    ),
     *("interact ask", "report progress", "report message", "report result"),
 }
 
@@ -112,10 +125,10 @@ def test_a_command_has_the_options_of_its_place(group: Any, page: tuple[str, ...
         command = command.get_command(None, name)
     flags = [flag for parameter in command.params for flag in parameter.opts if parameter.param_type_name == "option"]
     name = " ".join(page)
-    wanted = {"--json"} if name not in {"interact", "report", "demo", "hook", "mcp", "watch"} else set()
+    wanted = {"--json"} if name not in {"interact", "report", "demo", "hook", "acp", "mcp", "watch"} else set()
     wanted |= {"--root", "--force"} if name not in ANYWHERE else set()
     wanted |= {"--task", "-t"} if name not in ANYWHERE | IN_ROOT else set()
-    wanted |= {"--task", "-t", "--root"} if name == "mcp" else set()
+    wanted |= {"--task", "-t", "--root"} if name in {"acp", "mcp"} else set()
 
     assert {flag for flag in flags if flag in {"--task", "-t", "--root", "--force", "--json"}} == wanted
     assert len(flags) == len(set(flags))

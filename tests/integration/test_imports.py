@@ -84,6 +84,13 @@ def test_nothing_but_the_server_loads_its_libraries(root: Path) -> None:
         assert sorted(loaded_by(*args) & OF_THE_SERVER) == [], args
 
 
+def test_nothing_but_the_agent_for_editors_loads_its_library(root: Path) -> None:
+    new_task()
+    spawn = ("spawn", "--name", "a1", "--wait", "--", "true")
+    for args in (("acp", "--help"), ("mcp", "--help"), ("list",), ("tree",), ("doctor",), spawn):
+        assert sorted(loaded_by(*args) & {"acp", "pydantic"}) == [], args
+
+
 def test_the_server_starts_without_what_it_may_need_later(root: Path) -> None:
     new_task()
     spawn(worker("exits", 0), "--wait", name="a1")

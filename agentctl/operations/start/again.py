@@ -51,6 +51,25 @@ def retry_worker(task: TaskDir, instance: str, *, queue: bool, name: str | None 
     return spawn_workers(task, [request], queue=queue)[0]
 
 
+def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spawned:
+    """Start an ended agent once more with another prompt: a new run of its agent id that knows nothing of the others.
+
+    For an agent whose program cannot continue a session. Everything else is as for `retry_worker`.
+
+    Raises:
+        Refused: It is a command, or not an agent that may be started once more.
+    """
+    check_own(task)
+    worker = find_worker(task, instance)
+    read_task(task)
+    spec = _spec_of(worker)
+    request = _request(worker, spec)
+    if request.work is None:
+        raise Refused(f"{instance} is a command: only agents take prompts", hint=f"agentctl retry {instance}")
+    work = request.work._replace(prompt=prompt, agent_id=spec.agent_id)
+    return spawn_workers(task, [request._replace(work=work)], queue=queue)[0]
+
+
 def _spec_of(worker: WorkerDir) -> WorkerSpec:
     """Return the spec of a worker whose work may be started again."""
     task = worker.task

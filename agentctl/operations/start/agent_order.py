@@ -107,6 +107,8 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
         account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
     )  # fmt: skip
+    if "mcpServers" in driver.honours and not order.read_only:  # What a server's tools do is unknown.
+        order = order._replace(mcp_servers={name: dict(value) for name, value in work.mcp_servers.items()})
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
     warnings = _check_honoured(driver, order)

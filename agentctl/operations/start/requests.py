@@ -43,6 +43,8 @@ class AgentWork(NamedTuple):
     agent_id: str | None = None
     #: The definition that `agent` names, where it was looked up already.
     spec: AgentSpec | None = None
+    #: MCP servers that the person who starts it has chosen: name -> how it is reached, without secrets.
+    mcp_servers: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     #: Denials that hold beside those of the caller and of the agents above it.
     denied_above: Sequence[list[dict[str, str]]] = ()
 

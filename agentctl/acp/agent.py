@@ -1,0 +1,362 @@
+"""The agent of the protocol: one session is one worker of a task, and a prompt is work or a message for it.
+
+Nothing is started before the first prompt. What the protocol calls the end of a turn is that the worker has answered:
+it is kept, and idle, or it has ended. A client that goes away stops no work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from acp.schema import (
+    ClientCapabilities,
+    CloseSessionResponse,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    NewSessionResponse,
+    PromptResponse,
+    ResumeSessionResponse,
+    SetSessionConfigOptionResponse,
+    SetSessionModeResponse,
+)
+
+from agentctl import __version__
+from agentctl.acp import choices as chosen
+from agentctl.acp import history, runs
+from agentctl.acp.choices import AGENT, Choices
+from agentctl.acp.keeping import let_abandoned_end
+from agentctl.acp.link import EditorLink
+from agentctl.acp.prompts import text_of
+from agentctl.acp.servers import ClientServers, servers_of
+from agentctl.acp.session import EditorSession, Turn
+from agentctl.acp.turning import Turning
+from agentctl.adapters.taskdir import Root, WorkerDir
+from agentctl.domain.plaintext import plain
+from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.locating import find_root
+
+T = TypeVar("T")
+
+VERSION = 1
+#: A waiting thread takes no processor time; the limit is so high that no session has to wait for a thread.
+_MOST_THREADS = 1000
+#: A client that opens sessions without end is refused.
+_MOST_SESSIONS = 1000
+_CAPABILITIES = {
+    "loadSession": True,
+    "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+    "mcpCapabilities": {"http": True, "sse": False},
+    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+}
+
+
+class EditorOptions(NamedTuple):
+    """The options of `agentctl acp`."""
+
+    choices: Choices
+    task: str | None = None
+    root: str | None = None
+    keep: bool = True
+
+
+class EditorAgent:
+    """The methods that a client calls.
+
+    Raises of all of them:
+        AgentctlError: What the client is told as an error.
+    """
+
+    def __init__(self, serving: EditorOptions) -> None:
+        self.serving = serving
+        self.link = EditorLink(self, self._cancel)
+        self.sessions: dict[str, EditorSession] = {}
+        self._start = os.getcwd()
+        self._is_open = False
+        self._shows_forms = False
+        #: One thread that works in the folder of the session at hand, by which a command finds root and definitions.
+        self._folder = ThreadPoolExecutor(1)
+        self._threads = ThreadPoolExecutor(_MOST_THREADS)
+        #: The roots in which abandoned workers were looked for.
+        self._seen_to: set[str] = set()
+        self._background: set[asyncio.Task[None]] = set()
+
+    # -- the opening ---------------------------------------------------------------------------------------------
+
+    async def initialize(
+        self,
+        protocol_version: int,  # noqa: ARG002 - the library passes it by name
+        client_capabilities: ClientCapabilities | None = None,
+        **_: Any,
+    ) -> InitializeResponse:
+        """Open the conversation: whatever version the client offers, this agent speaks version 1."""
+        self._is_open = True
+        elicitation = client_capabilities.elicitation if client_capabilities is not None else None
+        self._shows_forms = elicitation is not None and elicitation.form is not None
+        return InitializeResponse.model_validate(
+            {
+                "protocolVersion": VERSION,
+                "agentCapabilities": _CAPABILITIES,
+                "agentInfo": {"name": "agentctl", "title": "agentctl", "version": __version__},
+                "authMethods": [],
+            }
+        )
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    async def new_session(self, cwd: str, mcp_servers: Any = None, **_: Any) -> NewSessionResponse:
+        """Open a session; it leaves no trace before its first prompt."""
+        self._check_open(cwd)
+        choices = self.serving.choices
+
+        def opened() -> tuple[str, dict[str, Any]]:
+            root = self._root()
+            known = chosen.changed(choices, AGENT, choices.agent, root)
+            return runs.new_name(root), _options(known, root)
+
+        name, options = await self._in_folder(cwd, opened)
+        await self._see_to_abandoned(cwd)
+        self.sessions[name] = EditorSession(name, cwd, choices, servers=servers_of(mcp_servers))
+        return NewSessionResponse.model_validate({"sessionId": name, **options})
+
+    async def load_session(self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any) -> LoadSessionResponse:
+        """Take up a session, and tell the client first all that was said and done in it."""
+        session, options = await self._taken_up(cwd, session_id, is_told=True)
+        session.notes = _notes_of_kept(servers_of(mcp_servers))
+        return LoadSessionResponse.model_validate(options)
+
+    async def resume_session(
+        self, cwd: str, session_id: str, mcp_servers: Any = None, **_: Any
+    ) -> ResumeSessionResponse:
+        """Take up a session whose history the client has."""
+        session, options = await self._taken_up(cwd, session_id, is_told=False)
+        session.notes = _notes_of_kept(servers_of(mcp_servers))
+        return ResumeSessionResponse.model_validate(options)
+
+    async def _taken_up(self, cwd: str, session_id: str, *, is_told: bool) -> tuple[EditorSession, dict[str, Any]]:
+        self._check_open(cwd)
+        known = self.sessions.get(session_id)
+        if known is not None and known.turn is not None:
+            raise Refused(f"a prompt of {plain(session_id)} is under way", hint="cancel it first")
+
+        if known is not None and known.worker is None:  # It is open here, and nothing has been said in it.
+            return known, await self._in_folder(cwd, lambda: _options(known.choices, self._root()))
+
+        def found() -> tuple[history.Loaded, Choices, dict[str, Any]]:
+            root = self._root()
+            if root is None:
+                raise NotFound(f"there is no session {plain(session_id)[:100]!r} here")
+            loaded = history.load(root, session_id)
+            choices = self.serving.choices._replace(agent=runs.agent_of(loaded.worker))
+            return loaded, choices, _options(choices, root)
+
+        loaded, choices, options = await self._in_folder(cwd, found)
+        updates = history.replay(loaded)
+        while (update := await self._in_thread(lambda: next(updates, None))) is not None:
+            if is_told:
+                await self.link.update(session_id, update)
+        if known is not None:
+            known.let_go()
+        session = EditorSession(session_id, cwd, choices, conversation=loaded.conversation)
+        session.go_on_with(loaded.worker)
+        self.sessions[session_id] = session
+        return session, options
+
+    async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
+        """List the sessions of the root that the folder lies in, else of this process's."""
+        here = self._start if cwd is None else cwd
+        self._check_open(here)
+
+        def found() -> dict[str, Any]:
+            root = self._root()
+            return history.list_sessions(root, cwd, cursor) if root is not None else {"sessions": []}
+
+        return ListSessionsResponse.model_validate(await self._in_folder(here, found))
+
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
+        """Cancel what a session does, and forget it; its worker ends."""
+        session = self._session(session_id)
+        del self.sessions[session_id]
+        session.let_go()
+        worker, is_at_work = session.worker, session.turn is not None
+        if is_at_work:
+            self._cancel_turn(session)
+        if worker is not None:
+            await self._in_thread(lambda: runs.stop(worker) if is_at_work else runs.leave(iter([worker])))
+        return CloseSessionResponse()
+
+    async def _see_to_abandoned(self, cwd: str) -> None:
+        """Let workers end that a killed process of an editor has left idle in this root, once for each root."""
+        root = await self._in_folder(cwd, self._root)
+        if root is not None and str(root.path) not in self._seen_to:
+            self._seen_to.add(str(root.path))
+            self._soon(self._in_thread(lambda: let_abandoned_end(root)))
+
+    # -- choices -------------------------------------------------------------------------------------------------
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> SetSessionConfigOptionResponse:
+        """Choose something for a session."""
+        options = await self._choose(session_id, config_id, value)
+        return SetSessionConfigOptionResponse.model_validate({"configOptions": options["configOptions"]})
+
+    async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
+        """Choose the agent, as clients do that know no options."""
+        options = await self._choose(session_id, AGENT, mode_id)
+        await self.link.update(
+            session_id, {"sessionUpdate": "config_option_update", "configOptions": options["configOptions"]}
+        )
+        return SetSessionModeResponse()
+
+    async def _choose(self, session_id: str, name: str, value: object) -> dict[str, Any]:
+        session = self._session(session_id)
+        if session.worker is not None or session.turn is not None:
+            if getattr(session.choices, name, None) == value:
+                return await self._in_folder(session.cwd, lambda: _options(session.choices, self._root()))
+            raise Refused(
+                f"the {plain(name)} of a session is chosen before its first prompt",
+                hint="open a new session for another",
+            )
+
+        def made() -> tuple[Choices, dict[str, Any]]:
+            root = self._root()
+            choices = chosen.changed(session.choices, name, value, root)
+            return choices, _options(choices, root)
+
+        session.choices, options = await self._in_folder(session.cwd, made)
+        return options
+
+    # -- prompts -------------------------------------------------------------------------------------------------
+
+    async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> PromptResponse:
+        """Give a prompt to the session's agent, and answer it when its turn is over."""
+        session = self._session(session_id)
+        if session.turn is not None:
+            raise Refused(
+                f"a prompt of {plain(session_id)} is under way",
+                hint="wait for its answer, or cancel it with session/cancel",
+            )
+        text = text_of(prompt)
+        turn = session.turn = Turn()
+        turning = Turning(session, turn, self.link, self._in_thread, shows_forms=self._shows_forms)
+        try:
+            response = await turning.run(lambda: self._in_folder(session.cwd, lambda: self._give(session, text)), text)
+        finally:
+            turning.withdraw()
+            session.turn = None
+        return PromptResponse.model_validate(response)
+
+    def _give(self, session: EditorSession, text: str) -> runs.GivenPrompt:
+        asks = session.asks
+        if asks is not None and runs.is_open(asks):
+            runs.answer(asks, text)
+            session.asks = None
+            return runs.GivenPrompt(asks.worker)
+        session.asks = None
+        if session.worker is not None:
+            return runs.go_on(session.worker, text)
+        task, root, is_kept = self.serving.task, self.serving.root, self.serving.keep
+        begin = runs.Beginning(session.id, session.cwd, session.choices, session.servers, task, root, is_kept)
+        return runs.start(begin, text)
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Cancel the prompt of a session; without one, do nothing."""
+        self._cancel(session_id)
+
+    def _cancel(self, session_id: str) -> None:
+        session = self.sessions.get(session_id)
+        if session is not None:
+            self._cancel_turn(session)
+
+    def _cancel_turn(self, session: EditorSession) -> None:
+        turn = session.turn
+        if turn is None or turn.is_cancelled:
+            return
+        turn.is_cancelled = True
+        for dialog in turn.dialogs.values():
+            dialog.cancel()
+        worker = turn.worker
+        if worker is not None:  # Otherwise the turn itself sees that it is cancelled, as soon as it has a worker.
+            self._soon(self._request_end(turn, worker))
+
+    async def _request_end(self, turn: Turn, worker: WorkerDir) -> None:
+        try:
+            await self._in_thread(lambda: runs.cancel(worker))
+        except AgentctlError:
+            turn.is_cancelled = False  # A full disk, for example: the turn goes on, and can be cancelled again.
+            raise
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    async def leave(self) -> None:
+        """Let go of all sessions: idle agents end now, those at work with their answers; open questions stay open."""
+        workers = [one.worker or (one.turn.worker if one.turn else None) for one in self.sessions.values()]
+        await self.link.close()
+        await self._in_thread(lambda: runs.leave(iter([one for one in workers if one is not None])))
+
+    # -- in threads ----------------------------------------------------------------------------------------------
+
+    async def _in_folder(self, cwd: str, work: Callable[[], T]) -> T:
+        """Do something that depends on the working folder, in the one thread whose folder is changed for that."""
+
+        def there() -> T:
+            try:
+                os.chdir(cwd)
+            except OSError as error:
+                raise UsageError(f"the folder {plain(cwd)[:500]} cannot be used: {error.strerror}") from error
+            return work()
+
+        return await asyncio.get_running_loop().run_in_executor(self._folder, there)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _soon(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # -- checks --------------------------------------------------------------------------------------------------
+
+    def _root(self) -> Root | None:
+        """Return the root of the folder at hand; None if there is none yet, and none was named."""
+        try:
+            return find_root(self.serving.root)
+        except NotFound:
+            if self.serving.root is not None:
+                raise
+            return None
+
+    def _check_open(self, cwd: str) -> None:
+        if not self._is_open:
+            raise Refused("the conversation is not open", hint="initialize comes first")
+        if len(self.sessions) >= _MOST_SESSIONS:
+            raise Refused(f"{_MOST_SESSIONS} sessions are open", hint="close some with session/close")
+        if not os.path.isabs(cwd) or "\0" in cwd:
+            raise UsageError(f"cwd must be an absolute path, not {plain(cwd)[:500]}")
+
+    def _session(self, session_id: str) -> EditorSession:
+        session = self.sessions.get(session_id)
+        if session is None:
+            raise NotFound(f"there is no open session {plain(session_id)[:100]!r}", hint="session/new, or session/load")
+        return session
+
+
+def _options(choices: Choices, root: Root | None) -> dict[str, Any]:
+    return {"configOptions": chosen.config_options(choices, root), "modes": chosen.modes(choices, root)}
+
+
+def _notes_of_kept(servers: ClientServers) -> tuple[str, ...]:
+    """Return what the user of a session that is taken up should know about the servers of their client."""
+    names = ", ".join([*servers.usable, *servers.left_out][:10])
+    return (
+        (f"The MCP servers of a session are those with which it was begun ({names} of now are not used).",)
+        if names
+        else ()
+    )

@@ -1,0 +1,117 @@
+"""What the end of a turn means for the client: a reason to stop, or an error that says why and what to do next.
+
+Only a natural end is `end_turn`. The protocol has no reason for a failure: it is an error of the request.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.activity.rows import TOKENS
+from agentctl.domain.numbers import finite
+from agentctl.domain.plaintext import beginning, whole
+from agentctl.domain.states import Reason, Status
+from agentctl.errors import AgentctlError, Refused
+from agentctl.operations.delegate.delegating import error_of
+from agentctl.supervision.worker.endings import decision_of
+
+END_TURN, CANCELLED = "end_turn", "cancelled"
+_STOPS: dict[str, str] = {
+    Reason.REFUSED: "refusal",
+    Reason.MAX_TURNS: "max_turn_requests",
+    Reason.CONTEXT: "max_tokens",
+}
+_LONGEST = 2000
+
+
+class TurnFailed(Refused):
+    """A turn ended in another way than by an answer."""
+
+    def __init__(self, worker: WorkerDir, reason: str, message: str, hint: str) -> None:
+        super().__init__(beginning(whole(message), _LONGEST), hint=hint)
+        self.data = {"reason": reason, "task": worker.task.id, "instance": worker.instance, "next": hint}
+
+
+def stop_of_end(worker: WorkerDir) -> str:
+    """Return the stop reason of a worker that has ended.
+
+    Raises:
+        TurnFailed: It has failed.
+    """
+    decision = decision_of(worker)
+    if decision is not None and decision.status is Status.COMPLETED:
+        return END_TURN
+    if decision is not None and decision.status is Status.CANCELLED:
+        return CANCELLED
+    reason = (decision.reason if decision is not None else None) or "failed"
+    if reason in _STOPS:
+        return _STOPS[reason]
+    said = error_of(worker, decision) if decision is not None else "how it ended cannot be read"
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
+
+
+def stop_of_idle(worker: WorkerDir) -> str:
+    """Return the stop reason of the last turn of an agent that was kept.
+
+    Raises:
+        TurnFailed: The turn has failed, though the program goes on.
+    """
+    result = read_quietly(worker.result)
+    reason, message = result.get("reason"), result.get("message")
+    if not isinstance(reason, str) or not reason:
+        return END_TURN
+    if reason == Reason.TRUNCATED:
+        return "max_tokens"  # The program itself says so: had it died, the worker would have ended.
+    if reason in _STOPS:
+        return _STOPS[reason]
+    said = f"{reason}: {message}" if isinstance(message, str) and message else reason
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
+
+
+def _next_step(worker: WorkerDir, reason: str) -> str:
+    place = f"{worker.instance} --task {worker.task.id} --root {shlex.quote(str(worker.task.root.path))}"
+    match reason:
+        case Reason.AUTH | Reason.BILLING:
+            return "log in with the agent's own program (agentctl doctor names it), then send the prompt again"
+        case Reason.NOT_INSTALLED | Reason.NOT_STARTED:
+            return "agentctl doctor says which agent programs are installed, and how to get the others"
+        case Reason.RATE_LIMITED | Reason.OVERLOADED | Reason.MODEL_ERROR:
+            return "send the prompt again later: the conversation goes on where it stopped"
+        case _:
+            return f"agentctl why {place}"
+
+
+def usage_of(worker: WorkerDir) -> dict[str, Any] | None:
+    """Return the tokens of all runs of an agent, in the form of the protocol; None if its program reports none."""
+    used = read_quietly(worker.result).get("usage")
+    if not isinstance(used, dict):
+        return None
+    tokens = {name: int(finite(used.get(name)) or 0) for name in TOKENS}
+    if min(tokens.values()) < 0 or not any(tokens.values()):
+        return None
+    return {
+        "totalTokens": sum(tokens.values()),
+        "inputTokens": tokens["input"],
+        "outputTokens": tokens["output"],
+        "cachedReadTokens": tokens["cached"],
+    }
+
+
+def response_of(worker: WorkerDir, stop: str) -> dict[str, Any]:
+    """Return the response to a prompt."""
+    cost = finite(read_quietly(worker.result).get("costUsd"))
+    about: dict[str, Any] = {"task": worker.task.id, "instance": worker.instance}
+    usage = usage_of(worker)
+    return {
+        "stopReason": stop,
+        "_meta": {"agentctl": about | ({"costUsd": cost} if cost is not None else {})},
+        **({"usage": usage} if usage is not None else {}),
+    }
+
+
+def in_words(error: AgentctlError) -> str:
+    """Return an error with the next step, as a client shows it."""
+    return beginning(whole(f"{error.message} ({error.hint})" if error.hint else error.message), 2 * _LONGEST)

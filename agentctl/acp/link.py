@@ -1,0 +1,128 @@
+"""The connection to the client: passes its requests to the agent, and the agent's to it. The library does the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, cast
+
+from acp.agent.router import build_agent_router
+from acp.connection import Connection
+from acp.exceptions import RequestError
+from acp.interfaces import Agent
+from pydantic import ValidationError
+
+from agentctl.acp.endings import TurnFailed, in_words
+from agentctl.acp.stdio import Message, Stdio
+from agentctl.domain.plaintext import beginning, plain
+from agentctl.errors import AgentctlError, NotFound, UsageError
+
+INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, FAILED, UNKNOWN_METHOD = -32602, -32600, -32002, -32603, -32601
+_CANCEL = "$/cancel_request"
+#: The id of the request that a task sends, once it is sent.
+_sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
+
+
+class EditorLink:
+    """One client.
+
+    Args:
+        served: Has the methods of the library's `Agent`.
+        cancelled: Called with a session's id if the client takes its prompt back.
+    """
+
+    def __init__(self, served: Any, cancelled: Callable[[str], None]) -> None:
+        self._cancelled = cancelled
+        #: The prompts that are not answered yet: id of the request -> session.
+        self._prompts: dict[object, str] = {}
+        self._transport = _Noting(self._heard, self._prompts)
+        self._route = build_agent_router(cast("Agent", served), use_unstable_protocol=True)
+        self._connection = Connection(self._handle, self._transport, listening=False)
+
+    async def serve(self) -> None:
+        """Serve until the client is gone."""
+        await self._connection.main_loop()
+
+    async def close(self) -> None:
+        """End all requests that are under way."""
+        await self._connection.close()
+
+    # -- from the client -----------------------------------------------------------------------------------------
+
+    def _heard(self, message: Message) -> bool:
+        """Take a message first: the library knows nothing of a request that is taken back."""
+        params = message.get("params")
+        if message.get("method") == "session/prompt" and isinstance(params, dict):
+            self._prompts[message.get("id")] = str(params.get("sessionId"))
+        if message.get("method") != _CANCEL:
+            return False
+        name = params.get("requestId") if isinstance(params, dict) else None
+        if isinstance(name, int | str) and name in self._prompts:
+            self._cancelled(self._prompts[name])
+        return True
+
+    async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        """Pass a request on; whatever is wrong becomes an error that says so, without its whole content."""
+        if isinstance(params, dict):  # The library would pass what is in `_meta` on as arguments.
+            params = {key: value for key, value in params.items() if key != "_meta"}
+        try:
+            return await self._route(method, params if params is not None else {}, is_notification)
+        except RequestError as error:
+            if is_notification and error.code == UNKNOWN_METHOD:
+                return None
+            raise
+        except ValidationError as error:
+            raise RequestError(INVALID_PARAMS, f"{plain(method)}: {_in_words(error)}") from error
+        except TurnFailed as error:
+            raise RequestError(FAILED, in_words(error), error.data) from error
+        except AgentctlError as error:
+            code = INVALID_PARAMS if isinstance(error, UsageError) else FAILED
+            raise RequestError(NOT_FOUND if isinstance(error, NotFound) else code, in_words(error)) from error
+
+    # -- to the client -------------------------------------------------------------------------------------------
+
+    async def update(self, session_id: str, update: Message) -> None:
+        """Tell the client something of a session."""
+        await self._connection.send_notification("session/update", {"sessionId": session_id, "update": update})
+
+    async def ask(self, method: str, params: Message) -> Any:
+        """Return the client's reply; if this is cancelled, the client is told to withdraw what it shows.
+
+        Raises:
+            RequestError: It replies with an error.
+            ConnectionError: It is gone.
+        """
+        sent: list[object] = []
+        _sent.set(sent)
+        try:
+            return await self._connection.send_request(method, params)
+        except asyncio.CancelledError:
+            if sent:
+                with contextlib.suppress(ConnectionError):
+                    await self._connection.send_notification(_CANCEL, {"requestId": sent[0]})
+            raise
+
+
+class _Noting(Stdio):
+    """Notes the ids of what is sent: of a request for the task that sends it, of an answer that its prompt is over."""
+
+    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, str]) -> None:
+        super().__init__(heard)
+        self._prompts = prompts
+
+    async def send(self, message: Message) -> None:
+        """Send a message."""
+        noted = _sent.get()
+        if "method" not in message:
+            self._prompts.pop(message.get("id"), None)
+        elif noted is not None and "id" in message:
+            noted.append(message["id"])
+        await super().send(message)
+
+
+def _in_words(error: ValidationError) -> str:
+    """Return what is wrong with the parameters of a request, without what was in them."""
+    said = [f"{'.'.join(map(str, one['loc'][:3]))}: {one['msg']}" for one in error.errors(include_input=False)[:3]]
+    return beginning(plain("; ".join(said)), 500)

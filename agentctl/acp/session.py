@@ -1,0 +1,61 @@
+"""A session of a client: what was chosen for it, its worker once it has one, and the turn that is under way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+
+from agentctl.acp.choices import Choices
+from agentctl.acp.conversation import Conversation, EditorQuestion
+from agentctl.acp.keeping import hold
+from agentctl.acp.servers import ClientServers
+from agentctl.adapters.taskdir import WorkerDir
+
+
+class Turn:
+    """A prompt that is not answered yet."""
+
+    def __init__(self) -> None:
+        #: The client wants it to end.
+        self.is_cancelled = False
+        #: The run that has the prompt; None until it is started.
+        self.worker: WorkerDir | None = None
+        #: The questions that the client shows, or was told of, by their names.
+        self.dialogs: dict[str, asyncio.Task[None]] = {}
+        #: A question that the client shows as a text: the next prompt is its answer.
+        self.asks: EditorQuestion | None = None
+
+
+@dataclass
+class EditorSession:
+    """One session."""
+
+    id: str
+    cwd: str
+    choices: Choices
+    #: The newest run of its agent; None before the first prompt.
+    worker: WorkerDir | None = None
+    #: Holds that run as this process's (`keeping`); None if it does not.
+    held: int | None = None
+    conversation: Conversation = field(default_factory=Conversation)
+    turn: Turn | None = None
+    #: What the next prompt answers.
+    asks: EditorQuestion | None = None
+    #: The client's own MCP servers.
+    servers: ClientServers = field(default_factory=lambda: ClientServers({}, {}))
+    #: What its user should know with the next prompt.
+    notes: tuple[str, ...] = ()
+
+    def go_on_with(self, worker: WorkerDir) -> None:
+        """Note the run that has the newest prompt, and hold it."""
+        if self.worker is None or self.worker.path != worker.path:
+            self.let_go()
+        self.worker = worker
+        self.held = hold(worker) if self.held is None else self.held
+
+    def let_go(self) -> None:
+        """Hold its worker no longer."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None

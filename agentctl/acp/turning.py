@@ -1,0 +1,202 @@
+"""One turn: a prompt is given, what happens is told, questions are shown, and the end becomes the response."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+from acp.exceptions import RequestError
+
+from agentctl.acp import dialogs, runs
+from agentctl.acp.bounds import pieces
+from agentctl.acp.conversation import EditorQuestion
+from agentctl.acp.endings import CANCELLED, END_TURN, in_words, response_of, stop_of_end, stop_of_idle
+from agentctl.acp.following import Ears, Over, follow, thought
+from agentctl.acp.history import final_text
+from agentctl.acp.link import EditorLink
+from agentctl.acp.runs import GivenPrompt
+from agentctl.acp.session import EditorSession, Turn
+from agentctl.acp.updates import COMPLETED, FAILED, Update, WorkerUpdates
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
+from agentctl.operations.talk.messaging import unread
+from agentctl.supervision.worker.endings import status_at_end
+
+T = TypeVar("T")
+
+
+class InThread(Protocol):
+    """Does something in a thread."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Return what it returns."""
+        ...
+
+
+class Turning:
+    """The turn of one prompt."""
+
+    def __init__(
+        self, session: EditorSession, turn: Turn, link: EditorLink, in_thread: InThread, *, shows_forms: bool
+    ) -> None:
+        self._session, self._turn, self._link, self._in_thread = session, turn, link, in_thread
+        self._shows_forms = shows_forms
+
+    async def run(self, give: Callable[[], Awaitable[GivenPrompt]], text: str) -> dict[str, Any]:
+        """Give the prompt and see it through; return the response.
+
+        Raises:
+            TurnFailed: The agent has failed.
+        """
+        session, turn = self._session, self._turn
+        for note in session.notes:
+            await self._tell([thought(note)])
+        session.notes = ()
+        given = await give()
+        while True:
+            worker = turn.worker = given.worker
+            session.go_on_with(worker)
+            updates = session.conversation.add_run(worker)
+            updates.has_spoken = False
+            updates.expect(text)
+            for note in given.notes:
+                await self._tell([thought(note)])
+            if turn.is_cancelled:
+                await self._in_thread(lambda: runs.cancel(worker))  # noqa: B023 - called at once
+            over = await self._followed(worker)
+            if over is not Over.ENDED or turn.is_cancelled or not await self._in_thread(lambda: _left_unread(worker)):  # noqa: B023
+                return await self._concluded(worker, updates, over)
+            await self._tell(list(session.conversation.close_run(worker)))
+            given = await self._in_thread(lambda: runs.take_up(worker))  # noqa: B023
+
+    async def _followed(self, worker: WorkerDir) -> Over:
+        loop = asyncio.get_running_loop()
+        broken, holder = os.pipe()
+
+        def tell(updates: list[Update]) -> None:
+            asyncio.run_coroutine_threadsafe(self._tell(updates), loop).result()
+
+        def asked(questions: dict[str, EditorQuestion]) -> bool:
+            return asyncio.run_coroutine_threadsafe(self._show(questions), loop).result()
+
+        def followed() -> Over:
+            try:
+                return follow(
+                    self._session.conversation, worker, Ears(tell, asked, lambda: self._turn.is_cancelled), broken
+                )
+            finally:
+                os.close(broken)
+
+        try:
+            return await self._in_thread(followed)
+        finally:
+            os.close(holder)  # The thread sees that nobody wants to know any more.
+
+    async def _concluded(self, worker: WorkerDir, updates: WorkerUpdates, over: Over) -> dict[str, Any]:
+        """Return the response to the prompt, after all that is left to tell."""
+        turn = self._turn
+        self.withdraw()
+        if over is Over.ASKS:
+            self._session.asks = turn.asks
+            return await self._in_thread(lambda: response_of(worker, END_TURN))
+        if over is Over.IDLE:
+            return await self._in_thread(lambda: response_of(worker, stop_of_idle(worker)))
+        await self._tell(list(self._session.conversation.close_run(worker)))
+        if over is Over.SURVIVED:
+            await self._tell(
+                [thought(f"Some processes of {worker.instance} cannot be killed; agentctl goes on watching them.")]
+            )
+            return await self._in_thread(lambda: response_of(worker, CANCELLED))
+        if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
+            return await self._in_thread(lambda: response_of(worker, CANCELLED))
+        text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))
+        content = [{"type": "text", "text": piece} for piece in pieces(text) if piece]
+        await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
+        return await self._in_thread(lambda: response_of(worker, stop_of_end(worker)))
+
+    async def _tell(self, updates: list[Update]) -> None:
+        for update in updates:
+            await self._link.update(self._session.id, update)
+
+    # -- questions -----------------------------------------------------------------------------------------------
+
+    async def _show(self, questions: dict[str, EditorQuestion]) -> bool:
+        """Show new questions, and withdraw those that are no longer open; return whether the turn ends with one."""
+        shown = self._turn.dialogs
+        for name in [name for name in shown if name not in questions]:
+            shown.pop(name).cancel()
+        if self._turn.is_cancelled:
+            return False
+        for name in [name for name in questions if name not in shown]:
+            question = questions[name]
+            if dialogs.is_for_chat(question, shows_forms=self._shows_forms):
+                self._turn.asks = question
+                await self._say(dialogs.words_of(question))
+                return True
+            shown[name] = asyncio.create_task(self._ask(name, question))
+        return False
+
+    def withdraw(self) -> None:
+        """Withdraw all questions that the client shows."""
+        for dialog in self._turn.dialogs.values():
+            dialog.cancel()
+
+    async def _ask(self, name: str, question: EditorQuestion) -> None:
+        """Show a question, and pass the answer on. No failure here ends the turn: the question stays open."""
+        try:
+            if question.shown.get("tool") or not self._shows_forms:
+                await self._by_dialog(name, question)
+            else:
+                params = {"sessionId": self._session.id, "mode": "form", "message": dialogs.words_of(question)}
+                schema = dialogs.form_of(question)
+                reply = await self._link.ask("elicitation/create", {**params, "requestedSchema": schema})
+                await self._answer(question, dialogs.filled(question, reply))
+        except RequestError as error:
+            await self._say(f"This client cannot show the question ({error}). {_how(question)}")
+        except ConnectionError:
+            pass  # It is gone, and the question stays open.
+
+    async def _by_dialog(self, name: str, question: EditorQuestion) -> None:
+        call = question.call or f"question:{name}"
+        choice = dialogs.choice_of(question, call)
+        if choice is None:
+            await self._say(f"{dialogs.words_of(question)}\n{_how(question)}")
+            return
+        if question.call is None:
+            await self._tell([{"sessionUpdate": "tool_call", **choice.tool_call, "_meta": question.meta}])
+        params = {"sessionId": self._session.id, "toolCall": choice.tool_call, "options": choice.options}
+        said = None
+        try:
+            said = dialogs.chosen(choice, await self._link.ask("session/request_permission", params))
+            await self._answer(question, said)
+        finally:
+            if question.call is None:
+                status = COMPLETED if said is not None else FAILED
+                await self._tell([{"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}])
+
+    async def _answer(self, question: EditorQuestion, said: str | None) -> None:
+        if said is None:
+            if not self._turn.is_cancelled and await self._in_thread(lambda: runs.is_open(question)):
+                await self._say(f"The question of {question.worker.instance} is still open. {_how(question)}")
+            return
+        try:
+            await self._in_thread(lambda: runs.answer(question, said))
+        except AgentctlError as error:
+            if await self._in_thread(lambda: runs.is_open(question)):
+                await self._say(f"The answer does not count: {in_words(error)} {_how(question)}")
+
+    async def _say(self, text: str) -> None:
+        content = [{"type": "text", "text": piece} for piece in pieces(f"{text}\n")]
+        await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
+
+
+def _how(question: EditorQuestion) -> str:
+    return f"At a terminal: {dialogs.way_to_answer(question)}"
+
+
+def _left_unread(worker: WorkerDir) -> bool:
+    """Return whether a run has completed without reading what was sent to it last."""
+    return status_at_end(worker) is Status.COMPLETED and bool(unread(worker))

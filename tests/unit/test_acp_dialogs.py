@@ -1,0 +1,142 @@
+"""At stake: a client's user allows exactly the call that they see, and no reply means more than they chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from acp.schema import (
+    CreateFormSessionElicitationRequest,
+    EmbeddedResourceContentBlock,
+    RequestPermissionRequest,
+    ResourceContentBlock,
+    TextContentBlock,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.acp.conversation import EditorQuestion
+from agentctl.acp.dialogs import choice_of, chosen, filled, form_of, is_for_chat, words_of
+from agentctl.acp.prompts import text_of
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.errors import UsageError
+
+MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
+OPTIONS = [{"id": key, "label": key} for key in MEANS]
+
+
+def question(*, is_own: bool = True, **more: Any) -> EditorQuestion:
+    shown = {"id": "q1", "kind": "select", "question": "May I?", **more}
+    return EditorQuestion(WorkerDir("/root/tasks/t/agents/a"), shown, is_own)
+
+
+def permission(arguments: Any, **more: Any) -> EditorQuestion:
+    return question(tool="Bash", arguments=arguments, means=MEANS, options=OPTIONS, **more)
+
+
+def kinds(asked: EditorQuestion) -> set[str]:
+    choice = choice_of(asked, "call")
+    assert choice is not None
+    params = {"sessionId": "s", "toolCall": choice.tool_call, "options": choice.options}
+    RequestPermissionRequest.model_validate(params)
+    return {one["kind"] for one in choice.options}
+
+
+def test_options_have_the_kinds_of_what_they_allow() -> None:
+    assert kinds(permission({"command": "ls"})) == {"allow_once", "allow_always", "reject_once"}
+    unknown = question(tool="Bash", options=[{"id": "x", "label": "x"}])
+    assert kinds(unknown) == {"allow_always"}, "the most that it could allow"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        permission({"command": "x" * 5000}),
+        permission({"command": "\u200b" * 1000}),
+        permission({"command": "ls"}, isCut=True),
+        permission({"command": "ls"}, question="?" * 5000),
+    ],
+)
+def test_what_cannot_be_seen_whole_can_only_be_denied(asked: EditorQuestion) -> None:
+    assert kinds(asked) == {"reject_once"}
+    assert "cannot be allowed here" in words_of(asked)
+
+
+def test_what_nobody_would_see_is_seen() -> None:
+    assert "\\u200b" in words_of(permission({"command": "./build\u200b.sh"}))
+
+
+@given(
+    st.recursive(
+        st.none() | st.text() | st.integers(), lambda inner: st.dictionaries(st.text(), inner) | st.lists(inner)
+    )
+)
+def test_no_strange_reply_is_an_answer(reply: Any) -> None:
+    choice = choice_of(permission({"command": "ls"}), "call")
+    assert choice is not None
+    assert chosen(choice, reply) is None
+    assert filled(question(), reply) is None
+
+
+def test_only_an_option_that_was_offered_is_an_answer() -> None:
+    choice = choice_of(permission({"command": "x" * 5000}), "call")
+    assert choice is not None
+
+    def reply(option: Any) -> dict[str, Any]:
+        return {"outcome": {"outcome": "selected", "optionId": option}}
+
+    assert (chosen(choice, reply("no")), chosen(choice, reply("once")), chosen(choice, reply(5))) == ("no", None, None)
+    assert chosen(choice, {"outcome": {"outcome": "cancelled", "optionId": "no"}}) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "content", "answer"),
+    [
+        (question(options=OPTIONS), {"answer": "once"}, "once"),
+        (question(kind="confirm"), {"answer": False}, "no"),
+        (question(kind="confirm"), {"answer": True}, "yes"),
+        (question(kind="input"), {"answer": "red"}, "red"),
+        (question(kind="input"), {"answer": " "}, None),
+        (question(options=OPTIONS, multiple=True), {"answer": ["once", "no"]}, "once,no"),
+        (question(options=OPTIONS, multiple=True), {"answer": [5]}, None),
+        (question(options=OPTIONS, other=True), {"answer": "once", "other": "mine"}, "mine"),
+        (question(options=OPTIONS), {"answer": "once", "other": "mine"}, "once"),
+        (question(options=OPTIONS), {}, None),
+    ],
+)
+def test_forms_and_what_they_answer(asked: EditorQuestion, content: dict[str, Any], answer: str | None) -> None:
+    params = {"sessionId": "s", "mode": "form", "message": words_of(asked), "requestedSchema": form_of(asked)}
+    CreateFormSessionElicitationRequest.model_validate(params)
+    assert filled(asked, {"action": "accept", "content": content}) == answer
+    assert filled(asked, {"action": "decline", "content": content}) is None
+
+
+def test_only_a_question_of_its_own_for_a_text_ends_a_turn() -> None:
+    assert is_for_chat(question(kind="input"), shows_forms=False)
+    assert not is_for_chat(question(kind="input"), shows_forms=True)
+    assert not is_for_chat(question(kind="input", is_own=False), shows_forms=False)
+    assert not is_for_chat(question(kind="confirm"), shows_forms=False)
+    assert not is_for_chat(permission({"command": "ls"}), shows_forms=False)
+
+
+def test_a_prompt_is_its_text_with_what_is_attached() -> None:
+    attached = EmbeddedResourceContentBlock.model_validate(
+        {"type": "resource", "resource": {"uri": "file:///src/a%20b.md", "text": "```\nfence\n```"}}
+    )
+    link = ResourceContentBlock.model_validate({"type": "resource_link", "name": "c", "uri": "file:///src/c.py"})
+    text = text_of(
+        [TextContentBlock(type="text", text="Look at "), link, TextContentBlock(type="text", text=" and "), attached]
+    )
+    assert text == "Look at /src/c.py and /src/a b.md\n\n/src/a b.md:\n````\n```\nfence\n```\n````"
+
+
+@given(st.lists(st.text(), max_size=4))
+def test_any_text_is_passed_on_without_what_no_program_takes(texts: list[str]) -> None:
+    blocks = [TextContentBlock(type="text", text=text) for text in texts]
+    try:
+        text = text_of(blocks)
+    except UsageError:
+        assert not "".join(texts).strip()
+        return
+    assert "\0" not in text
+    text.encode()

@@ -1,0 +1,161 @@
+"""At stake: whatever rows come, a client is told each thing once, and nothing of a call that it does not know."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from acp.schema import SessionNotification
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.acp.bounds import bounded_json, pieces
+from agentctl.acp.updates import CallPlace, Update, WorkerUpdates
+from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
+from agentctl.domain.activity.rows import read_line
+from tests.acp_steps import calls_of
+
+ENDED = ("completed", "failed")
+
+
+def line_of(row: Row, at: str = "2026-11-26T10:00:00.000Z") -> bytes:
+    return encode_row(row, at)
+
+
+def told(lines: list[bytes], place: CallPlace | None = None, *, is_closed: bool = False) -> list[Update]:
+    """Return the updates of lines, each checked by the protocol's library."""
+    fold = WorkerUpdates(place or CallPlace("t/a", "/src"))
+    found: list[Update] = []
+    for number, line in enumerate(lines, 1):
+        parsed = read_line(line, number)
+        if parsed is not None:
+            found += fold.take(parsed)
+    if is_closed:
+        found += fold.close()
+    for update in found:
+        SessionNotification.model_validate({"sessionId": "s", "update": update})
+    return found
+
+
+ids = st.sampled_from(["a", "b", "c", "d", "x" * 300, "\ud800"])
+texts = st.text(max_size=20)
+details = st.dictionaries(
+    st.sampled_from(["command", "path", "file_path", "old_string", "new_string", "content", "todos", "changes"]),
+    st.one_of(texts, st.integers(), st.floats(), st.lists(st.dictionaries(texts, texts, max_size=2), max_size=2)),
+    max_size=3,
+)
+rows = st.builds(
+    Row,
+    type=st.sampled_from(list(RowType)),
+    id=ids,
+    phase=st.sampled_from(list(Phase)),
+    parent=st.one_of(st.none(), ids),
+    status=st.sampled_from([None, "running", "completed", "failed", "denied"]),
+    agent_type=st.one_of(st.none(), texts),
+    name=st.sampled_from([None, "user", "Bash", "TodoWrite", "Edit", "explore"]),
+    text=st.one_of(st.none(), texts),
+    detail=st.one_of(st.none(), details),
+)
+odd_lines = st.one_of(
+    st.binary(max_size=30),
+    st.dictionaries(
+        st.sampled_from(["type", "id", "phase", "parent", "text", "name", "detail"]), st.integers() | texts
+    ).map(lambda value: json.dumps(value).encode()),
+)
+activities = st.lists(st.one_of(rows.map(line_of), odd_lines), max_size=30)
+places = st.sampled_from([CallPlace("t/a", "/src"), CallPlace("t/b", "/src", "worker:t/b", 1)])
+
+
+@given(activities, places)
+def test_an_update_of_a_call_is_of_one_that_was_told_and_not_ended(lines: list[bytes], place: CallPlace) -> None:
+    updates = told(lines, place, is_closed=True)
+    statuses: dict[str, str] = {} if place.call is None else {place.call: "in_progress"}
+    for update in updates:
+        if update["sessionUpdate"] not in ("tool_call", "tool_call_update"):
+            continue
+        call = update["toolCallId"]
+        if update["sessionUpdate"] == "tool_call":
+            assert call not in statuses, "told twice"
+        assert statuses.get(call, "in_progress") not in ENDED, "it had ended"
+        statuses[call] = update.get("status") or statuses[call]
+        above = update.get("_meta", {}).get("agentctl", {}).get("parentToolCallId")
+        assert above is None or above in statuses, "it is below one that nobody knows"
+    assert all(status in ENDED for call, status in statuses.items() if call != place.call)
+
+
+@given(activities, st.integers(0, 30))
+def test_rows_that_come_twice_change_nothing_in_the_end(lines: list[bytes], again: int) -> None:
+    once, twice = told(lines), told([*lines, *lines[:again]])
+    assert twice[: len(once)] == once
+
+    def ends(updates: list[Update]) -> dict[str, Any]:
+        return {name: call["status"] for name, call in calls_of(updates).items()}
+
+    def said(updates: list[Update]) -> list[Update]:
+        return [one for one in updates if one["sessionUpdate"].endswith("_chunk")]
+
+    assert ends(once).items() <= ends(twice).items()
+    assert said(once) == said(twice)
+
+
+@given(activities, st.integers(0, 30))
+def test_rows_give_the_same_wherever_reading_was_interrupted(lines: list[bytes], at: int) -> None:
+    fold = WorkerUpdates(CallPlace("t/a", "/src"))
+    found: list[Update] = []
+    for part in (lines[:at], lines[at:]):
+        start = len(lines[:at]) if part is not lines[:at] else 0
+        for number, line in enumerate(part, start + 1):
+            parsed = read_line(line, number)
+            found += fold.take(parsed) if parsed is not None else ()
+    assert [one for one in found if "line-" not in json.dumps(one)] == [
+        one for one in told(lines) if "line-" not in json.dumps(one)
+    ]
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=5),
+    max_leaves=40,
+)
+
+
+@given(values)
+def test_a_value_for_a_client_is_small_plain_json(value: Any) -> None:
+    text = json.dumps(bounded_json(value), allow_nan=False, ensure_ascii=False)
+    assert len(text.encode()) < 300_000
+
+
+def test_large_values_are_cut() -> None:
+    large = {"a": ["x" * 10_000] * 1000, "b": {str(number): number for number in range(1000)}}
+    text = json.dumps(bounded_json(large))
+    assert len(text) < 60_000
+    assert "[cut" in text
+
+
+@given(st.text(max_size=40), st.integers(0, 1000))
+def test_pieces_are_the_whole_text(text: str, times: int) -> None:
+    whole = text * times
+    found = pieces(whole)
+    assert "".join(found) == whole
+    assert all(len(piece) <= 8000 for piece in found)
+
+
+def test_a_message_is_told_once_and_set_apart_from_the_one_before() -> None:
+    message = Row(RowType.MESSAGE, "m1", text="one")
+    updates = told([line_of(message), line_of(message), line_of(message._replace(id="m2", text="two"))])
+    assert [one["content"]["text"] for one in updates] == ["one", "\n\ntwo"]
+
+
+def test_a_call_that_is_only_known_by_its_end_is_told_whole() -> None:
+    end = Row(RowType.TOOL, "t", status="failed", name="Bash", detail={"command": "ls"}, text="no")
+    (call,) = calls_of(told([line_of(end)])).values()
+    assert (call["title"], call["status"], call["rawInput"]) == ("Bash ls", "failed", {"command": "ls"})
+
+
+def test_a_change_of_a_file_is_a_diff_unless_it_was_cut() -> None:
+    edit = {"file_path": "/src/a.py", "old_string": "1", "new_string": "2"}
+    (call,) = calls_of(told([line_of(Row(RowType.TOOL, "t", Phase.START, name="Edit", detail=edit))])).values()
+    assert call["content"] == [{"type": "diff", "path": "/src/a.py", "oldText": "1", "newText": "2"}]
+    cut = {**edit, "new_string": "2" * 10 + " [cut: 9000 characters]"}
+    (call,) = calls_of(told([line_of(Row(RowType.TOOL, "t", Phase.START, name="Edit", detail=cut))])).values()
+    assert "content" not in call
