@@ -1,4 +1,4 @@
-"""What an agent program has sent to its model, in one form for both APIs."""
+"""What an agent program has sent to its model, in one form for all APIs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Turn(NamedTuple):
 class Request:
     """One request for an answer, as it arrived."""
 
-    #: `messages` (Anthropic) or `responses` (OpenAI).
+    #: `messages` (Anthropic), `responses` or `chat` (OpenAI).
     api: str
     model: str
     effort: str | None
@@ -34,6 +34,8 @@ class Request:
     tools: tuple[str, ...]
     system: str
     turns: tuple[Turn, ...]
+    #: Whether a stream is to tell how many tokens were used.
+    counts: bool = True
 
     @property
     def marked(self) -> list[tuple[str, str]]:
@@ -65,7 +67,7 @@ class Request:
 
 
 def parse(api: str, body: Mapping[str, Any]) -> Request:
-    """Return the request in a body of either API."""
+    """Return the request in a body of one of the APIs."""
     return _PARSERS[api](body)
 
 
@@ -128,6 +130,31 @@ def _turns_of_responses(items: Any) -> Iterator[Turn]:
             yield Turn("call", item.get("name", kind))
 
 
+def _of_chat(body: Mapping[str, Any]) -> Request:
+    turns = tuple(_turns_of_chat(body.get("messages", ())))
+    return Request(
+        api="chat",
+        model=body.get("model", ""),
+        effort=body.get("reasoning_effort"),
+        stream=bool(body.get("stream")),
+        tools=tuple(tool["function"]["name"] for tool in body.get("tools") or ()),
+        system="\n".join(turn.text for turn in turns if turn.kind in {"system", "developer"}),
+        turns=turns,
+        counts=bool((body.get("stream_options") or {}).get("include_usage")),
+    )
+
+
+def _turns_of_chat(messages: Any) -> Iterator[Turn]:
+    for message in messages:
+        if message["role"] == "tool":
+            yield Turn("result", _flat(message.get("content")))
+            continue
+        if message.get("content"):
+            yield Turn(message["role"], _flat(message["content"]))
+        for call in message.get("tool_calls") or ():
+            yield Turn("call", call["function"]["name"])
+
+
 def _flat(content: Any) -> str:
     """Return the text in a content value, however deep it is wrapped."""
     if isinstance(content, list):
@@ -138,4 +165,4 @@ def _flat(content: Any) -> str:
     return "" if content is None else str(content)
 
 
-_PARSERS = {"messages": _of_messages, "responses": _of_responses}
+_PARSERS = {"messages": _of_messages, "responses": _of_responses, "chat": _of_chat}

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from tests.agents.conversation import Request
 #: How long something lasts that is to be cancelled: no test waits for its end.
 FOR_EVER_S = 120
 QUESTION = "Which colour?"
+#: What is answered to a request without tools, where a tool would be called.
+SUMMARY = "A summary by the stand-in model."
 _MOST_WAITS = 20
 COLOURS = ("red", "blue")
 
@@ -34,27 +36,37 @@ class Reply:
     """A text, tools to be called, and how it is sent."""
 
     text: str = ""
+    #: What it thinks before that; not of `responses`.
+    thought: str = ""
     calls: tuple[Call, ...] = ()
     #: The HTTP status of a refusal.
     error: int | None = None
     #: The provider's own name of it, and its sentence.
     kind: str = ""
     sentence: str = ""
+    #: Headers that go with a refusal.
+    headers: Mapping[str, str] = field(default_factory=dict)
     #: Why the model stopped, where it did not just end: `max_tokens` or `refusal`.
     stop: str = ""
     #: Seconds between two words.
     pace_s: float = 0
-    #: Where the stream breaks off: after the first `word`, or after the first `part` of the answer.
+    #: Where the stream breaks off: after the first `word`, or after the last `part`, before it says that it is whole.
     cut: str = ""
     #: Nothing is sent at all.
     mute: bool = False
+    #: Sent in one piece, although a stream was asked for.
+    unstreamed: bool = False
 
 
 def reply_to(request: Request) -> Reply:
     """Return what the model answers."""
     name, argument = request.scenario
     play = _SCENARIOS.get(name)
-    return play(request, argument) if play is not None else Reply(text=f"no such scenario: {name}")
+    if play is None:
+        return Reply(text=f"no such scenario: {name}")
+    reply = play(request, argument)
+    # Without tools, a program wants a title or a summary of the conversation.
+    return Reply(text=SUMMARY) if reply.calls and not request.tools else reply
 
 
 def done(name: str, results: int) -> str:
@@ -71,12 +83,29 @@ def recalled(*names: str) -> str:
 
 
 def _is_claude(request: Request) -> bool:
-    return request.api == "messages"
+    # `read_file` is a tool of our own program, which may speak either API.
+    return request.api == "messages" and "read_file" not in request.tools
+
+
+def _is_codex(request: Request) -> bool:
+    return request.api == "responses"
+
+
+#: What other programs call their tools, the most telling name first.
+_SHELLS = ("shell", "bash", "run_shell_command")
+_WRITERS = ("write_file", "write")
+_ASKERS = ("ask_user", "question")
+
+
+def _named(request: Request, names: Sequence[str]) -> str:
+    """Return the first of these tools that is offered; the first of all where none is."""
+    return next((name for name in names if name in request.tools), names[0])
 
 
 def _shell(request: Request, command: str, *, ask: bool = False) -> Call:
-    if _is_claude(request):
-        return Call("Bash", {"command": command, "description": "A command of the stand-in"})
+    told = {"command": command, "description": "A command of the stand-in"}
+    if not _is_codex(request):
+        return Call("Bash" if _is_claude(request) else _named(request, _SHELLS), told)
     # Within its sandbox the program asks nobody; this is how its model wants to leave it.
     escalation = {"sandbox_permissions": "require_escalated", "justification": "May I?"} if ask else {}
     # The longest that the program lets a command hold up its turn.
@@ -87,6 +116,9 @@ def _agent(request: Request, prompt: str, *, background: bool = False) -> Call:
     if _is_claude(request):
         order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
         return Call("Agent", {**order, "run_in_background": background})
+    if not _is_codex(request):
+        order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general"}
+        return Call(_named(request, ("task", "agent")), order)
     return Call(_offered(request, "spawn_agent"), {"message": prompt})
 
 
@@ -95,14 +127,22 @@ def _question(request: Request) -> Call:
     question = {"question": QUESTION, "header": "Colour", "options": options}
     if _is_claude(request):
         return Call("AskUserQuestion", {"questions": [{**question, "multiSelect": False}]})
+    if not _is_codex(request):
+        asked = {"question": QUESTION, "options": list(COLOURS)}
+        name = _named(request, _ASKERS)
+        return Call(name, asked if name == "ask_user" else {"questions": [{**question, "multiple": False}]})
     return Call("request_user_input", {"questions": [{**question, "id": "colour"}]})
 
 
 def _writes(request: Request) -> tuple[Call, ...]:
     """Every way to make a file, whether it is offered or not: a model may try what it likes."""
     by_shell = [_shell(request, "touch by-shell.txt"), _shell(request, "touch by-asking.txt", ask=True)]
-    if not _is_claude(request):
+    if _is_codex(request):
         return tuple(by_shell)
+    if not _is_claude(request):
+        file = "by-tool.txt"
+        call = Call(_named(request, _WRITERS), {"path": file, "filePath": file, "content": "written\n"})
+        return call, *by_shell[:1]
     match = re.search(r"working directory: (\S+)", request.system)
     folder = match[1] if match else "."
     return Call("Write", {"file_path": f"{folder}/by-tool.txt", "content": "written\n"}), *by_shell[:1]
@@ -160,7 +200,7 @@ def _subagent(request: Request, argument: str) -> Reply:
     results = request.results
     if not results:
         return Reply(text="I start a sub-agent.", calls=(_agent(request, f"Report back. SCENARIO:{argument}"),))
-    if len(results) == 1 and not _is_claude(request):
+    if len(results) == 1 and _is_codex(request):
         child = re.findall(r'"agent_id": ?"([^"]+)"', results[0])
         return Reply(calls=(Call(_offered(request, "wait_agent"), {"targets": child, "timeout_ms": 60000}),))
     return Reply(text=done("subagent", len(results)))
@@ -228,6 +268,10 @@ def _cut(request: Request, argument: str) -> Reply:
     return Reply(text="This stream is cut off before its end.", cut=argument)
 
 
+def _think(request: Request, argument: str) -> Reply:
+    return Reply(thought="I consider it.", text="The answer of the stand-in model.")
+
+
 def _pausing(seconds: float) -> str:
     """A command that takes its time, with a child process; programs refuse a plain `sleep`."""
     return f"timeout {seconds} tail -f /dev/null; echo paused"
@@ -265,6 +309,7 @@ def _step(request: Request, tool: str, arguments: Any) -> Call:
 
 _SCENARIOS: dict[str, Callable[[Request, str], Reply]] = {
     "text": _text,
+    "think": _think,
     "recall": _recall,
     "tool": _tools_once("tool", lambda request, _: (_shell(request, "echo hello from a tool"),)),
     "ask": _tools_once("ask", lambda request, name: (_shell(request, f"touch {name or 'asked.txt'}", ask=True),)),

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from tests.agents.conversation import Request, parse
 from tests.agents.scenarios import FOR_EVER_S, Reply, reply_to
 from tests.agents.windows import UsageWindow
-from tests.agents.wire import Event, error_body, events, whole
+from tests.agents.wire import ends, error_body, events, has_word, last_lines, lines_of, whole
 
-_APIS = {"/messages": "messages", "/responses": "responses"}
+_APIS = {"/messages": "messages", "/responses": "responses", "/chat/completions": "chat"}
+#: What it says to who asks for its models.
+MODELS = ("stand-in", "org/stand-in-small")
 
 
 class StandIn(ThreadingHTTPServer):
@@ -35,6 +38,8 @@ class StandIn(ThreadingHTTPServer):
         self.words = 0
         #: Requests for something that it does not have.
         self.strays: list[str] = []
+        #: What the next requests are answered, one each, before the scenarios have their turn.
+        self.first: list[Reply] = []
         #: How much each login has left, by its key or token; whoever is not here has no end.
         self.windows: dict[str, UsageWindow] = {}
         self.closing = threading.Event()
@@ -71,6 +76,11 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200, {})
 
     def do_GET(self) -> None:
+        path, _, query = self.path.partition("?")
+        # Codex asks for another kind of list, and names its version.
+        if path.endswith("/models") and "client_version" not in query:
+            self._answer(200, {"object": "list", "data": [{"id": name, "object": "model"} for name in MODELS]})
+            return
         self.server.strays.append(f"GET {self.path}")
         self._answer(404, error_body(404))
 
@@ -94,18 +104,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.server.arrivals_ns.append(now)
         self.server.requests.append(request)
-        self._reply(request, reply_to(request))
+        self._reply(request, self.server.first.pop(0) if self.server.first else reply_to(request))
 
     def _login(self) -> str:
         return self.headers.get("x-api-key") or (self.headers.get("Authorization") or "").removeprefix("Bearer ")
 
     def _reply(self, request: Request, reply: Reply) -> None:
         if reply.error is not None:
-            self._answer(reply.error, error_body(reply.error, reply.kind, reply.sentence))
+            self._answer(reply.error, error_body(reply.error, reply.kind, reply.sentence), reply.headers)
         elif reply.mute:
             self.server.closing.wait(FOR_EVER_S)
             self.close_connection = True
-        elif request.stream:
+        elif request.stream and not reply.unstreamed:
             self._stream(request, reply)
         elif reply.cut:
             self._head(200, {"Content-Type": "application/json", "Content-Length": "1000"})
@@ -118,24 +128,23 @@ class _Handler(BaseHTTPRequestHandler):
         self._head(200, {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Connection": "close"})
         self.close_connection = True
         for event in events(request, reply):
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+            if reply.cut == "part" and ends(event):
+                return
+            self.wfile.write(lines_of(request, event))
             self.wfile.flush()
             self.server.words += 1
-            if self._is_cut(event, reply) or ("delta" in event and self._pause(reply.pace_s)):
+            if has_word(event) and (reply.cut == "word" or self._pause(reply.pace_s)):
                 return
-
-    def _is_cut(self, event: Event, reply: Reply) -> bool:
-        if reply.cut == "part":
-            return event["type"] in {"content_block_stop", "response.output_item.done"}
-        return reply.cut == "word" and "delta" in event
+        self.wfile.write(last_lines(request))
 
     def _pause(self, seconds: float) -> bool:
         """Wait before the next word; True if the server closes meanwhile."""
         return self.server.closing.wait(seconds) if seconds else False
 
-    def _answer(self, status: int, value: Any) -> None:
+    def _answer(self, status: int, value: Any, headers: Mapping[str, str] | None = None) -> None:
         data = json.dumps(value).encode()
-        self._head(status, {"Content-Type": "application/json", "Content-Length": str(len(data))})
+        own = {"Content-Type": "application/json", "Content-Length": str(len(data))}
+        self._head(status, own | dict(headers or {}))
         if self.command != "HEAD":
             self.wfile.write(data)
 

@@ -1,4 +1,4 @@
-"""A reply of the stand-in model as the events of both APIs."""
+"""A reply of the stand-in model as the events of all APIs."""
 
 from __future__ import annotations
 
@@ -32,13 +32,36 @@ def error_body(status: int, kind: str = "", sentence: str = "") -> Event:
 
 
 def events(request: Request, reply: Reply) -> Iterator[Event]:
-    """Yield the events of a streamed reply; those with a `delta` carry one word."""
-    return (_messages_events if request.api == "messages" else _responses_events)(request, reply)
+    """Yield the events of a streamed reply."""
+    return _EVENTS[request.api](request, reply)
 
 
 def whole(request: Request, reply: Reply) -> Event:
     """Return the reply in one piece."""
-    return (_message if request.api == "messages" else _response)(request, reply)
+    return _WHOLE[request.api](request, reply)
+
+
+def lines_of(request: Request, event: Event) -> bytes:
+    """Return an event as it is sent."""
+    name = "" if request.api == "chat" else f"event: {event['type']}\n"
+    return f"{name}data: {json.dumps(event)}\n\n".encode()
+
+
+def last_lines(request: Request) -> bytes:
+    """Return what follows the last event."""
+    return b"data: [DONE]\n\n" if request.api == "chat" else b""
+
+
+def has_word(event: Event) -> bool:
+    """Whether an event carries a piece of the answer."""
+    deltas = [choice["delta"] for choice in event.get("choices", ())]
+    return "delta" in event or any(value for delta in deltas for key, value in delta.items() if key != "role")
+
+
+def ends(event: Event) -> bool:
+    """Whether an event says that the answer is whole."""
+    is_end = event.get("type") in {"message_delta", "response.completed"}
+    return is_end or any(choice["finish_reason"] for choice in event.get("choices", ()))
 
 
 def _id(request: Request) -> str:
@@ -52,9 +75,20 @@ def _words(text: str) -> list[str]:
 
 # -- Anthropic Messages ------------------------------------------------------------------------------------------------
 
+#: How a block of each type is announced, before its words.
+_EMPTY: dict[str, Event] = {
+    "text": {"text": ""},
+    "tool_use": {"input": {}},
+    "thinking": {"thinking": "", "signature": ""},
+}
+
 
 def _message(request: Request, reply: Reply) -> Event:
-    content: list[Event] = [{"type": "text", "text": reply.text}] if reply.text else []
+    content: list[Event] = []
+    if reply.thought:
+        content.append({"type": "thinking", "thinking": reply.thought, "signature": "sealed"})
+    if reply.text:
+        content.append({"type": "text", "text": reply.text})
     for number, call in enumerate(reply.calls):
         block = {"type": "tool_use", "id": f"toolu_{_id(request)}_{number}"}
         content.append({**block, "name": call.tool, "input": call.arguments})
@@ -72,17 +106,27 @@ def _messages_events(request: Request, reply: Reply) -> Iterator[Event]:
     message = _message(request, reply)
     yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
     for index, block in enumerate(message["content"]):
-        is_text = block["type"] == "text"
-        empty = {**block, "text": ""} if is_text else {**block, "input": {}}
-        yield {"type": "content_block_start", "index": index, "content_block": empty}
-        for piece in _words(block["text"]) if is_text else [json.dumps(block["input"])]:
-            kind = "text" if is_text else "partial_json"
-            delta = {"type": "text_delta" if is_text else "input_json_delta", kind: piece}
-            yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
+        at = {"index": index}
+        yield {"type": "content_block_start", **at, "content_block": block | _EMPTY[block["type"]]}
+        for delta in _block_deltas(block):
+            yield {"type": "content_block_delta", **at, "delta": delta}
+        yield {"type": "content_block_stop", **at}
     ended = {"stop_reason": message["stop_reason"], "stop_sequence": None}
     yield {"type": "message_delta", "delta": ended, "usage": message["usage"]}
     yield {"type": "message_stop"}
+
+
+def _block_deltas(block: Event) -> Iterator[Event]:
+    match block["type"]:
+        case "tool_use":
+            yield {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        case "thinking":
+            for word in _words(block["thinking"]):
+                yield {"type": "thinking_delta", "thinking": word}
+            yield {"type": "signature_delta", "signature": block["signature"]}
+        case _:
+            for word in _words(block["text"]):
+                yield {"type": "text_delta", "text": word}
 
 
 # -- OpenAI Responses --------------------------------------------------------------------------------------------------
@@ -146,3 +190,62 @@ def _item_events(at: Event, item: Event) -> Iterator[Event]:
         yield {"type": "response.output_text.delta", **at, "delta": word}
     yield {"type": "response.output_text.done", **at, "text": part["text"]}
     yield {"type": "response.content_part.done", **at, "part": part}
+
+
+# -- OpenAI Chat Completions -------------------------------------------------------------------------------------------
+
+_FINISHES = {"max_tokens": "length", "refusal": "content_filter"}
+
+
+def _completion(request: Request, reply: Reply) -> Event:
+    message: Event = {"role": "assistant", "content": reply.text or None}
+    if reply.thought:
+        message["reasoning_content"] = reply.thought
+    if reply.calls:
+        message["tool_calls"] = [_chat_call(request, number, call) for number, call in enumerate(reply.calls)]
+    finish = _FINISHES.get(reply.stop) or ("tool_calls" if reply.calls else "stop")
+    choice = {"index": 0, "message": message, "finish_reason": finish}
+    return {**_completion_head(request), "object": "chat.completion", "choices": [choice], "usage": _chat_usage()}
+
+
+def _completion_head(request: Request) -> Event:
+    return {"id": f"chatcmpl-{_id(request)}", "created": 0, "model": request.model}
+
+
+def _chat_usage() -> Event:
+    return {
+        "prompt_tokens": INPUT_TOKENS, "prompt_tokens_details": {"cached_tokens": CACHED_TOKENS},
+        "completion_tokens": OUTPUT_TOKENS, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+    }  # fmt: skip
+
+
+def _chat_call(request: Request, number: int, call: Call) -> Event:
+    function = {"name": call.tool, "arguments": json.dumps(call.arguments)}
+    return {"id": f"call_{_id(request)}_{number}", "type": "function", "function": function}
+
+
+def _chat_events(request: Request, reply: Reply) -> Iterator[Event]:
+    head = {**_completion_head(request), "object": "chat.completion.chunk"}
+    choice = _completion(request, reply)["choices"][0]
+    for delta in _chat_deltas(choice["message"]):
+        yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
+    if request.counts:
+        yield {**head, "choices": [], "usage": _chat_usage()}
+
+
+def _chat_deltas(message: Event) -> Iterator[Event]:
+    """A call comes in two pieces: its name, then its arguments."""
+    yield {"role": "assistant", "content": ""}
+    for word in _words(message.get("reasoning_content") or ""):
+        yield {"reasoning_content": word}
+    for word in _words(message["content"] or ""):
+        yield {"content": word}
+    for index, call in enumerate(message.get("tool_calls", ())):
+        function = call["function"]
+        yield {"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]}
+        yield {"tool_calls": [{"index": index, "function": {"arguments": function["arguments"]}}]}
+
+
+_EVENTS = {"messages": _messages_events, "responses": _responses_events, "chat": _chat_events}
+_WHOLE = {"messages": _message, "responses": _response, "chat": _completion}
