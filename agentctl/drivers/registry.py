@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -13,7 +14,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.errors import NotFound, Refused
 
 #: The drivers of agent programs, in order of preference: the first one that is installed is taken.
-AGENT_DRIVERS = ("claude", "codex")
+AGENT_DRIVERS = ("claude", "codex", "llm")
 COMMAND = "command"
 _VERSION_S = 20
 
@@ -32,6 +33,8 @@ def load(name: str) -> Driver:
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None if it is not installed."""
+    if driver.is_ours:
+        return sys.executable
     import shutil  # Not needed to run a program that was chosen already.
 
     looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
@@ -51,7 +54,7 @@ def choose(wanted: str | None, order: Sequence[str], path: str | None = None) ->
     for driver in drivers:
         if program_of(driver, path):
             return driver
-    names = ", ".join(driver.program for driver in drivers)
+    names = ", ".join(driver.program or driver.name for driver in drivers)
     raise Refused(
         f"no agent program is installed ({names})", hint=drivers[0].install if drivers else "name one with --driver"
     )

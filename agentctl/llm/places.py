@@ -154,6 +154,22 @@ def open_folder(real: str) -> int:
         raise ToolError(f"{real}: {_why(error)}") from error
 
 
+@contextmanager
+def looked_into(real: str) -> Iterator[tuple[int, str, str | None]]:
+    """Yield the open folder of a resolved path to look into, its path, and the only name where a file was named.
+
+    Raises:
+        ToolError: It cannot be opened.
+    """
+    is_folder = os.path.isdir(real)
+    base = real if is_folder else os.path.dirname(real)
+    fd = open_folder(base)
+    try:
+        yield fd, base, None if is_folder else os.path.basename(real)
+    finally:
+        os.close(fd)
+
+
 def _why(error: OSError) -> str:
     if error.errno in _LINKED:
         return MOVED

@@ -15,13 +15,15 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.llm.providers import login_of
 from agentctl.drivers.order import Order, order_from
-from agentctl.drivers.registry import COMMAND, choose, load, program_of
+from agentctl.drivers.registry import AGENT_DRIVERS, COMMAND, choose, load, program_of
 from agentctl.errors import AgentctlError, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
+from agentctl.operations.start.model_provider import provider_for
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
@@ -88,6 +90,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     spec = work.spec or find_agent_spec(task.root, work.agent)
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     driver = choose(work.driver or spec.driver, driver_order(), path)
+    provider = provider_for(driver, work, spec, environ) if driver.is_ours else {}
     order = Order(
         driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,
         instructions=spec.instructions, model=work.model or spec.model, effort=work.effort or spec.effort,
@@ -98,7 +101,8 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         denied_above=_joined(work.denied_above, denied), keep=work.keep, session=str(uuid.uuid4()),
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
-        account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
+        account=_account(driver, environ, provider), accounts=folder_of_accounts(),
+        output_schema=read_schema(work.output_schema), provider=provider,
     )  # fmt: skip
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
@@ -111,7 +115,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
-    joined, account = _joined(order.denied_above, denied), _account(load(order.driver), environ)
+    joined, account = _joined(order.denied_above, denied), _account(load(order.driver), environ, order.provider)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
     return Ordered(order, warnings=_check_honoured(load(order.driver), order) if has_more else ())
@@ -135,17 +139,21 @@ def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
     return program
 
 
-def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
+def _account(driver: Driver, environ: Mapping[bytes, bytes], provider: Mapping[str, Any]) -> str:
     """Return a name for the account that a program uses: the same for all workers that share its rate limits.
 
     It is a hash of what identifies the account, too short to reveal anything of a key that is part of it.
     """
     import hashlib
 
-    if driver.account is None:
-        return ""
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
-    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
+    if provider:
+        told = login_of(provider, texts)
+    elif driver.account is not None:
+        told = list(driver.account(texts, _content))
+    else:
+        return ""
+    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in told)
     return f"{driver.name}-{hashlib.blake2b(login, digest_size=5).hexdigest()}"
 
 
@@ -169,7 +177,7 @@ def _least(one: _Number | None, other: _Number | None) -> _Number | None:
 def _check_honoured(driver: Driver, order: Order) -> tuple[str, ...]:
     for field, key in _RESTRICTIONS.items():
         if getattr(order, field) and key not in driver.honours:
-            others = [name for name in ("claude", "codex") if key in load(name).honours]
+            others = [name for name in AGENT_DRIVERS if key in load(name).honours]
             raise Refused(
                 f"the driver {driver.name} cannot honour {key}",
                 hint=f"drivers that can: {', '.join(others)}" if others else f"leave {key} out",

@@ -1,0 +1,189 @@
+"""The program: it takes its order, opens the conversation, and passes on what its host says while the agent works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.names import is_name
+from agentctl.domain.states import Reason
+from agentctl.drivers.values import list_in, object_in, parse_line, text_in
+from agentctl.errors import AgentctlError
+from agentctl.llm.asking_model import Model, Reports
+from agentctl.llm.breaking import Breaker
+from agentctl.llm.delegation import Delegation
+from agentctl.llm.failures import Failure
+from agentctl.llm.history import Conversation, Record, read_conversation
+from agentctl.llm.keys import Mask, key_of
+from agentctl.llm.places import Places
+from agentctl.llm.request import ModelRequest
+from agentctl.llm.role import system_prompt
+from agentctl.llm.talking import Host, Reply
+from agentctl.llm.tool_calls import ToolCalls
+from agentctl.llm.toolset import SPECS, chosen
+from agentctl.llm.turns import Agent, Bounds, Prompt
+from agentctl.supervision.worker.environment import AGENT_DIR
+
+#: How long the agent has to write down where it is, once it has to end.
+_LAST_S = 3.0
+#: How often a long answer is heard of.
+_BEAT_S = 10.0
+_NOT_OPENED = 2
+
+
+class Program:
+    """One run of the program."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.breaker = Breaker()
+        self.agent: Agent | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, lines: Any) -> int:
+        """Follow the host's lines to their end; return the exit code."""
+        signal.signal(signal.SIGTERM, lambda *_: self._terminated())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for line in lines:
+            said = parse_line(line)
+            if said is None:
+                continue
+            if said.get("type") == "open" and self.agent is None:
+                if not self._open(said):
+                    return _NOT_OPENED
+            elif self.agent is not None:
+                self._hear(self.agent, said)
+        self._end()
+        return 0
+
+    def _hear(self, agent: Agent, said: Mapping[str, Any]) -> None:
+        match said.get("type"):
+            case "prompt":
+                agent.tell(Prompt(text_in(said.get("text")), is_now=said.get("now") is True))
+            case "answer":
+                is_allowed = said.get("allow") is True
+                self.host.answered(text_in(said.get("key")), Reply(is_allowed, text_in(said.get("text"))))
+            case "interrupt":
+                agent.cancel()
+
+    def _end(self) -> None:
+        """Let the agent write down where it is; a turn that is under way is broken off."""
+        if self.agent is not None and self._thread is not None:
+            self.agent.cancel()
+            self._thread.join(_LAST_S)
+
+    def _terminated(self) -> None:
+        def leave() -> None:
+            self._end()
+            os._exit(128 + signal.SIGTERM)
+
+        threading.Thread(target=leave, daemon=True).start()
+
+    # -- the opening ---------------------------------------------------------------------------------------------
+
+    def _open(self, order: Mapping[str, Any]) -> bool:
+        try:
+            self.agent = self._agent(order)
+        except Failure as failure:
+            self.host.say("failed", reason=failure.reason, message=failure.message)
+            return False
+        except (AgentctlError, OSError) as error:
+            self.host.say("failed", reason=Reason.NOT_STARTED, message=f"the conversation cannot be opened: {error}")
+            return False
+        self._thread = threading.Thread(target=self._work, args=(self.agent,), daemon=True)
+        self._thread.start()
+        return True
+
+    def _work(self, agent: Agent) -> None:
+        try:
+            agent.run()
+        except Exception as error:  # noqa: BLE001 - a mistake of ours ends the program, and is told
+            self.host.say("failed", reason=Reason.EXIT_CODE, message=f"a mistake of agentctl: {error!r}"[:500])
+            sys.stderr.write(f"{error!r}\n")
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _agent(self, order: Mapping[str, Any]) -> Agent:
+        provider = object_in(order.get("provider"))
+        worker = WorkerDir(os.environ[AGENT_DIR])
+        key = key_of(provider)
+        mask = self.host.mask = Mask(key)
+        records = _continued(worker, order)
+        is_reading = order.get("readOnly") is True
+        has = chosen(_names(order.get("tools")), read_only=is_reading)
+        offer = text_in(order.get("offer"))
+        delegation = Delegation(offer) if offer and has.delegates else None
+        places = Places(os.getcwd(), object_in(order.get("walls")), worker.outputs)
+        more = delegation.instructions if delegation is not None and delegation.specs else ""
+        specs = [*(spec for spec in SPECS if spec.name in has.names), *(delegation.specs if delegation else ())]
+        template = ModelRequest(
+            model=text_in(provider.get("model")),
+            system=system_prompt(places, text_in(order.get("instructions")), more, read_only=is_reading),
+            records=(), tools=specs, effort=text_in(order.get("effort")) or text_in(provider.get("effort")) or None,
+            output=provider.get("output"), keeps_thoughts=provider.get("keepsThoughts") is True,
+        )  # fmt: skip
+        conversation = Conversation(str(worker.conversation), mask.data)
+        session = text_in(order.get("session"))
+        conversation.begin(session, template.model, text_in(order.get("resume")) or None, records)
+        self.host.say("session", session=session, model=f"{provider.get('name')}/{template.model}")
+        rules = (list_in(order.get("permissions")), [list_in(one) for one in list_in(order.get("deniedAbove"))])
+        tools = ToolCalls(self.host, self.breaker, mask, places, has, delegation, rules, str(worker.outputs))
+        model = Model(provider, key, self.breaker, _reports(self.host))
+        bounds = Bounds(order.get("maxTurns"), order.get("maxBudgetUsd"))
+        return Agent(
+            self.host, self.breaker, model, tools, conversation, template, provider, bounds, text_in(order.get("run"))
+        )
+
+
+def _names(value: Any) -> Sequence[str] | None:
+    return None if value is None else [text_in(name) for name in list_in(value)]
+
+
+def _continued(worker: WorkerDir, order: Mapping[str, Any]) -> list[Record]:
+    """Return the records of the conversation that is continued; [] where one begins.
+
+    Raises:
+        Failure: There is no such conversation.
+    """
+    resume = text_in(order.get("resume"))
+    if not resume:
+        return []
+    task_id, _, instance = resume.partition("/")
+    if is_name(task_id) and is_name(instance):
+        file = worker.task.sibling(task_id).worker(instance).conversation
+        records = read_conversation(str(file))
+        if records is not None:
+            return records
+    raise Failure(Reason.NOT_STARTED, f"the conversation {resume} is not there any more")
+
+
+def _reports(host: Host) -> Reports:
+    """Return what tells the host how asking the model goes."""
+    told = {"beat": time.monotonic(), "retries": 0.0}
+
+    def retrying(failure: Failure, tries: int) -> None:
+        told["retries"] = tries
+        host.say("retrying", reason=failure.reason, message=failure.message, tries=tries)
+
+    def progress() -> None:
+        now = time.monotonic()
+        if told["retries"] or now - told["beat"] > _BEAT_S:
+            told.update(beat=now, retries=0)
+            host.say("progress")
+
+    def windows(found: Any) -> None:
+        if found:
+            host.say("windows", windows=[window.to_json() for window in found])
+
+    return Reports(retrying, progress, windows)
+
+
+def main() -> int:
+    """Run the program; return its exit code."""
+    return Program(Host()).run(sys.stdin.buffer)

@@ -1,0 +1,38 @@
+"""The provider and the model of an agent that has no program of a vendor."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.domain.agentspec import AgentSpec
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.llm.providers import HINT, has_prices, resolved
+from agentctl.drivers.registry import AGENT_DRIVERS, load
+from agentctl.errors import Refused
+from agentctl.operations.start.requests import AgentWork
+from agentctl.operations.where.model_providers import provider_rows
+
+
+def provider_for(driver: Driver, work: AgentWork, spec: AgentSpec, environ: Mapping[bytes, bytes]) -> dict[str, Any]:
+    """Return the provider of an order, resolved: by the call's model, else the definition's, else the person's.
+
+    Raises:
+        Refused: No model is named; there is no such provider; or a limit of money cannot be kept.
+    """
+    rows, model = provider_rows(), work.model or spec.model
+    if model is None and rows.default_model is None and not (work.driver or spec.driver):
+        programs = ", ".join(one.program for one in map(load, AGENT_DRIVERS) if not one.is_ours)
+        first = load(AGENT_DRIVERS[0])
+        raise Refused(
+            f"no agent program is installed ({programs}), and no model is named", hint=f"{first.install}; or {HINT}"
+        )
+    texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
+    provider = resolved(rows, model, texts)
+    if (work.max_budget_usd or spec.max_budget_usd) and not has_prices(provider):
+        raise Refused(
+            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {model} costs",
+            hint="give the model prices in ~/.config/agentctl/providers.yaml, or leave the limit out",
+        )
+    return provider
