@@ -23,10 +23,10 @@ from agentctl.llm.transport import Answering, BrokenOffAnswer, CannotConnect
 #: How long a server may be silent. A local one may have to load its model first.
 ANSWER_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
-#: The host ends a program that retries for too long; this is for a host that does not.
-_MOST_TRIES = 30
+#: How often a request is sent again; the host ends a program that retries for too long.
+_RETRIES = 8
 #: A server of this machine that does not listen has to be started by a person.
-_TRIES_OF_LOCAL = 4
+_RETRIES_OF_LOCAL = 3
 _AGENT = "agentctl"
 
 
@@ -80,7 +80,7 @@ class Model:
                     continue
                 tries += 1
                 self._reports.windows(failure.windows)
-                if not failure.is_transient or _is_held(failure) or tries >= self._most_tries(failure):
+                if not failure.is_transient or _is_held(failure) or tries > self._retries_of(failure):
                     raise
                 self._reports.retrying(failure, tries)
                 try:
@@ -91,9 +91,10 @@ class Model:
                 self._reports.progress()
                 return answer
 
-    def _most_tries(self, failure: Failure) -> int:
+    def _retries_of(self, failure: Failure) -> int:
+        most = int(self._provider.get("retries", _RETRIES))
         is_off = isinstance(failure, Unreachable) and self._provider.get("local")
-        return _TRIES_OF_LOCAL if is_off else _MOST_TRIES
+        return min(most, _RETRIES_OF_LOCAL) if is_off else most
 
     def _leaves_out(self, failure: Failure) -> bool:
         """Return whether the server has refused an optional field, which is left out from now on."""

@@ -15,6 +15,7 @@ from typing import Any
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.drivers.values import list_in, object_in, text_in
+from agentctl.lean import NamedTuple
 
 Record = dict[str, Any]
 MESSAGES = frozenset({"user", "assistant", "result"})
@@ -25,12 +26,20 @@ _LARGEST = 256 << 20
 UNKNOWN = "Interrupted: it is unknown how far this call got. Look before you do it again."
 
 
-def records_in(data: bytes) -> list[Record]:
-    """Return the records of the newest conversation in a file; lines that are none are passed over.
+class Kept(NamedTuple):
+    """A conversation as a file has it. `session` is the same for all runs that continue each other."""
 
-    >>> records_in(b'{"type": "begin"}\\n{"type": "user", "text": "Hi"}\\n{"type": "us')
-    [{'type': 'user', 'text': 'Hi'}]
+    session: str
+    records: Sequence[Record]
+
+
+def records_in(data: bytes) -> Kept:
+    """Return the newest conversation in a file; lines that are no records are passed over.
+
+    >>> records_in(b'{"type": "begin", "session": "t1/a"}\\n{"type": "user", "text": "Hi"}\\n{"type": "us')
+    Kept(session='t1/a', records=[{'type': 'user', 'text': 'Hi'}])
     """
+    session = ""
     found: list[Record] = []
     for line in data.split(b"\n"):
         try:
@@ -41,10 +50,10 @@ def records_in(data: bytes) -> list[Record]:
         if record is None:
             continue
         if record["type"] == "begin":
-            found = []
+            session, found = text_in(record.get("session")), []
         else:
             found.append(record)
-    return found
+    return Kept(session, found)
 
 
 def _checked(value: Any) -> Record | None:
@@ -164,7 +173,7 @@ class Conversation:
         os.fsync(self._fd)
 
 
-def read_conversation(path: str) -> list[Record] | None:
+def read_conversation(path: str) -> Kept | None:
     """Return the newest conversation of a file; None where there is none."""
     try:
         return records_in(read_bytes(path, _LARGEST))

@@ -19,7 +19,7 @@ from agentctl.llm.asking_model import Model, Reports
 from agentctl.llm.breaking import Breaker
 from agentctl.llm.delegation import Delegation
 from agentctl.llm.failures import Failure
-from agentctl.llm.history import Conversation, Record, read_conversation
+from agentctl.llm.history import Conversation, Kept, read_conversation
 from agentctl.llm.keys import Mask, key_of
 from agentctl.llm.places import Places
 from agentctl.llm.request import ModelRequest
@@ -114,7 +114,7 @@ class Program:
         worker = WorkerDir(os.environ[AGENT_DIR])
         key = key_of(provider)
         mask = self.host.mask = Mask(key)
-        records = _continued(worker, order)
+        kept = _continued(worker, order)
         is_reading = order.get("readOnly") is True
         has = chosen(_names(order.get("tools")), read_only=is_reading)
         offer = text_in(order.get("offer"))
@@ -129,8 +129,8 @@ class Program:
             output=provider.get("output"), keeps_thoughts=provider.get("keepsThoughts") is True,
         )  # fmt: skip
         conversation = Conversation(str(worker.conversation), mask.data)
-        session = text_in(order.get("session"))
-        conversation.begin(session, template.model, text_in(order.get("resume")) or None, records)
+        session = kept.session or text_in(order.get("session"))
+        conversation.begin(session, template.model, text_in(order.get("resume")) or None, kept.records)
         self.host.say("session", session=session, model=f"{provider.get('name')}/{template.model}")
         rules = (list_in(order.get("permissions")), [list_in(one) for one in list_in(order.get("deniedAbove"))])
         tools = ToolCalls(self.host, self.breaker, mask, places, has, delegation, rules, str(worker.outputs))
@@ -145,21 +145,20 @@ def _names(value: Any) -> Sequence[str] | None:
     return None if value is None else [text_in(name) for name in list_in(value)]
 
 
-def _continued(worker: WorkerDir, order: Mapping[str, Any]) -> list[Record]:
-    """Return the records of the conversation that is continued; [] where one begins.
+def _continued(worker: WorkerDir, order: Mapping[str, Any]) -> Kept:
+    """Return the conversation that is continued; an empty one where it begins.
 
     Raises:
         Failure: There is no such conversation.
     """
     resume = text_in(order.get("resume"))
     if not resume:
-        return []
+        return Kept("", [])
     task_id, _, instance = resume.partition("/")
     if is_name(task_id) and is_name(instance):
-        file = worker.task.sibling(task_id).worker(instance).conversation
-        records = read_conversation(str(file))
-        if records is not None:
-            return records
+        kept = read_conversation(str(worker.task.sibling(task_id).worker(instance).conversation))
+        if kept is not None:
+            return kept
     raise Failure(Reason.NOT_STARTED, f"the conversation {resume} is not there any more")
 
 

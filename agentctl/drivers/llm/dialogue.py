@@ -149,6 +149,8 @@ class LlmDialogue:
 
     def _session(self, line: dict[str, Any]) -> Iterable[Action]:
         self.has_begun = True
+        # `resume` needs the name of the worker; what continues each other is one conversation, and has one name.
+        self.session = text_in(line.get("session")) or self.session
         return ()
 
     def _text(self, line: dict[str, Any]) -> Iterable[Action]:

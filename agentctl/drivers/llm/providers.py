@@ -28,6 +28,7 @@ _MODEL = re.compile(r"[A-Za-z0-9][\w.:/@\[\]+-]{0,199}", re.ASCII)
 _MOST_TOKENS = 1_000_000_000
 _DEAREST = 1_000_000
 _LONGEST_S = 86_400
+_MOST_RETRIES = 100
 #: What can name another provider's server: by whose variable, for which row, and with which ending of ours.
 _URL_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 _EXAMPLE = 'agentctl spawn --driver llm --model ollama/qwen3 "WHAT TO DO"'
@@ -89,7 +90,7 @@ def resolved(rows: Rows, model: str | None, environ: Mapping[str, str]) -> dict[
         raise Refused(f"{own!r} cannot be the name of a model"[:300], hint=HINT)
     row = rows.providers[name]
     url = url_of(name, row, environ)
-    kept = {key: value for key, value in row.items() if key not in {"models", "url"} and value not in (None, False)}
+    kept = {key: value for key, value in row.items() if key not in {"models", "url"} and value is not False}
     return {"name": name, **kept, "url": url, "model": own, **row.get("models", {}).get(own, {})}
 
 
@@ -213,6 +214,12 @@ def _number(most: float) -> Callable[[Any], float]:
     return check
 
 
+def _count(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= _MOST_RETRIES:
+        raise _NotA(f"a whole number from 0 to {_MOST_RETRIES}")
+    return value
+
+
 def _tokens(value: Any) -> int:
     if type(value) is not int or not 0 < value <= _MOST_TOKENS:
         raise _NotA("a number of tokens")
@@ -247,5 +254,6 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
     "tellsCost": _flag,
     "keepsThoughts": _flag,
     "answerSeconds": _number(_LONGEST_S),
+    "retries": _count,
     "models": _models,
 }
