@@ -13,8 +13,10 @@ from agentctl.adapters.searchpath import absolute_entries
 from agentctl.drivers.dialogue import Driver
 from agentctl.errors import NotFound, Refused
 
+#: The driver of agents from a model alone.
+PLAIN = "llm"
 #: The drivers of agent programs, in order of preference: the first one that is installed is taken.
-AGENT_DRIVERS = ("claude", "codex", "llm")
+AGENT_DRIVERS = ("claude", "codex", PLAIN)
 COMMAND = "command"
 _VERSION_S = 20
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
-from agentctl.drivers.llm.providers import ANTHROPIC
 from agentctl.lean import NamedTuple
 from agentctl.llm import chat, messages
 from agentctl.llm.answer import OVERLOADED, REFUSED, Answer, ServerSaidError
@@ -59,7 +58,7 @@ class Model:
 
     def __init__(self, provider: Mapping[str, Any], key: str | None, breaker: Breaker, reports: Reports) -> None:
         self._provider, self._breaker, self._reports = provider, breaker, reports
-        self._api: ModuleType = messages if provider.get("dialect") == ANTHROPIC else chat
+        self._api: ModuleType = messages if provider.get("dialect") == messages.DIALECT else chat
         self._key = key
         #: The optional fields that this server has refused.
         self._without: frozenset[str] = frozenset()
@@ -184,5 +183,5 @@ def _is_held(failure: Failure) -> bool:
 
 def _pause(tries: int, told_s: float | None) -> float:
     """Return how many seconds to wait before the next try, with some chance in it: others may wait as well."""
-    own = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(tries - 1, 10))
-    return max(told_s or 0.0, own * random.uniform(0.5, 1.0))
+    own: float = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(tries - 1, 10))
+    return max(told_s or 0.0, own * (0.5 + random.random() / 2))

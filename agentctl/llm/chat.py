@@ -41,9 +41,8 @@ def body_of(request: ModelRequest, without: frozenset[str] = frozenset()) -> dic
     Args:
         without: The optional fields that the server has refused.
     """
-    messages = [{"role": "system", "content": request.system}]
-    for record in request.records:
-        messages.append(_message(record, keeps_thoughts=request.keeps_thoughts))
+    told = [_message(record, keeps_thoughts=request.keeps_thoughts) for record in request.records]
+    messages = [{"role": "system", "content": request.system}, *told]
     body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
     if request.tools:
         functions = [{"name": one.name, "description": one.description, "parameters": one.schema}
@@ -141,10 +140,10 @@ class ChatAssembler:
         if text_in(piece.get("refusal")):
             self._finish = REFUSED
         self._thoughts.append(thought or text_in(piece.get("reasoning_content")) or text_in(piece.get("reasoning")))
-        for number, call in enumerate(map(object_in, list_in(piece.get("tool_calls")))):
-            self._growing(call, number, len(list_in(piece.get("tool_calls")))).take(call)
+        for call in map(object_in, list_in(piece.get("tool_calls"))):
+            self._growing(call).take(call)
 
-    def _growing(self, piece: Mapping[str, Any], number: int, count: int) -> _Growing:
+    def _growing(self, piece: Mapping[str, Any]) -> _Growing:
         """Return the call that a piece belongs to: by its index, by its id, or else the newest one."""
         index, call_id = piece.get("index"), text_in(piece.get("id"))
         is_new = bool(object_in(piece.get("function")).get("name"))
@@ -152,9 +151,10 @@ class ChatAssembler:
             known = next((one for one in self._calls if call_id and one.id == call_id), None)
             if known is None and not is_new and self._calls:
                 known = self._calls[-1]
-            index = self._calls.index(known) if known is not None else len(self._calls)
-            if known is not None:
-                return known
+            if known is None:
+                known = _Growing()
+                self._calls.append(known)
+            return known
         found = self._at.get(index)
         # Some servers number all calls 0.
         if found is None or (is_new and call_id and found.id and found.id != call_id):

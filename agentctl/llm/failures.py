@@ -13,7 +13,6 @@ from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window, window_from
 from agentctl.drivers.values import STATUS_REASONS, object_in, text_in
-from agentctl.lean import NamedTuple
 
 #: Beyond this a `Retry-After` is the reset of a window, not a pause.
 LONG_S = 60.0
@@ -45,7 +44,9 @@ _WORDS = (
     ("rate_limit", Reason.RATE_LIMITED),
 )
 _TRANSIENT = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED})
-_LIMIT = re.compile(r"(?:maximum context length is|context (?:length|window|size)[^0-9]{0,40}|> )\s*([0-9]{3,9})", re.I)
+_LIMIT = re.compile(
+    r"(?:maximum context length is|context (?:length|window|size)[^0-9]{0,40}|> )\s*([0-9]{3,9})", re.IGNORECASE
+)
 _UNIFIED = "anthropic-ratelimit-unified-"
 _UNIFIED_NAMES = {"5h": "five_hour", "7d": "seven_day"}
 _SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")

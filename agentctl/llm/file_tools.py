@@ -34,7 +34,8 @@ def read_file(real: str, first: int = 1, count: int | None = None) -> str:
     if first > len(lines):
         raise ToolError(f"{real} has only {len(lines)} lines")
     wanted = lines[first - 1 :][: min(count or _MOST_LINES, _MOST_LINES)]
-    shown, size = [], 0
+    shown: list[str] = []
+    size = 0
     for number, line in enumerate(wanted, first):
         text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [cut: {len(line)} characters]"
         size += len(text) + 8

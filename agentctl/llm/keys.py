@@ -1,4 +1,4 @@
-"""The key of a provider: read once, from the environment or from a command that prints it, and hidden everywhere else."""
+"""The key of a provider: read once, from the environment or from a command that prints it, and hidden elsewhere."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from agentctl.drivers.values import count_in, list_in, object_in, text_in
 from agentctl.llm.answer import LENGTH, REFUSED, STOP, Answer, ServerSaidError, ToolCall, Usage, tool_call
 from agentctl.llm.request import ModelRequest
 
+#: Its name in the row of a provider.
+DIALECT = "anthropic"
 PATH = "/v1/messages"
 _VERSION = "2023-06-01"
 _FINISHES = {"max_tokens": LENGTH, "model_context_window_exceeded": LENGTH, "refusal": REFUSED}

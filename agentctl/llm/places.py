@@ -46,7 +46,7 @@ class Places:
         return self._hidden
 
     def real(self, path: str) -> str:
-        """Return where a path leads, a relative one from the agent's folder; what does not exist yet, where it would be.
+        """Return where a path leads, a relative one from the agent's folder; what is not there yet, where it would be.
 
         Raises:
             ToolError: It leads nowhere.
@@ -57,6 +57,13 @@ class Places:
             return os.path.realpath(os.path.join(self.folder, os.path.expanduser(path)))
         except (OSError, ValueError) as error:
             raise ToolError(f"{path} cannot be resolved: {error}") from error
+
+    def shown(self, path: str, real: str) -> str:
+        """Return a path as it is shown to who allows it: as it was written, unless a link leads it elsewhere.
+
+        So what is shown is what is done, whatever becomes of that link meanwhile.
+        """
+        return path if os.path.normpath(os.path.join(self.folder, path)) == real else real
 
     def is_free(self, real: str) -> bool:
         """Return whether a resolved path may be read without asking: it lies in the agent's folder."""

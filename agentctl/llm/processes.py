@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.files import make_folder, to_json, write_all
@@ -30,7 +29,7 @@ _CHUNK = 1 << 16
 _GRACE_S, _DRAIN_S = 1.0, 0.2
 _LOOK_S = 0.1
 _SEARCH_S, _KILL_S = 15.0, 3.0
-_LOOKING = str(Path(__file__).resolve().parent / "looking.py")
+_LOOKING = os.path.join(os.path.dirname(os.path.realpath(__file__)), "looking.py")
 
 
 class Ran(NamedTuple):
@@ -42,7 +41,7 @@ class Ran(NamedTuple):
 
 
 class Output:
-    """The output of a command: its beginning and its end in memory, the whole in a file once it is too long for that."""
+    """The output of a command: its beginning and its end in memory, the whole in a file once it is too long."""
 
     def __init__(self, path: str, mask: Mask) -> None:
         self._path, self._mask = path, mask

@@ -24,7 +24,7 @@ from agentctl.llm.keys import Mask, key_of
 from agentctl.llm.places import Places
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.role import system_prompt
-from agentctl.llm.talking import Host, Reply
+from agentctl.llm.talking import Host, Link, Reply
 from agentctl.llm.tool_calls import ToolCalls
 from agentctl.llm.toolset import SPECS, chosen
 from agentctl.llm.turns import Agent, Bounds, Prompt
@@ -133,12 +133,11 @@ class Program:
         conversation.begin(session, template.model, text_in(order.get("resume")) or None, kept.records)
         self.host.say("session", session=session, model=f"{provider.get('name')}/{template.model}")
         rules = (list_in(order.get("permissions")), [list_in(one) for one in list_in(order.get("deniedAbove"))])
-        tools = ToolCalls(self.host, self.breaker, mask, places, has, delegation, rules, str(worker.outputs))
+        link = Link(self.host, self.breaker, mask)
+        tools = ToolCalls(link, places, has, delegation, rules, str(worker.outputs))
         model = Model(provider, key, self.breaker, _reports(self.host))
-        bounds = Bounds(order.get("maxTurns"), order.get("maxBudgetUsd"))
-        return Agent(
-            self.host, self.breaker, model, tools, conversation, template, provider, bounds, text_in(order.get("run"))
-        )
+        bounds = Bounds(text_in(order.get("run")), order.get("maxTurns"), order.get("maxBudgetUsd"))
+        return Agent(link, model, tools, conversation, template, provider, bounds)
 
 
 def _names(value: Any) -> Sequence[str] | None:

@@ -20,6 +20,14 @@ class Reply(NamedTuple):
     text: str = ""
 
 
+class Link(NamedTuple):
+    """What all parts of the program share: the host, what breaks work off, and what hides the key."""
+
+    host: Host
+    breaker: Breaker
+    mask: Mask
+
+
 class Host:
     """The program's side of the conversation with its host; used by several threads."""
 

@@ -1,4 +1,4 @@
-"""Carries out the calls of a model: whether it has that tool, what is asked about, and exactly the call that was shown."""
+"""Carries out the calls of a model: only tools that it has, and exactly the call that was shown to who allowed it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from agentctl.domain.permissions import decide
 from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple
 from agentctl.llm.answer import ToolCall
-from agentctl.llm.breaking import Breaker, Interrupted
+from agentctl.llm.breaking import Interrupted
 from agentctl.llm.delegation import Delegation
 from agentctl.llm.errors import ToolError
 from agentctl.llm.file_tools import edited, put_file, read_file
 from agentctl.llm.history import UNKNOWN
-from agentctl.llm.keys import Mask
 from agentctl.llm.places import Places, looked_into
 from agentctl.llm.processes import Output, look, run_shell
-from agentctl.llm.talking import Host
+from agentctl.llm.talking import Link
 from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, Chosen, checked, own_name, rule_name
 
 _MOST_TEXT = 60_000
@@ -49,11 +48,12 @@ class ToolCalls:
     """
 
     def __init__(
-        self, host: Host, breaker: Breaker, mask: Mask, places: Places, has: Chosen, delegation: Delegation | None,
+        self, link: Link, places: Places, has: Chosen, delegation: Delegation | None,
         rules: tuple[Sequence[Mapping[str, str]], Sequence[Sequence[Mapping[str, str]]]], outputs: str,
     ) -> None:  # fmt: skip
-        self._host, self._breaker, self._mask, self._places, self._has = host, breaker, mask, places, has
-        self._delegation, self._outputs, self._commands = delegation, outputs, 0
+        self._host, self._breaker, self._mask = link
+        self._places, self._has, self._delegation = places, has, delegation
+        self._outputs, self._commands = outputs, 0
         self._rules = _telling(rules[0])
         self._denials = [[rule for rule in _telling(one) if rule.get("answer") == "deny"] for one in rules[1]]
         self._runs: dict[str, Callable[[str, dict[str, Any]], Result]] = {
@@ -140,7 +140,8 @@ class ToolCalls:
         if said == "deny":
             raise Denied("A rule denies this to you; no user was asked.")
         if said == "ask" or not self._places.is_free(real):
-            self._ask(call_id, tool, {"path": arguments.get("path", "."), **arguments})
+            path = self._places.shown(arguments.get("path", "."), real)
+            self._ask(call_id, tool, {**arguments, "path": path})
 
     # -- the tools -----------------------------------------------------------------------------------------------
 
@@ -182,7 +183,7 @@ class ToolCalls:
         self._places.check_write(given["path"], real)
         if self._places.is_free(real):
             edited(real, old, new, every=every)  # Nobody is asked about an edit that cannot be made.
-        self._ask(call_id, "edit_file", given)
+        self._ask(call_id, "edit_file", {**given, "path": self._places.shown(given["path"], real)})
         self._places.check_same(given["path"], real)
         put_file(real, edited(real, old, new, every=every))
         return Result(f"{given['path']} was changed.", file=real)
@@ -190,16 +191,18 @@ class ToolCalls:
     def _write(self, call_id: str, given: dict[str, Any]) -> Result:
         real = self._places.real(given["path"])
         self._places.check_write(given["path"], real)
-        self._ask(call_id, "write_file", given)
+        self._ask(call_id, "write_file", {**given, "path": self._places.shown(given["path"], real)})
         self._places.check_same(given["path"], real)
         was_there = put_file(real, given["content"].encode("utf-8", "replace"))
         return Result(f"{given['path']} was {'replaced' if was_there else 'made'}.", file=real)
 
     def _shell(self, call_id: str, given: dict[str, Any]) -> Result:
-        folder = self._places.real(given.get("directory", "."))
+        directory = given.get("directory", ".")
+        folder = self._places.real(directory)
         seconds = min(max(1, given.get("timeout_seconds", SHELL_S)), LONGEST_S)
-        self._ask(call_id, "shell", given)
-        self._places.check_same(given.get("directory", "."), folder)
+        about = {"directory": self._places.shown(directory, folder)} if "directory" in given else {}
+        self._ask(call_id, "shell", {**given, **about})
+        self._places.check_same(directory, folder)
         self._commands += 1
         # Not by the call's id: that is the model's.
         output = Output(f"{self._outputs}/{os.getpid()}-{self._commands}.txt", self._mask)
@@ -223,4 +226,4 @@ def _telling(rules: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
 
 def _relative(base: str, folder: str) -> str:
     head = f"{folder.rstrip('/')}/"
-    return base[len(head) :] if base.startswith(head) else base
+    return base.removeprefix(head)

@@ -162,7 +162,7 @@ def _proxy_of(parts: SplitResult) -> SplitResult | None:
     """Return the proxy of the environment for an address; None where it is asked directly."""
     if not any(name.lower().endswith("_proxy") and value for name, value in os.environ.items()):
         return None
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
     proxies = getproxies_environment()
     found = proxies.get(parts.scheme) or proxies.get("all")

@@ -12,12 +12,11 @@ from agentctl.domain.states import Reason
 from agentctl.lean import NamedTuple
 from agentctl.llm.answer import LENGTH, Answer, ToolCall
 from agentctl.llm.asking_model import Model, Partial
-from agentctl.llm.breaking import Breaker
 from agentctl.llm.compaction import ASK, SYSTEM, first_kept, is_full, shrunk, size_of, told
 from agentctl.llm.failures import Failure
 from agentctl.llm.history import MESSAGES, Conversation, Record, for_model
 from agentctl.llm.request import ModelRequest
-from agentctl.llm.talking import Host
+from agentctl.llm.talking import Link
 from agentctl.llm.tool_calls import Result, ToolCalls
 
 _MILLION = 1_000_000
@@ -33,8 +32,9 @@ class Prompt(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """How far an agent may go."""
+    """How far an agent may go, and what the ids of this run begin with: no two of one worker are the same."""
 
+    run: str = ""
     max_turns: int | None = None
     max_budget_usd: float | None = None
 
@@ -53,19 +53,19 @@ class Agent:
     Args:
         template: A request without its messages.
         provider: As an order has it: context and prices of the model.
-        run: Begins the ids of this run: those of one worker are never the same.
     """
 
     def __init__(
-        self, host: Host, breaker: Breaker, model: Model, tools: ToolCalls, conversation: Conversation,
-        template: ModelRequest, provider: Mapping[str, Any], bounds: Bounds, run: str,
+        self, link: Link, model: Model, tools: ToolCalls, conversation: Conversation, template: ModelRequest,
+        provider: Mapping[str, Any], bounds: Bounds,
     ) -> None:  # fmt: skip
         self._prompts: queue.SimpleQueue[Prompt | None] = queue.SimpleQueue()
         #: Held while a message is put or taken, so that it never breaks off the turn that begins with it.
         self._lock = threading.Lock()
         self._is_busy = self._is_cancelled = False
-        self._host, self._breaker, self._model, self._tools = host, breaker, model, tools
-        self._conversation, self._template, self._bounds, self._run = conversation, template, bounds, run
+        self._host, self._breaker, _ = link
+        self._model, self._tools = model, tools
+        self._conversation, self._template, self._bounds, self._run = conversation, template, bounds, bounds.run
         self._context: int | None = provider.get("context")
         self._prices: Mapping[str, float] = provider.get("prices") or {}
         self._answers = self._taken = self._rounds = self._uncounted = 0
@@ -153,7 +153,7 @@ class Agent:
         self._add({"type": "user", "text": whole(prompt.text)})
 
     def _take_all(self) -> bool:
-        """Take the messages that have come meanwhile; return whether there were any. They break nothing off any more."""
+        """Take the messages that have come, which break nothing off any more; return whether there were any."""
         taken = []
         with self._lock:
             if self._is_cancelled:

@@ -38,6 +38,8 @@ providers:
     url: {url}
     keyVariable: ANTHROPIC_API_KEY
     retries: {retries}
+    models:
+      small: {{context: 1500}}
 defaultModel: {model}
 """
 

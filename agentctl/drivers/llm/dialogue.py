@@ -82,7 +82,7 @@ class LlmDialogue:
             "ask": self._ask,
             "withdraw": self._withdraw,
             "retrying": self._retrying,
-            "progress": lambda line: [Progress()],
+            "progress": self._progress,
             "compacted": self._compacted,
             "note": self._note,
             "turn_end": self._turn_end,
@@ -214,6 +214,9 @@ class LlmDialogue:
         reason = _REASONS.get(text_in(line.get("reason")), Reason.MODEL_ERROR)
         message = bounded(text_in(line.get("message")))
         return [self._noted(f"{message} (try {count_in(line.get('tries'))})"), Retrying(reason, message)]
+
+    def _progress(self, line: dict[str, Any]) -> Iterable[Action]:
+        return [Progress()]
 
     def _compacted(self, line: dict[str, Any]) -> Iterable[Action]:
         return [self._noted(f"the conversation was summed up: {text_in(line.get('text'))}", "compacted")]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import agentctl
@@ -12,7 +12,7 @@ from agentctl.domain.offers import OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
 
 #: The program, run by the Python that runs this.
-PROGRAM = str(Path(agentctl.__file__).resolve().parent / "llm" / "__main__.py")
+PROGRAM = os.path.join(os.path.dirname(os.path.realpath(agentctl.__file__)), "llm", "__main__.py")
 HONOURS = frozenset(
     {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions", "resume", "keep", "delegation"}
 )

@@ -31,6 +31,8 @@ _LONGEST_S = 86_400
 _MOST_RETRIES = 100
 #: What can name another provider's server: by whose variable, for which row, and with which ending of ours.
 _URL_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
+#: What a server listens on; a client asks this machine instead.
+_EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104
 _EXAMPLE = 'agentctl spawn --driver llm --model ollama/qwen3 "WHAT TO DO"'
 HINT = f"agentctl doctor lists the models that answer here; then, for example: {_EXAMPLE}"
 
@@ -113,7 +115,7 @@ def url_of(name: str, row: Mapping[str, Any], environ: Mapping[str, str]) -> str
 def _of_ollama(given: str) -> str:
     """Return the URL that Ollama's own variable means: `HOST`, `HOST:PORT` or a URL; 0.0.0.0 is this machine."""
     parts = urlsplit(_url(given if "://" in given else f"http://{given}"))
-    host = "127.0.0.1" if parts.hostname in {"0.0.0.0", "::"} else str(parts.hostname)
+    host = "127.0.0.1" if parts.hostname in _EVERY_ADDRESS else str(parts.hostname)
     host = f"[{host}]" if ":" in host else host
     port = parts.port or (443 if parts.scheme == "https" else 11434)
     return f"{parts.scheme}://{host}:{port}{parts.path.rstrip('/')}/v1"

@@ -15,15 +15,14 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.llm.providers import login_of
 from agentctl.drivers.order import Order, order_from
-from agentctl.drivers.registry import AGENT_DRIVERS, COMMAND, choose, load, program_of
+from agentctl.drivers.registry import AGENT_DRIVERS, COMMAND, PLAIN, choose, load, program_of
 from agentctl.errors import AgentctlError, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
-from agentctl.operations.start.model_provider import provider_for
+from agentctl.operations.start.model_provider import model_of_caller, provider_for
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
@@ -89,8 +88,9 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
     spec = work.spec or find_agent_spec(task.root, work.agent)
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
-    driver = choose(work.driver or spec.driver, driver_order(), path)
-    provider = provider_for(driver, work, spec, environ) if driver.is_ours else {}
+    named, of_caller = work.driver or spec.driver, model_of_caller()
+    driver = load(PLAIN) if named is None and of_caller else choose(named, driver_order(), path)
+    provider = provider_for(driver, work, spec, environ, of_caller) if driver.is_ours else {}
     order = Order(
         driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,
         instructions=spec.instructions, model=work.model or spec.model, effort=work.effort or spec.effort,
@@ -148,6 +148,8 @@ def _account(driver: Driver, environ: Mapping[bytes, bytes], provider: Mapping[s
 
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
     if provider:
+        from agentctl.drivers.llm.providers import login_of  # Only for plain models: it parses addresses.
+
         told = login_of(provider, texts)
     elif driver.account is not None:
         told = list(driver.account(texts, _content))

@@ -6,22 +6,38 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.adapters.files import read_quietly
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.llm.providers import HINT, has_prices, resolved
 from agentctl.drivers.registry import AGENT_DRIVERS, load
 from agentctl.errors import Refused
 from agentctl.operations.start.requests import AgentWork
-from agentctl.operations.where.model_providers import provider_rows
+from agentctl.operations.where.lineage import true_caller
 
 
-def provider_for(driver: Driver, work: AgentWork, spec: AgentSpec, environ: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """Return the provider of an order, resolved: by the call's model, else the definition's, else the person's.
+def model_of_caller() -> str | None:
+    """Return the plain model of the agent that starts this one; None where it has none.
+
+    What it starts goes to the same model unless another driver is named: what was kept to one provider stays there.
+    """
+    caller = true_caller()
+    order = read_quietly(caller.worker.spec).get("order") if caller is not None else None
+    provider = order.get("provider") if isinstance(order, dict) else None
+    return f"{provider.get('name')}/{provider.get('model')}" if isinstance(provider, dict) and provider else None
+
+
+def provider_for(
+    driver: Driver, work: AgentWork, spec: AgentSpec, environ: Mapping[bytes, bytes], of_caller: str | None
+) -> dict[str, Any]:
+    """Return the provider of an order, resolved: by the model of the call, the definition, the caller, or the person.
 
     Raises:
         Refused: No model is named; there is no such provider; or a limit of money cannot be kept.
     """
-    rows, model = provider_rows(), work.model or spec.model
+    from agentctl.drivers.llm.providers import HINT, has_prices, resolved  # They parse addresses.
+    from agentctl.operations.where.model_providers import provider_rows
+
+    rows, model = provider_rows(), work.model or spec.model or of_caller
     if model is None and rows.default_model is None and not (work.driver or spec.driver):
         programs = ", ".join(one.program for one in map(load, AGENT_DRIVERS) if not one.is_ours)
         first = load(AGENT_DRIVERS[0])
@@ -31,8 +47,9 @@ def provider_for(driver: Driver, work: AgentWork, spec: AgentSpec, environ: Mapp
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
     provider = resolved(rows, model, texts)
     if (work.max_budget_usd or spec.max_budget_usd) and not has_prices(provider):
+        name = f"{provider['name']}/{provider['model']}"
         raise Refused(
-            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {model} costs",
+            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {name} costs",
             hint="give the model prices in ~/.config/agentctl/providers.yaml, or leave the limit out",
         )
     return provider
