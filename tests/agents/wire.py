@@ -70,7 +70,7 @@ def _id(request: Request) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\S+\s*", text)
+    return re.findall(r"\S+\s*|\s+", text)
 
 
 # -- Anthropic Messages ------------------------------------------------------------------------------------------------
