@@ -408,3 +408,64 @@ def test_a_context_that_the_server_tells_of_is_kept_to(lab: Lab) -> None:
 
 def test_a_context_that_is_too_long_whatever_is_summed_up(lab: Lab) -> None:
     assert lab.failed(lab.spawn("fail=400.context_length_exceeded.too_long")) == "context"
+
+
+def test_doctor_finds_the_models_of_this_machine_and_the_keys(lab: Lab) -> None:
+    environ = lab.environ() | {"OLLAMA_HOST": lab.standin.url.removeprefix("http://"), "GROQ_API_KEY": KEY}
+    told = run("doctor", "--json", env=environ, check=False)
+    found = {row["what"]: row["next"] for row in told.json}
+    assert found["ollama: it has the models stand-in, org/stand-in-small"].startswith(
+        "agentctl spawn --driver llm --model ollama/stand-in "
+    )
+    assert "groq: its key is in GROQ_API_KEY" in found
+    assert KEY not in told.out
+
+
+def test_doctor_asks_no_other_machine(lab: Lab) -> None:
+    told = run("doctor", "--json", env=lab.environ() | {"OLLAMA_HOST": "192.0.2.1:11434"}, check=False)
+    assert not [row for row in told.json if row["what"].startswith("ollama")]
+
+
+def test_agents_are_listed_with_what_runs_them(lab: Lab) -> None:
+    rows = {row["name"]: row for row in run("agents", "--json", env=lab.environ() | {"PATH": "/usr/bin:/bin"}).json}
+    assert (rows["general"]["driver"], rows["general"]["installed"]) == ("llm", True)
+
+
+def test_two_commands_are_not_run_side_by_side_and_reads_are(lab: Lab) -> None:
+    """The results are in the order of the calls, whichever ended first."""
+    Path("a.txt").write_text("a\n")
+    reads = [("search", {"pattern": "a"}), ("read_file", {"path": "a.txt"})]
+    commands = [("shell", {"command": command}) for command in ("sleep 0.3; echo 1 >> n", "cat n; echo 2 >> n")]
+    calls = [*reads, *commands, ("find", {"pattern": "n"})]
+    steps(lab, calls)
+    lab.completed(lab.spawn("text", "--permissions", "allow"))
+    assert lab.standin.requests[-1].results == ["a.txt:1: a", "1\ta", "(nothing)", "1\n", "n"]
+
+
+def test_what_a_child_leaves_in_the_background_goes_with_the_worker(lab: Lab) -> None:
+    steps(lab, [("shell", {"command": "tail -f /dev/null & echo started"})])
+    agent = lab.spawn("text", "--permissions", "allow")
+    lab.completed(agent)
+    assert lab.standin.requests[-1].results == ["started\n"]
+    wait_until(lambda: lab.runs("tail", "/dev/null"), accept=lambda runs: not runs, what="it to be swept")
+
+
+@pytest.mark.parametrize("field", ["stream_options", "reasoning_effort"])
+def test_a_field_that_a_server_does_not_know_is_left_out(lab: Lab, field: str) -> None:
+    lab.standin.first = [Reply(error=400, sentence=f"Unrecognized request argument supplied: {field}")]
+    lab.completed(lab.spawn("text", "--effort", "high", retries=0))
+    assert (lab.standin.requests[-1].counts, lab.standin.requests[-1].effort) == (
+        field != "stream_options", None if field == "reasoning_effort" else "high",
+    )  # fmt: skip
+
+
+def test_a_key_may_come_from_a_command(lab: Lab) -> None:
+    environ = lab.environ() | {"OPENAI_API_KEY": None}
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    command = f"keyCommand: [printf, '%s', {KEY}-printed]"
+    file.write_text(file.read_text().replace("keyVariable: OPENAI_API_KEY", command))
+    run("spawn", "--driver", "llm", "--name", "a1", "SCENARIO:text please", env=environ)
+    assert lab.completed("a1") == "The answer of the stand-in model."
+    file.chmod(0o666)
+    refused = run("spawn", "--driver", "llm", "--name", "a2", "SCENARIO:text please", env=environ, check=False)
+    assert "others can write it" in refused.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,9 @@ from tests.agents.conversation import Request
 from tests.agents.scenarios import Call, Reply
 from tests.agents.wire import events, last_lines, lines_of, whole
 
-ASSEMBLERS = {"chat": ChatAssembler, "messages": MessagesAssembler}
+ASSEMBLERS: dict[str, type[ChatAssembler | MessagesAssembler]] = {
+    "chat": ChatAssembler, "messages": MessagesAssembler,
+}  # fmt: skip
 WORDS = st.text(st.characters(codec="utf-8"), max_size=30)
 ARGUMENTS = st.dictionaries(st.text(max_size=5), st.one_of(WORDS, st.integers(-9, 9), st.none()), max_size=3)
 CALLS = st.lists(st.builds(Call, st.sampled_from(["find", "shell"]), ARGUMENTS), max_size=3).map(tuple)
@@ -48,7 +51,7 @@ def read(api: str, chunks: Sequence[bytes]) -> Answer:
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     marks = sorted({0, len(data), *(place % (len(data) + 1) for place in places)})
-    return [data[start:end] for start, end in zip(marks, marks[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(marks)]
 
 
 @pytest.mark.parametrize("api", ASSEMBLERS)

@@ -88,12 +88,21 @@ def resolved(rows: Rows, model: str | None, environ: Mapping[str, str]) -> dict[
     if not slash or name not in rows.providers:
         known = ", ".join(rows.providers)
         raise Refused(f"{wanted!r} is not PROVIDER/MODEL with one of the providers {known}"[:600], hint=HINT)
-    if not _MODEL.fullmatch(own):
+    if not is_model_name(own):
         raise Refused(f"{own!r} cannot be the name of a model"[:300], hint=HINT)
     row = rows.providers[name]
     url = url_of(name, row, environ)
     kept = {key: value for key, value in row.items() if key not in {"models", "url"} and value is not False}
     return {"name": name, **kept, "url": url, "model": own, **row.get("models", {}).get(own, {})}
+
+
+def is_model_name(text: str) -> bool:
+    """Return whether a text can be the name of a model: it is shown, and is a word of a command line.
+
+    >>> is_model_name("qwen3:8b"), is_model_name("--root")
+    (True, False)
+    """
+    return _MODEL.fullmatch(text) is not None
 
 
 def url_of(name: str, row: Mapping[str, Any], environ: Mapping[str, str]) -> str:
