@@ -27,7 +27,7 @@ class ToolCall(NamedTuple):
     extra: Mapping[str, Any] = {}
 
 
-class Usage(NamedTuple):
+class AnswerUsage(NamedTuple):
     """Tokens of one answer; `input` excludes those that were read from a cache. `cost` is in US dollars."""
 
     input: int = 0
@@ -41,14 +41,14 @@ class Usage(NamedTuple):
         return self.input + self.output + self.cached
 
 
-class Answer(NamedTuple):
+class ModelAnswer(NamedTuple):
     """A message of the model. Without `finish` its stream broke off."""
 
     text: str = ""
     thought: str = ""
     calls: Sequence[ToolCall] = ()
     finish: str | None = None
-    usage: Usage | None = None
+    usage: AnswerUsage | None = None
     #: Thoughts that only the server can read, as it wants to get them back.
     sealed: Sequence[Mapping[str, Any]] = ()
 
@@ -94,7 +94,7 @@ def without_inline_thought(text: str, thought: str) -> tuple[str, str]:
     return rest.lstrip(), thought + inner.strip()
 
 
-def chat_usage(value: Any) -> Usage | None:
+def chat_usage(value: Any) -> AnswerUsage | None:
     """Return the `usage` of a chat completion; None where it has none."""
     usage = object_in(value)
     if not usage:
@@ -103,7 +103,7 @@ def chat_usage(value: Any) -> Usage | None:
     cached = count_in(details.get("cached_tokens")) or count_in(usage.get("prompt_cache_hit_tokens"))
     prompt = count_in(usage.get("prompt_tokens"))
     cached = min(cached, prompt)
-    return Usage(prompt - cached, count_in(usage.get("completion_tokens")), cached, money_in(usage.get("cost")))
+    return AnswerUsage(prompt - cached, count_in(usage.get("completion_tokens")), cached, money_in(usage.get("cost")))
 
 
 def money_in(value: Any) -> float | None:

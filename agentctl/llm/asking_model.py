@@ -12,12 +12,12 @@ from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
 from agentctl.lean import NamedTuple
 from agentctl.llm import chat, messages
-from agentctl.llm.answer import OVERLOADED, REFUSED, Answer, ServerSaidError
-from agentctl.llm.breaking import Breaker, Interrupted
+from agentctl.llm.answer import OVERLOADED, REFUSED, ModelAnswer, ServerSaidError
+from agentctl.llm.breaking import BreakOff, Interrupted
 from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, now, windows_in
 from agentctl.llm.request import ModelRequest
-from agentctl.llm.sse import EventStream, TooLong
-from agentctl.llm.transport import Answering, BrokenOffAnswer, CannotConnect
+from agentctl.llm.sse import SseStream, TooLong
+from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
 
 #: How long a server may be silent. A local one may have to load its model first.
 ANSWER_S = 600.0
@@ -44,7 +44,7 @@ class Reports(NamedTuple):
 class Partial(Interrupted):
     """It was broken off; `answer` is what had come by then."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: ModelAnswer) -> None:
         super().__init__("broken off")
         self.answer = answer
 
@@ -56,14 +56,14 @@ class Model:
         provider: As an order has it (`drivers/llm/providers.py`).
     """
 
-    def __init__(self, provider: Mapping[str, Any], key: str | None, breaker: Breaker, reports: Reports) -> None:
+    def __init__(self, provider: Mapping[str, Any], key: str | None, breaker: BreakOff, reports: Reports) -> None:
         self._provider, self._breaker, self._reports = provider, breaker, reports
         self._api: ModuleType = messages if provider.get("dialect") == messages.DIALECT else chat
         self._key = key
         #: The optional fields that this server has refused.
         self._without: frozenset[str] = frozenset()
 
-    def answer(self, request: ModelRequest) -> Answer:
+    def answer(self, request: ModelRequest) -> ModelAnswer:
         """Return the model's answer.
 
         Raises:
@@ -85,7 +85,7 @@ class Model:
                 try:
                     self._breaker.sleep(_pause(tries, failure.retry_after_s))
                 except Interrupted:
-                    raise Partial(Answer()) from None
+                    raise Partial(ModelAnswer()) from None
             else:
                 self._reports.progress()
                 return answer
@@ -108,7 +108,7 @@ class Model:
         self._without |= frozenset(named or fields)
         return True
 
-    def _once(self, request: ModelRequest) -> Answer:
+    def _once(self, request: ModelRequest) -> ModelAnswer:
         body = json.dumps(self._api.body_of(request, self._without)).encode()
         headers = {
             **self._api.headers_of(self._key), "Content-Type": "application/json",
@@ -118,7 +118,7 @@ class Model:
         assembler = self._api.ChatAssembler() if self._api is chat else self._api.MessagesAssembler()
         try:
             answer_s = float(self._provider.get("answerSeconds") or ANSWER_S)
-            with Answering(url, headers, body, self._breaker, answer_s) as reply:
+            with HttpAnswer(url, headers, body, self._breaker, answer_s) as reply:
                 if reply.status != 200:
                     raise failure_of(reply.status, reply.headers, reply.error_body(), now())
                 self._reports.windows(windows_in(reply.headers))
@@ -133,9 +133,9 @@ class Model:
             return self._judged(assembler.answer(), str(error))
         return self._judged(assembler.answer(), "the stream ended before the answer was whole")
 
-    def _read(self, reply: Answering, assembler: Any) -> None:
+    def _read(self, reply: HttpAnswer, assembler: Any) -> None:
         """Read a stream of events; a server may answer in one piece, although it was asked for a stream."""
-        stream, whole, is_stream = EventStream(), b"", None
+        stream, whole, is_stream = SseStream(), b"", None
         for chunk in reply.chunks():
             if is_stream is None and (whole + chunk).lstrip():
                 is_stream = not (whole + chunk).lstrip().startswith(b"{")
@@ -152,7 +152,7 @@ class Model:
         else:
             assembler.take(whole)
 
-    def _judged(self, answer: Answer, cut: str) -> Answer:
+    def _judged(self, answer: ModelAnswer, cut: str) -> ModelAnswer:
         """Return an answer that is whole.
 
         Raises:

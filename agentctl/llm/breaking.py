@@ -11,7 +11,7 @@ class Interrupted(Exception):
     """The person has broken it off."""
 
 
-class Breaker:
+class BreakOff:
     """Whether the work in hand is to be broken off; what is under way says how that is done."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ from agentctl.llm.answer import (
     OVERLOADED,
     REFUSED,
     STOP,
-    Answer,
+    ModelAnswer,
     ServerSaidError,
     chat_usage,
     tool_call,
@@ -41,8 +41,8 @@ def body_of(request: ModelRequest, without: frozenset[str] = frozenset()) -> dic
     Args:
         without: The optional fields that the server has refused.
     """
-    told = [_message(record, keeps_thoughts=request.keeps_thoughts) for record in request.records]
-    messages = [{"role": "system", "content": request.system}, *told]
+    spoken = [_message(record, keeps_thoughts=request.keeps_thoughts) for record in request.records]
+    messages = [{"role": "system", "content": request.system}, *spoken]
     body: dict[str, Any] = {"model": request.model, "messages": messages, "stream": True}
     if request.tools:
         functions = [{"name": one.name, "description": one.description, "parameters": one.schema}
@@ -162,14 +162,14 @@ class ChatAssembler:
             self._calls.append(found)
         return found
 
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         """Return the message as far as it has come."""
         text, thought = without_inline_thought("".join(self._texts), "".join(self._thoughts))
         calls = [
             tool_call(one.id, one.name, one.arguments if one.arguments is not None else "".join(one.pieces), one.extra)
             for one in self._calls
         ]
-        return Answer(text, thought, [call for call in calls if call.name], self._finish, chat_usage(self._usage))
+        return ModelAnswer(text, thought, [call for call in calls if call.name], self._finish, chat_usage(self._usage))
 
 
 def _flat(content: Any) -> tuple[str, str]:

@@ -54,7 +54,7 @@ def first_kept(records: Sequence[Record], context: int) -> int:
     return kept if kept > 1 else 0
 
 
-def told(records: Sequence[Record], context: int) -> str:
+def as_text(records: Sequence[Record], context: int) -> str:
     """Return messages as one text for the model that sums them up, of at most about half of its context."""
     pieces = [piece for record in records for piece in _pieces(record)]
     text = "\n\n".join(pieces)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentctl.domain.offers import OFFER_VARIABLE
 from agentctl.drivers.values import list_in, object_in, text_in
-from agentctl.llm.breaking import Breaker, Interrupted
+from agentctl.llm.breaking import BreakOff, Interrupted
 from agentctl.llm.request import ToolSpec
 from agentctl.mcp.opening import prepared
 
@@ -25,7 +25,7 @@ _OWN = frozenset({"ask_user"})
 _DIALECT = "codex"
 
 
-class Delegation:
+class DelegationTools:
     """The tools that agentctl gives to an agent.
 
     Args:
@@ -55,7 +55,7 @@ class Delegation:
         """Return whether it is one of these tools."""
         return name in self.names()
 
-    def call(self, name: str, arguments: Mapping[str, Any], breaker: Breaker) -> tuple[str, str]:
+    def call(self, name: str, arguments: Mapping[str, Any], breaker: BreakOff) -> tuple[str, str]:
         """Call a tool; return the text of its answer, and whether the call completed or failed.
 
         Raises:

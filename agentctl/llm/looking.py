@@ -79,7 +79,7 @@ def _part(part: str) -> str:
     return re.escape(part)
 
 
-def walk(root: int, base: str, hidden: frozenset[str], printer: Printer) -> Iterator[tuple[str, int]]:
+def walk(top: int, base: str, hidden: frozenset[str], printer: Printer) -> Iterator[tuple[str, int]]:
     """Yield (relative path, descriptor of its folder) of all files below an open folder, in order.
 
     Args:
@@ -91,7 +91,7 @@ def walk(root: int, base: str, hidden: frozenset[str], printer: Printer) -> Iter
         printer.look_at_time()
         relative = waiting.pop()
         try:
-            folder = _open_below(root, relative)
+            folder = _open_below(top, relative)
         except OSError:
             continue
         try:
@@ -114,8 +114,8 @@ def walk(root: int, base: str, hidden: frozenset[str], printer: Printer) -> Iter
             os.close(folder)
 
 
-def _open_below(root: int, relative: str) -> int:
-    place = os.dup(root)
+def _open_below(top: int, relative: str) -> int:
+    place = os.dup(top)
     for part in filter(None, relative.split("/")):
         try:
             below = os.open(part, _FOLDER, dir_fd=place)
@@ -125,15 +125,15 @@ def _open_below(root: int, relative: str) -> int:
     return place
 
 
-def search(root: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
+def search(top: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
     """Print the lines of the files below that match a regular expression."""
     pattern = re.compile(order["pattern"], re.IGNORECASE if order.get("ignoreCase") else 0)
     if only := order.get("only"):
-        for number, line in _matches(only, root, pattern):
+        for number, line in _matches(only, top, pattern):
             printer.line(f"{shown(only)}:{number}: {line}")
         return
     wanted = glob_pattern(order["glob"]) if order.get("glob") else None
-    for path, folder in walk(root, order["base"], frozenset(order["hidden"]), printer):
+    for path, folder in walk(top, order["base"], frozenset(order["hidden"]), printer):
         if wanted is None or wanted.fullmatch(path):
             printer.look_at_time()
             for number, line in _matches(os.path.basename(path), folder, pattern):
@@ -160,10 +160,10 @@ def _matches(name: str, folder: int, pattern: re.Pattern[str]) -> Iterator[tuple
             yield number, line[:_LONGEST_LINE].rstrip("\r")
 
 
-def find(root: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
+def find(top: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
     """Print the paths below that match a glob."""
     wanted = glob_pattern(order["pattern"])
-    for path, _ in walk(root, order["base"], frozenset(order["hidden"]), printer):
+    for path, _ in walk(top, order["base"], frozenset(order["hidden"]), printer):
         if wanted.fullmatch(path):
             printer.line(shown(path))
 

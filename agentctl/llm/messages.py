@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.drivers.values import count_in, list_in, object_in, text_in
-from agentctl.llm.answer import LENGTH, REFUSED, STOP, Answer, ServerSaidError, ToolCall, Usage, tool_call
+from agentctl.llm.answer import LENGTH, REFUSED, STOP, AnswerUsage, ModelAnswer, ServerSaidError, ToolCall, tool_call
 from agentctl.llm.request import ModelRequest
 
 #: Its name in the row of a provider.
@@ -135,7 +135,7 @@ class MessagesAssembler:
         piece = text_in(delta.get("text")) or text_in(delta.get("thinking")) or text_in(delta.get("partial_json"))
         self._pieces.setdefault(index, []).append(piece)
 
-    def answer(self) -> Answer:
+    def answer(self) -> ModelAnswer:
         """Return the message as far as it has come."""
         texts, thoughts, calls, sealed = [], [], [], []
         for index, block in sorted(self._blocks.items()):
@@ -151,14 +151,14 @@ class MessagesAssembler:
                     sealed.append(block)
                 case "tool_use":
                     calls.append(_call(block, said))
-        return Answer("".join(texts), "\n".join(thoughts), calls, self._finish, self._counted(), sealed)
+        return ModelAnswer("".join(texts), "\n".join(thoughts), calls, self._finish, self._counted(), sealed)
 
-    def _counted(self) -> Usage | None:
+    def _counted(self) -> AnswerUsage | None:
         usage = self._usage
         if not usage:
             return None
         fresh = count_in(usage.get("input_tokens")) + count_in(usage.get("cache_creation_input_tokens"))
-        return Usage(fresh, count_in(usage.get("output_tokens")), count_in(usage.get("cache_read_input_tokens")))
+        return AnswerUsage(fresh, count_in(usage.get("output_tokens")), count_in(usage.get("cache_read_input_tokens")))
 
 
 def _call(block: Mapping[str, Any], said: str) -> ToolCall:

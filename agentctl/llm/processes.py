@@ -16,7 +16,7 @@ from agentctl.adapters.files import make_folder, to_json, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.processes import all_pids, read_stat
 from agentctl.lean import NamedTuple
-from agentctl.llm.breaking import Breaker
+from agentctl.llm.breaking import BreakOff
 from agentctl.llm.errors import ToolError
 from agentctl.llm.keys import Mask
 
@@ -97,7 +97,7 @@ class Output:
         return head[:half].decode("utf-8", "replace") + cut + tail.decode("utf-8", "replace")
 
 
-def run_shell(command: str, folder: str, seconds: float, breaker: Breaker, output: Output) -> Ran:
+def run_shell(command: str, folder: str, seconds: float, breaker: BreakOff, output: Output) -> Ran:
     """Run a line of shell, with no input; what it leaves in the background goes on.
 
     Raises:
@@ -133,7 +133,7 @@ def _shell() -> str:
     )
 
 
-def _follow(process: subprocess.Popen[bytes], fd: int, output: Output, until: float, breaker: Breaker) -> bool:
+def _follow(process: subprocess.Popen[bytes], fd: int, output: Output, until: float, breaker: BreakOff) -> bool:
     """Take the output until the command has ended; False where it has to be stopped."""
     os.set_blocking(fd, False)
     with selectors.DefaultSelector() as waiting:
@@ -208,7 +208,7 @@ def _signal_one(pid: int, start: int, number: int) -> None:
             os.kill(pid, number)
 
 
-def look(order: Mapping[str, Any], folder: int, breaker: Breaker) -> str:
+def look(order: Mapping[str, Any], folder: int, breaker: BreakOff) -> str:
     """Find or search files below an open folder; return what was found, one a line.
 
     Raises:

@@ -16,18 +16,18 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.values import list_in, object_in, parse_line, text_in
 from agentctl.errors import AgentctlError
 from agentctl.llm.asking_model import Model, Reports
-from agentctl.llm.breaking import Breaker
-from agentctl.llm.delegation import Delegation
+from agentctl.llm.breaking import BreakOff
+from agentctl.llm.delegation import DelegationTools
 from agentctl.llm.failures import Failure
 from agentctl.llm.history import Conversation, Kept, read_conversation
 from agentctl.llm.keys import Mask, key_of
 from agentctl.llm.places import Places
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.role import system_prompt
-from agentctl.llm.talking import Host, Link, Reply
+from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import ToolCalls
 from agentctl.llm.toolset import SPECS, chosen
-from agentctl.llm.turns import Agent, Bounds, Prompt
+from agentctl.llm.turns import Prompt, RunBounds, TurnLoop
 from agentctl.supervision.worker.environment import AGENT_DIR
 
 #: How long the agent has to write down where it is, once it has to end.
@@ -37,13 +37,13 @@ _BEAT_S = 10.0
 _NOT_OPENED = 2
 
 
-class Program:
+class LlmProgram:
     """One run of the program."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: HostChannel) -> None:
         self.host = host
-        self.breaker = Breaker()
-        self.agent: Agent | None = None
+        self.breaker = BreakOff()
+        self.loop: TurnLoop | None = None
         self._thread: threading.Thread | None = None
 
     def run(self, lines: Any) -> int:
@@ -54,28 +54,28 @@ class Program:
             said = parse_line(line)
             if said is None:
                 continue
-            if said.get("type") == "open" and self.agent is None:
+            if said.get("type") == "open" and self.loop is None:
                 if not self._open(said):
                     return _NOT_OPENED
-            elif self.agent is not None:
-                self._hear(self.agent, said)
+            elif self.loop is not None:
+                self._hear(self.loop, said)
         self._end()
         return 0
 
-    def _hear(self, agent: Agent, said: Mapping[str, Any]) -> None:
+    def _hear(self, loop: TurnLoop, said: Mapping[str, Any]) -> None:
         match said.get("type"):
             case "prompt":
-                agent.tell(Prompt(text_in(said.get("text")), is_now=said.get("now") is True))
+                loop.tell(Prompt(text_in(said.get("text")), is_now=said.get("now") is True))
             case "answer":
                 is_allowed = said.get("allow") is True
                 self.host.answered(text_in(said.get("key")), Reply(is_allowed, text_in(said.get("text"))))
             case "interrupt":
-                agent.cancel()
+                loop.cancel()
 
     def _end(self) -> None:
         """Let the agent write down where it is; a turn that is under way is broken off."""
-        if self.agent is not None and self._thread is not None:
-            self.agent.cancel()
+        if self.loop is not None and self._thread is not None:
+            self.loop.cancel()
             self._thread.join(_LAST_S)
 
     def _terminated(self) -> None:
@@ -89,27 +89,27 @@ class Program:
 
     def _open(self, order: Mapping[str, Any]) -> bool:
         try:
-            self.agent = self._agent(order)
+            self.loop = self._loop_of(order)
         except Failure as failure:
             self.host.say("failed", reason=failure.reason, message=failure.message)
             return False
         except (AgentctlError, OSError) as error:
             self.host.say("failed", reason=Reason.NOT_STARTED, message=f"the conversation cannot be opened: {error}")
             return False
-        self._thread = threading.Thread(target=self._work, args=(self.agent,), daemon=True)
+        self._thread = threading.Thread(target=self._work, args=(self.loop,), daemon=True)
         self._thread.start()
         return True
 
-    def _work(self, agent: Agent) -> None:
+    def _work(self, loop: TurnLoop) -> None:
         try:
-            agent.run()
+            loop.run()
         except Exception as error:  # noqa: BLE001 - a mistake of ours ends the program, and is told
             self.host.say("failed", reason=Reason.EXIT_CODE, message=f"a mistake of agentctl: {error!r}"[:500])
             sys.stderr.write(f"{error!r}\n")
             sys.stderr.flush()
             os._exit(1)
 
-    def _agent(self, order: Mapping[str, Any]) -> Agent:
+    def _loop_of(self, order: Mapping[str, Any]) -> TurnLoop:
         provider = object_in(order.get("provider"))
         worker = WorkerDir(os.environ[AGENT_DIR])
         key = key_of(provider)
@@ -118,7 +118,7 @@ class Program:
         is_reading = order.get("readOnly") is True
         has = chosen(_names(order.get("tools")), read_only=is_reading)
         offer = text_in(order.get("offer"))
-        delegation = Delegation(offer) if offer and has.delegates else None
+        delegation = DelegationTools(offer) if offer and has.delegates else None
         places = Places(os.getcwd(), object_in(order.get("walls")), worker.outputs)
         more = delegation.instructions if delegation is not None and delegation.specs else ""
         specs = [*(spec for spec in SPECS if spec.name in has.names), *(delegation.specs if delegation else ())]
@@ -133,11 +133,11 @@ class Program:
         conversation.begin(session, template.model, text_in(order.get("resume")) or None, kept.records)
         self.host.say("session", session=session, model=f"{provider.get('name')}/{template.model}")
         rules = (list_in(order.get("permissions")), [list_in(one) for one in list_in(order.get("deniedAbove"))])
-        link = Link(self.host, self.breaker, mask)
-        tools = ToolCalls(link, places, has, delegation, rules, str(worker.outputs))
+        shared = SharedParts(self.host, self.breaker, mask)
+        tools = ToolCalls(shared, places, has, delegation, rules, str(worker.outputs))
         model = Model(provider, key, self.breaker, _reports(self.host))
-        bounds = Bounds(text_in(order.get("run")), order.get("maxTurns"), order.get("maxBudgetUsd"))
-        return Agent(link, model, tools, conversation, template, provider, bounds)
+        bounds = RunBounds(text_in(order.get("run")), order.get("maxTurns"), order.get("maxBudgetUsd"))
+        return TurnLoop(shared, model, tools, conversation, template, provider, bounds)
 
 
 def _names(value: Any) -> Sequence[str] | None:
@@ -161,18 +161,18 @@ def _continued(worker: WorkerDir, order: Mapping[str, Any]) -> Kept:
     raise Failure(Reason.NOT_STARTED, f"the conversation {resume} is not there any more")
 
 
-def _reports(host: Host) -> Reports:
+def _reports(host: HostChannel) -> Reports:
     """Return what tells the host how asking the model goes."""
-    told = {"beat": time.monotonic(), "retries": 0.0}
+    since = {"beat": time.monotonic(), "retries": 0.0}
 
     def retrying(failure: Failure, tries: int) -> None:
-        told["retries"] = tries
+        since["retries"] = tries
         host.say("retrying", reason=failure.reason, message=failure.message, tries=tries)
 
     def progress() -> None:
         now = time.monotonic()
-        if told["retries"] or now - told["beat"] > _BEAT_S:
-            told.update(beat=now, retries=0)
+        if since["retries"] or now - since["beat"] > _BEAT_S:
+            since.update(beat=now, retries=0)
             host.say("progress")
 
     def windows(found: Any) -> None:
@@ -184,4 +184,4 @@ def _reports(host: Host) -> Reports:
 
 def main() -> int:
     """Run the program; return its exit code."""
-    return Program(Host()).run(sys.stdin.buffer)
+    return LlmProgram(HostChannel()).run(sys.stdin.buffer)

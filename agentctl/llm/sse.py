@@ -12,7 +12,7 @@ class TooLong(ValueError):
     """An event never ends."""
 
 
-class EventStream:
+class SseStream:
     """The events of one stream. Comments (`: keep-alive`) and all fields but `data` mean nothing here."""
 
     def __init__(self) -> None:

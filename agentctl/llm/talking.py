@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentctl.lean import NamedTuple
-from agentctl.llm.breaking import Breaker
+from agentctl.llm.breaking import BreakOff
 from agentctl.llm.keys import Mask
 
 
@@ -20,15 +20,15 @@ class Reply(NamedTuple):
     text: str = ""
 
 
-class Link(NamedTuple):
+class SharedParts(NamedTuple):
     """What all parts of the program share: the host, what breaks work off, and what hides the key."""
 
-    host: Host
-    breaker: Breaker
+    host: HostChannel
+    breaker: BreakOff
     mask: Mask
 
 
-class Host:
+class HostChannel:
     """The program's side of the conversation with its host; used by several threads."""
 
     def __init__(self, fd: int = 1) -> None:
@@ -57,7 +57,7 @@ class Host:
         """Tell what a call came to."""
         self.say("tool_result", id=call_id, name=name, status=status, text=text, file=file)
 
-    def permission(self, key: str, tool: str, arguments: Mapping[str, Any], breaker: Breaker) -> str | None:
+    def permission(self, key: str, tool: str, arguments: Mapping[str, Any], breaker: BreakOff) -> str | None:
         """Ask for a permission; return None if it is given, else why it is not.
 
         Raises:
@@ -66,7 +66,7 @@ class Host:
         reply = self._asked(key, breaker, tool=tool, arguments=dict(arguments))
         return None if reply.is_allowed else reply.text or "This was denied."
 
-    def question(self, key: str, question: str, options: Sequence[str], breaker: Breaker) -> str:
+    def question(self, key: str, question: str, options: Sequence[str], breaker: BreakOff) -> str:
         """Ask the person; return their answer as the model gets it.
 
         Raises:
@@ -75,7 +75,7 @@ class Host:
         reply = self._asked(key, breaker, question=question, options=list(options))
         return json.dumps({"answer": reply.text}, ensure_ascii=False)
 
-    def _asked(self, key: str, breaker: Breaker, **fields: Any) -> Reply:
+    def _asked(self, key: str, breaker: BreakOff, **fields: Any) -> Reply:
         answered = threading.Event()
         with self._lock:
             self._waiting[key] = answered

@@ -13,14 +13,14 @@ from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple
 from agentctl.llm.answer import ToolCall
 from agentctl.llm.breaking import Interrupted
-from agentctl.llm.delegation import Delegation
+from agentctl.llm.delegation import DelegationTools
 from agentctl.llm.errors import ToolError
 from agentctl.llm.file_tools import edited, put_file, read_file
 from agentctl.llm.history import UNKNOWN
 from agentctl.llm.places import Places, looked_into
 from agentctl.llm.processes import Output, look, run_shell
-from agentctl.llm.talking import Link
-from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, Chosen, checked, own_name, rule_name
+from agentctl.llm.talking import SharedParts
+from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, ChosenTools, checked, own_name, rule_name
 
 _MOST_TEXT = 60_000
 _ALLOW_ALL = {"tool": "*", "pattern": "*", "answer": "allow"}
@@ -48,10 +48,10 @@ class ToolCalls:
     """
 
     def __init__(
-        self, link: Link, places: Places, has: Chosen, delegation: Delegation | None,
+        self, shared: SharedParts, places: Places, has: ChosenTools, delegation: DelegationTools | None,
         rules: tuple[Sequence[Mapping[str, str]], Sequence[Sequence[Mapping[str, str]]]], outputs: str,
     ) -> None:  # fmt: skip
-        self._host, self._breaker, self._mask = link
+        self._host, self._breaker, self._mask = shared
         self._places, self._has, self._delegation = places, has, delegation
         self._outputs, self._commands = outputs, 0
         self._rules = _telling(rules[0])

@@ -100,14 +100,14 @@ SPECS = (
 _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
-class Chosen(NamedTuple):
+class ChosenTools(NamedTuple):
     """The tools of an agent: those of this program by their names, and whether it gets agentctl's own."""
 
     names: frozenset[str]
     delegates: bool
 
 
-def chosen(tools: Sequence[str] | None, *, read_only: bool) -> Chosen:
+def chosen(tools: Sequence[str] | None, *, read_only: bool) -> ChosenTools:
     """Return the tools that an agent has.
 
     Args:
@@ -121,7 +121,7 @@ def chosen(tools: Sequence[str] | None, *, read_only: bool) -> Chosen:
     named = None if tools is None else [tool.partition("(")[0].strip() for tool in tools]
     names = set(_BY_NAME) if named is None else {_NAMES[name.lower()] for name in named if name.lower() in _NAMES}
     wants_ours = named is None or any(name.startswith(OURS) for name in named)
-    return Chosen(frozenset(names & READING if read_only else names), wants_ours and not read_only)
+    return ChosenTools(frozenset(names & READING if read_only else names), wants_ours and not read_only)
 
 
 def rule_name(tool: str) -> str:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from agentctl.llm.breaking import Breaker
+from agentctl.llm.breaking import BreakOff
 
 _CONNECT_S = 20.0
 _CHUNK = 1 << 16
@@ -32,7 +32,7 @@ class BrokenOffAnswer(OSError):
     """The connection ended, or fell silent, before the answer was whole."""
 
 
-class Answering:
+class HttpAnswer:
     """An answer that is under way; a context, which closes the connection.
 
     Args:
@@ -43,11 +43,11 @@ class Answering:
         BrokenOffAnswer: It ended before an answer began.
     """
 
-    def __init__(self, url: str, headers: Mapping[str, str], body: bytes, breaker: Breaker, answer_s: float) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str], body: bytes, breaker: BreakOff, answer_s: float) -> None:
         self._breaker = breaker
         parts = urlsplit(url)
-        self._connection, path, told = _connection(parts)
-        headers = {**headers, **told}
+        self._connection, path, login = _connection(parts)
+        headers = {**headers, **login}
         self._stop = breaker.stopping(self._cut)
         self._stop.__enter__()
         try:
@@ -142,12 +142,12 @@ def _connection(parts: SplitResult) -> tuple[http.client.HTTPConnection, str, di
         return _direct(host, port, is_secure=is_secure), parts.path, {}
     if proxy.scheme not in {"http", "https"}:
         raise CannotConnect(f"a proxy of the kind {proxy.scheme} is not supported: name an http one, or set NO_PROXY")
-    told, at = _proxy_login(proxy), (proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 80))
+    login, at = _proxy_login(proxy), (proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 80))
     if is_secure:
         tunnel = _direct(*at, is_secure=True)
-        tunnel.set_tunnel(host, port, told)
+        tunnel.set_tunnel(host, port, login)
         return tunnel, parts.path, {}
-    return _direct(*at, is_secure=proxy.scheme == "https"), parts.geturl(), told
+    return _direct(*at, is_secure=proxy.scheme == "https"), parts.geturl(), login
 
 
 def _direct(host: str, port: int, *, is_secure: bool) -> http.client.HTTPConnection:

@@ -10,13 +10,13 @@ from typing import Any
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.lean import NamedTuple
-from agentctl.llm.answer import LENGTH, Answer, ToolCall
+from agentctl.llm.answer import LENGTH, ModelAnswer, ToolCall
 from agentctl.llm.asking_model import Model, Partial
-from agentctl.llm.compaction import ASK, SYSTEM, first_kept, is_full, shrunk, size_of, told
+from agentctl.llm.compaction import ASK, SYSTEM, as_text, first_kept, is_full, shrunk, size_of
 from agentctl.llm.failures import Failure
 from agentctl.llm.history import MESSAGES, Conversation, Record, for_model
 from agentctl.llm.request import ModelRequest
-from agentctl.llm.talking import Link
+from agentctl.llm.talking import SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
 
 _MILLION = 1_000_000
@@ -31,7 +31,7 @@ class Prompt(NamedTuple):
     is_now: bool = False
 
 
-class Bounds(NamedTuple):
+class RunBounds(NamedTuple):
     """How far an agent may go, and what the ids of this run begin with: no two of one worker are the same."""
 
     run: str = ""
@@ -47,7 +47,7 @@ class Ending(Exception):
         self.reason, self.message = reason, message
 
 
-class Agent:
+class TurnLoop:
     """One agent: its conversation, its model, its tools.
 
     Args:
@@ -56,14 +56,14 @@ class Agent:
     """
 
     def __init__(
-        self, link: Link, model: Model, tools: ToolCalls, conversation: Conversation, template: ModelRequest,
-        provider: Mapping[str, Any], bounds: Bounds,
+        self, shared: SharedParts, model: Model, tools: ToolCalls, conversation: Conversation, template: ModelRequest,
+        provider: Mapping[str, Any], bounds: RunBounds,
     ) -> None:  # fmt: skip
         self._prompts: queue.SimpleQueue[Prompt | None] = queue.SimpleQueue()
         #: Held while a message is put or taken, so that it never breaks off the turn that begins with it.
         self._lock = threading.Lock()
         self._is_busy = self._is_cancelled = False
-        self._host, self._breaker, _ = link
+        self._host, self._breaker, _ = shared
         self._model, self._tools = model, tools
         self._conversation, self._template, self._bounds, self._run = conversation, template, bounds, bounds.run
         self._context: int | None = provider.get("context")
@@ -174,7 +174,7 @@ class Agent:
 
     # -- the model -----------------------------------------------------------------------------------------------
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> ModelAnswer:
         """Ask the model; sum the conversation up where it is too long."""
         if is_full(self._used + self._uncounted, self._context):
             self._sum_up()
@@ -200,7 +200,7 @@ class Agent:
         kept = first_kept(view, context)
         if kept == 0:
             return False
-        text = f"{told(view[:kept], context)}\n\n{ASK}"
+        text = f"{as_text(view[:kept], context)}\n\n{ASK}"
         request = self._template._replace(system=SYSTEM, tools=(), records=[{"type": "user", "text": text}])
         answer = self._model.answer(request)
         self._count(answer)
@@ -217,7 +217,7 @@ class Agent:
         self._answers += 1
         return f"{self._run}m{self._answers}"
 
-    def _note_answer(self, answer: Answer) -> list[ToolCall]:
+    def _note_answer(self, answer: ModelAnswer) -> list[ToolCall]:
         """Write an answer down, and tell of it; return its calls, each with an id of its own."""
         at = self._next_id()
         calls = [] if answer.finish == LENGTH else [
@@ -236,7 +236,7 @@ class Agent:
             self._used, self._uncounted = answer.usage.total, 0
         return calls
 
-    def _tell(self, at: str, answer: Answer) -> None:
+    def _tell(self, at: str, answer: ModelAnswer) -> None:
         if answer.thought.strip():
             self._host.say("thought", id=f"{at}-thought", text=answer.thought)
         if answer.text.strip():
@@ -247,14 +247,14 @@ class Agent:
         self._ids.add(found)
         return found
 
-    def _keep_partial(self, answer: Answer) -> None:
+    def _keep_partial(self, answer: ModelAnswer) -> None:
         """Write down what the model had said before it was broken off, without calls that were never made."""
         if answer.text.strip():
             at = self._next_id()
             self._add({"type": "assistant", "text": answer.text, "thought": "", "calls": [], "sealed": []})
             self._tell(at, answer._replace(thought=""))
 
-    def _count(self, answer: Answer, at: str | None = None) -> None:
+    def _count(self, answer: ModelAnswer, at: str | None = None) -> None:
         usage = answer.usage
         if usage is None:
             return

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.llm.answer import LENGTH, REFUSED, STOP, Answer, ServerSaidError, Usage
+from agentctl.llm.answer import LENGTH, REFUSED, STOP, AnswerUsage, ModelAnswer, ServerSaidError
 from agentctl.llm.chat import ChatAssembler, body_of
 from agentctl.llm.messages import MessagesAssembler
 from agentctl.llm.messages import body_of as messages_body
 from agentctl.llm.request import ModelRequest, ToolSpec
-from agentctl.llm.sse import EventStream
+from agentctl.llm.sse import SseStream
 from tests.agents.conversation import Request
 from tests.agents.scenarios import Call, Reply
 from tests.agents.wire import events, last_lines, lines_of, whole
@@ -39,8 +39,8 @@ def streamed(api: str, reply: Reply) -> bytes:
     return b"".join(lines_of(request, event) for event in events(request, reply)) + last_lines(request)
 
 
-def read(api: str, chunks: Sequence[bytes]) -> Answer:
-    stream, assembler = EventStream(), ASSEMBLERS[api]()
+def read(api: str, chunks: Sequence[bytes]) -> ModelAnswer:
+    stream, assembler = SseStream(), ASSEMBLERS[api]()
     for chunk in chunks:
         for data in stream.feed(chunk):
             assembler.take(data)
@@ -114,7 +114,7 @@ def test_any_json_is_survived(api: str, values: list[Any], kind: str) -> None:
     assembler.answer()
 
 
-def chat(*chunks: dict[str, Any]) -> Answer:
+def chat(*chunks: dict[str, Any]) -> ModelAnswer:
     assembler = ChatAssembler()
     for chunk in chunks:
         assembler.take(json.dumps(chunk).encode())
@@ -143,15 +143,15 @@ def test_arguments_may_be_an_object() -> None:
 
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_thoughts_have_many_names(field: str) -> None:
-    assert chat(delta(**{field: "hm"}), delta(content="yes")) == Answer("yes", "hm", [])
+    assert chat(delta(**{field: "hm"}), delta(content="yes")) == ModelAnswer("yes", "hm", [])
     parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]
-    assert chat(delta(content=parts)) == Answer("yes", "hm", [])
-    assert chat(delta(content="<think>hm</think>\n\nyes")) == Answer("yes", "hm", [])
+    assert chat(delta(content=parts)) == ModelAnswer("yes", "hm", [])
+    assert chat(delta(content="<think>hm</think>\n\nyes")) == ModelAnswer("yes", "hm", [])
 
 
 def test_usage_comes_last_and_cached_tokens_count_once() -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 40}, "cost": 0.5}
-    assert chat(delta(content="x"), {"choices": [], "usage": usage}).usage == Usage(60, 7, 40, 0.5)
+    assert chat(delta(content="x"), {"choices": [], "usage": usage}).usage == AnswerUsage(60, 7, 40, 0.5)
 
 
 def test_a_refusal_is_no_answer() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.llm.compaction import first_kept, is_full, told
+from agentctl.llm.compaction import as_text, first_kept, is_full
 from agentctl.llm.history import Conversation, Record, for_model, healed, read_conversation, records_in
 from agentctl.llm.keys import Mask
 
@@ -106,7 +106,7 @@ def test_a_summary_parts_no_call_from_its_result(records: list[Record], context:
     kept = first_kept(messages, context)
     assert 0 <= kept <= len(messages)
     assert is_valid(messages[kept:]) or kept == 0
-    assert len(told(messages[:kept], context)) <= context * 2 + 100
+    assert len(as_text(messages[:kept], context)) <= context * 2 + 100
 
 
 @pytest.mark.parametrize(("used", "context", "is_so"), [(79, 100, False), (81, 100, True), (10**9, None, False)])

@@ -117,7 +117,7 @@ def url_of(name: str, row: Mapping[str, Any], environ: Mapping[str, str]) -> str
         return str(row["url"]).rstrip("/")
     try:
         return (_of_ollama(given) if name == "ollama" else _url(given)).rstrip("/")
-    except _NotA as error:
+    except _Mistaken as error:
         raise UsageError(f"{variable} must be {error}", hint=f"unset {variable}, or correct it") from error
 
 
@@ -145,7 +145,7 @@ def has_prices(provider: Mapping[str, Any]) -> bool:
 # -- the values of a row ---------------------------------------------------------------------------------------
 
 
-class _NotA(ValueError):
+class _Mistaken(ValueError):
     """A value is not what its key needs; the message says what that is."""
 
 
@@ -162,7 +162,7 @@ def _checked(at: tuple[str, ...], value: Any, checks: Mapping[str, Callable[[Any
             raise BadValue((*at, key), f"{'.'.join(at)} has an unknown key {key!r}; known: {', '.join(checks)}")
         try:
             found[key] = checks[key](item)
-        except _NotA as error:
+        except _Mistaken as error:
             raise BadValue((*at, key), f"{'.'.join((*at, key))} must be {error}, not {item!r}"[:300]) from error
         except BadValue as error:
             raise BadValue((*at, key, *error.keys), f"{'.'.join((*at, key))}: {error.message}") from error
@@ -171,12 +171,12 @@ def _checked(at: tuple[str, ...], value: Any, checks: Mapping[str, Callable[[Any
 
 def _dialect(value: Any) -> str:
     if value not in DIALECTS:
-        raise _NotA(f"one of {', '.join(DIALECTS)}")
+        raise _Mistaken(f"one of {', '.join(DIALECTS)}")
     return str(value)
 
 
 def _url(value: Any) -> str:
-    problem = _NotA("a URL: http(s)://HOST[:PORT][/PATH], without a login or a query")
+    problem = _Mistaken("a URL: http(s)://HOST[:PORT][/PATH], without a login or a query")
     if not isinstance(value, str) or not value.isprintable() or " " in value:
         raise problem
     try:
@@ -192,26 +192,26 @@ def _url(value: Any) -> str:
 
 def _variable(value: Any) -> str:
     if not isinstance(value, str) or not _VARIABLE.fullmatch(value):
-        raise _NotA("the name of a variable of the environment (the key itself is never in a file)")
+        raise _Mistaken("the name of a variable of the environment (the key itself is never in a file)")
     return value
 
 
 def _command(value: Any) -> list[str]:
     is_argv = isinstance(value, list) and value and all(isinstance(word, str) and "\0" not in word for word in value)
     if not is_argv or not value[0]:
-        raise _NotA("a list: a program that prints the key, and its arguments")
+        raise _Mistaken("a list: a program that prints the key, and its arguments")
     return list(value)
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.isprintable():
-        raise _NotA("a line of text")
+        raise _Mistaken("a line of text")
     return value
 
 
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise _NotA("true or false")
+        raise _Mistaken("true or false")
     return value
 
 
@@ -219,7 +219,7 @@ def _number(most: float) -> Callable[[Any], float]:
     def check(value: Any) -> float:
         number = finite(value)
         if number is None or not 0 <= number <= most:
-            raise _NotA(f"a number from 0 to {most:g}")
+            raise _Mistaken(f"a number from 0 to {most:g}")
         return number
 
     return check
@@ -227,20 +227,20 @@ def _number(most: float) -> Callable[[Any], float]:
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value <= _MOST_RETRIES:
-        raise _NotA(f"a whole number from 0 to {_MOST_RETRIES}")
+        raise _Mistaken(f"a whole number from 0 to {_MOST_RETRIES}")
     return value
 
 
 def _tokens(value: Any) -> int:
     if type(value) is not int or not 0 < value <= _MOST_TOKENS:
-        raise _NotA("a number of tokens")
+        raise _Mistaken("a number of tokens")
     return value
 
 
 def _effort(value: Any) -> str:
     word = effort_word(value)
     if word is None:
-        raise _NotA(f"one of {', '.join(EFFORTS)}")
+        raise _Mistaken(f"one of {', '.join(EFFORTS)}")
     return word
 
 

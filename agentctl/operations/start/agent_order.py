@@ -150,12 +150,12 @@ def _account(driver: Driver, environ: Mapping[bytes, bytes], provider: Mapping[s
     if provider:
         from agentctl.drivers.llm.providers import login_of  # Only for plain models: it parses addresses.
 
-        told = login_of(provider, texts)
+        parts = login_of(provider, texts)
     elif driver.account is not None:
-        told = list(driver.account(texts, _content))
+        parts = list(driver.account(texts, _content))
     else:
         return ""
-    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in told)
+    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in parts)
     return f"{driver.name}-{hashlib.blake2b(login, digest_size=5).hexdigest()}"
 
 
