@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
@@ -28,6 +28,7 @@ from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import ToolCalls
 from agentctl.llm.toolset import SPECS, chosen
 from agentctl.llm.turns import Prompt, RunBounds, TurnLoop
+from agentctl.placing.called import LAUNCH_VARIABLE
 from agentctl.supervision.worker.environment import AGENT_DIR
 
 #: How long the agent has to write down where it is, once it has to end.
@@ -155,10 +156,18 @@ def _continued(worker: WorkerDir, order: Mapping[str, Any]) -> Kept:
         return Kept("", [])
     task_id, _, instance = resume.partition("/")
     if is_name(task_id) and is_name(instance):
-        kept = read_conversation(str(worker.task.sibling(task_id).worker(instance).conversation))
-        if kept is not None:
-            return kept
+        for here in _seen_from(worker):
+            kept = read_conversation(str(here.task.sibling(task_id).worker(instance).conversation))
+            if kept is not None:
+                return kept
     raise Failure(Reason.NOT_STARTED, f"the conversation {resume} is not there any more")
+
+
+def _seen_from(worker: WorkerDir) -> Iterator[WorkerDir]:
+    """Yield this worker's folder; on a node, where it is alone, also that at the head, if its launch lies in there."""
+    yield worker
+    if launch := os.environ.get(LAUNCH_VARIABLE):
+        yield WorkerDir(os.path.dirname(os.path.dirname(launch)))
 
 
 def _reports(host: HostChannel) -> Reports:

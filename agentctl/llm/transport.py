@@ -20,7 +20,7 @@ from agentctl.llm.breaking import BreakOff
 _CONNECT_S = 20.0
 _CHUNK = 1 << 16
 #: No honest answer is longer.
-_LONGEST = 128 << 20
+_LONGEST = 48 << 20
 _LONGEST_ERROR = 1 << 20
 
 

@@ -202,7 +202,10 @@ class TurnLoop:
             return False
         text = f"{as_text(view[:kept], context)}\n\n{ASK}"
         request = self._template._replace(system=SYSTEM, tools=(), records=[{"type": "user", "text": text}])
-        answer = self._model.answer(request)
+        try:
+            answer = self._model.answer(request)
+        except Partial:
+            raise Partial(ModelAnswer()) from None  # Half a summary is nothing that the agent has said.
         self._count(answer)
         if not answer.text.strip():
             return False

@@ -23,7 +23,12 @@ def model_of_caller() -> str | None:
     caller = true_caller()
     order = read_quietly(caller.worker.spec).get("order") if caller is not None else None
     provider = order.get("provider") if isinstance(order, dict) else None
-    return f"{provider.get('name')}/{provider.get('model')}" if isinstance(provider, dict) and provider else None
+    return name_of(provider) if isinstance(provider, dict) else None
+
+
+def name_of(provider: Mapping[str, Any]) -> str | None:
+    """Return `PROVIDER/MODEL`; None where there is none."""
+    return f"{provider.get('name')}/{provider.get('model')}" if provider else None
 
 
 def provider_for(
@@ -47,9 +52,8 @@ def provider_for(
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
     provider = resolved(rows, model, texts)
     if (work.max_budget_usd or spec.max_budget_usd) and not has_prices(provider):
-        name = f"{provider['name']}/{provider['model']}"
         raise Refused(
-            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {name} costs",
+            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {name_of(provider)} costs",
             hint="give the model prices in ~/.config/agentctl/providers.yaml, or leave the limit out",
         )
     return provider
