@@ -39,6 +39,7 @@ class Reports(NamedTuple):
     retrying: Callable[[Failure, int], object]
     progress: Callable[[], object]
     windows: Callable[[tuple[Window, ...]], object]
+    note: Callable[[str], object]
 
 
 class Partial(Interrupted):
@@ -96,16 +97,13 @@ class Model:
         return min(most, _RETRIES_OF_LOCAL) if is_off else most
 
     def _leaves_out(self, failure: Failure) -> bool:
-        """Return whether the server has refused an optional field, which is left out from now on."""
-        said = failure.refused.lower()
+        """Return whether the request is sent again without optional fields: those that the refusal names, else all."""
         fields = [name for name in self._api.OPTIONAL if name not in self._without]
-        named = [name for name in fields if name in said]
-        if failure.reason is not Reason.MODEL_ERROR or not said or not fields:
+        if failure.reason is not Reason.MODEL_ERROR or not failure.refused or not fields:
             return False
-        is_unknown = any(word in said for word in ("extra", "unknown", "unrecognized", "unsupported", "not permitted"))
-        if not named and not is_unknown:
-            return False
-        self._without |= frozenset(named or fields)
+        named = [name for name in fields if name in failure.refused.lower()] or fields
+        self._without |= frozenset(named)
+        self._reports.note(f"{failure.message}; sent again without {', '.join(named)}")
         return True
 
     def _once(self, request: ModelRequest) -> ModelAnswer:

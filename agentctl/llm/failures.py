@@ -91,7 +91,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float)
         reason, _message(status, sentence or code),
         is_transient=reason in _TRANSIENT or (reason is Reason.MODEL_ERROR and (status >= 500 or status in {408, 409})),
         retry_after_s=after, windows=tuple(windows), limit=limit_in(sentence),
-        refused=f"{code} {sentence}" if status in {400, 422} else "",
+        refused=f"{status} {code} {sentence}" if status in {400, 422} else "",
     )  # fmt: skip
 
 

@@ -90,11 +90,9 @@ class Output:
         if not tail:
             return head.decode("utf-8", "replace")
         half = _SHOWN // 2
-        if self._size <= _SHOWN:
-            return (head + tail).decode("utf-8", "replace")
         where = f", the whole is in {self._path}" if self._fd is not None else ""
-        cut = f"\n[{self._size - half - len(tail)} bytes are left out here{where}]\n"
-        return head[:half].decode("utf-8", "replace") + cut + tail.decode("utf-8", "replace")
+        cut = f"\n[{self._size - 2 * half} bytes are left out here{where}]\n"
+        return head[:half].decode("utf-8", "replace") + cut + (head + tail)[-half:].decode("utf-8", "replace")
 
 
 def run_shell(command: str, folder: str, seconds: float, breaker: BreakOff, output: Output) -> Ran:

@@ -188,7 +188,10 @@ def _reports(host: HostChannel) -> Reports:
         if found:
             host.say("windows", windows=[window.to_json() for window in found])
 
-    return Reports(retrying, progress, windows)
+    def note(text: str) -> None:
+        host.say("note", text=text)
+
+    return Reports(retrying, progress, windows, note)
 
 
 def main() -> int:

@@ -453,7 +453,9 @@ def test_what_a_child_leaves_in_the_background_goes_with_the_worker(lab: Lab) ->
 @pytest.mark.parametrize("field", ["stream_options", "reasoning_effort"])
 def test_a_field_that_a_server_does_not_know_is_left_out(lab: Lab, field: str) -> None:
     lab.standin.first = [Reply(error=400, sentence=f"Unrecognized request argument supplied: {field}")]
-    lab.completed(lab.spawn("text", "--effort", "high", retries=0))
+    agent = lab.spawn("text", "--effort", "high", retries=0)
+    lab.completed(agent)
+    assert f"sent again without {field}" in str(lab.activity(agent, "note"))
     assert (lab.standin.requests[-1].counts, lab.standin.requests[-1].effort) == (
         field != "stream_options", None if field == "reasoning_effort" else "high",
     )  # fmt: skip
@@ -469,3 +471,13 @@ def test_a_key_may_come_from_a_command(lab: Lab) -> None:
     file.chmod(0o666)
     refused = run("spawn", "--driver", "llm", "--name", "a2", "SCENARIO:text please", env=environ, check=False)
     assert "others can write it" in refused.err
+
+
+def test_options_that_no_terminal_could_type_are_shown_in_the_question(lab: Lab) -> None:
+    steps(lab, [("ask_user", {"question": "Which?", "options": ["a, b", "c"]})])
+    agent = lab.spawn("text")
+    question = lab.question(agent)
+    assert (question["question"], question["options"]) == ("Which?\n- a, b\n- c", [])
+    lab.respond(agent, "the first")
+    lab.completed(agent)
+    assert lab.standin.requests[-1].results == ['{"answer": "the first"}']

@@ -199,8 +199,10 @@ class LlmDialogue:
             is_plain = len(set(options)) == len(options) and all(
                 one.isprintable() and "," not in one for one in options
             )
-            shown = [(option, option) for option in options] if is_plain else []
-            return [Ask(key, text_in(line.get("question")), shown, other=bool(shown))]
+            question = text_in(line.get("question"))
+            if not is_plain:  # They cannot be ids: the person reads them, and writes an answer.
+                return [Ask(key, "\n- ".join([question, *options]))]
+            return [Ask(key, question, [(option, option) for option in options], other=bool(options))]
         arguments = object_in(line.get("arguments"))
         about = text_in(arguments.get("description"))
         question = bounded(f"Allow {tool}{f': {about}' if about else ''}?")
