@@ -76,7 +76,7 @@ class Model:
             try:
                 answer = self._once(request)
             except Failure as failure:
-                if self._leaves_out(failure):
+                if self._leaves_out(failure, request):
                     continue
                 tries += 1
                 self._reports.windows(failure.windows)
@@ -96,9 +96,10 @@ class Model:
         is_off = isinstance(failure, Unreachable) and self._provider.get("local")
         return min(most, _RETRIES_OF_LOCAL) if is_off else most
 
-    def _leaves_out(self, failure: Failure) -> bool:
+    def _leaves_out(self, failure: Failure, request: ModelRequest) -> bool:
         """Return whether the request is sent again without optional fields: those that the refusal names, else all."""
-        fields = [name for name in self._api.OPTIONAL if name not in self._without]
+        sent = self._api.body_of(request, self._without)
+        fields = [name for name in self._api.OPTIONAL if name in sent]
         if failure.reason is not Reason.MODEL_ERROR or not failure.refused or not fields:
             return False
         named = [name for name in fields if name in failure.refused.lower()] or fields
