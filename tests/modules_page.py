@@ -16,7 +16,7 @@ docs/modules.md` makes this page. Search it for the word that you have in mind.
 """
 #: The folders, from the user's side down to the disk.
 _LAYERS = (
-    "", "cli", "screen", "web", "acp", "mcp", "hosts", "api", "text", "tools", "operations",
+    "", "cli", "screen", "web", "acp", "mcp", "llm", "hosts", "api", "text", "tools", "operations",
     "driving", "placing", "drivers", "shim", "runners", "supervision", "adapters", "domain",
 )  # fmt: skip
 

@@ -246,6 +246,9 @@ class WorkerDir(_Folder):
     result = _Entry("result.json")
     #: The vendor's session of an agent: what `resume` needs.
     session = _Entry("session.json")
+    #: The conversation of an agent without a program of a vendor, and the whole outputs of its commands.
+    conversation = _Entry("conversation.jsonl")
+    outputs = _Place("outputs")
     #: Records that an agent runs by its driver's fallback, and why.
     fallback = _Entry("fallback.json")
     #: The prepared first answers of its own server, which removes them.

@@ -181,7 +181,7 @@ class Driver(NamedTuple):
     """The facts about one agent program."""
 
     name: str
-    #: The name to look up in PATH.
+    #: The name to look up in PATH; empty if there is no such program.
     program: str
     #: The arguments that make the program print its version.
     version_argv: Sequence[str]
@@ -190,7 +190,7 @@ class Driver(NamedTuple):
     #: How to install the program.
     install: str
     #: The keys of a definition that it can honour, of: model effort tools readOnly maxTurns maxBudgetUsd permissions
-    #: resume keep mcpServers outputSchema
+    #: resume keep mcpServers outputSchema; and delegation: its program has agentctl's own tools without a server
     honours: frozenset[str]
     #: The program's command line.
     argv: Callable[[Order], list[str]]
@@ -217,6 +217,8 @@ class Driver(NamedTuple):
     facts: Mapping[str, Any] = MappingProxyType({})
     #: What is written to the program is recorded as well: its protocol cannot be rebuilt from its output alone.
     is_recorded: bool = False
+    #: Its program is a part of agentctl, and needs a model to be named.
+    is_ours: bool = False
 
 
 class Fallback(NamedTuple):

@@ -66,6 +66,8 @@ class Order(NamedTuple):
     accounts: str = ""
     #: What is closed to it, in the form of `operations/start/walls.py`; empty in orders of versions without walls.
     walls: Mapping[str, Any] = {}
+    #: Where the model is, and how it is asked: a row as `drivers/llm/providers.py` resolves it, without any key.
+    provider: Mapping[str, Any] = {}
     #: The folder of the marks which prove that an answer came through agentctl (`adapters/origin.py`).
     marks: str = ""
 
@@ -85,7 +87,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("max_turns", "earlier_attempts", "rules_given"), int),
     **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
     **dict.fromkeys(("tools", "permissions", "denied_above", "argv"), list),
-    **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls", "acp"), Mapping),
+    **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls", "acp", "provider"), Mapping),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 
@@ -13,12 +14,14 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import NotFound, Refused
 
+#: The driver of agents from a model alone.
+PLAIN = "llm"
 COMMAND = "command"
 #: Any program that speaks ACP: the definition names it, as with `command`.
 ANY_ACP = "acp"
 #: The drivers that are modules of their own, in order of preference: the first one that is installed is taken.
 _OWN_DRIVERS = ("claude", "codex")
-_TAKEN = (*_OWN_DRIVERS, COMMAND, ANY_ACP)
+_TAKEN = (*_OWN_DRIVERS, PLAIN, COMMAND, ANY_ACP)
 _VERSION_S = 20
 
 
@@ -26,7 +29,7 @@ class _AgentDrivers:
     """The names of the drivers of agent programs, in order of preference."""
 
     def __iter__(self) -> Iterator[str]:
-        """Yield each; the programs that are rows of a file are read only when they are reached.
+        """Yield each; the programs that are rows of a file are read only when they are reached. Our own comes last.
 
         Raises:
             UsageError: The file of a person's own programs is not valid.
@@ -35,6 +38,7 @@ class _AgentDrivers:
         from agentctl.drivers.acp.known import known_programs
 
         yield from known_programs(_TAKEN)
+        yield PLAIN
 
 
 AGENT_DRIVERS: Iterable[str] = _AgentDrivers()
@@ -47,7 +51,7 @@ def load(name: str) -> Driver:
         NotFound: There is no such driver.
         UsageError: The file of a person's own programs is not valid.
     """
-    if name in (*_OWN_DRIVERS, COMMAND):
+    if name in (*_OWN_DRIVERS, PLAIN, COMMAND):
         driver: Driver = import_module(f"agentctl.drivers.{name}").DRIVER
         return driver
     from agentctl.drivers.acp.known import known_programs
@@ -76,6 +80,8 @@ def driver_for(order: Order) -> Driver:
 
 def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None if it is not installed."""
+    if driver.is_ours:
+        return sys.executable
     import shutil  # Not needed to run a program that was chosen already.
 
     looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
@@ -96,7 +102,7 @@ def choose(wanted: str | None, order: Iterable[str], path: str | None = None) ->
         looked_for.append(load(name))
         if program_of(looked_for[-1], path):
             return looked_for[-1]
-    names = ", ".join(driver.program for driver in looked_for)
+    names = ", ".join(driver.program or driver.name for driver in looked_for)
     hint = looked_for[0].install if looked_for else "name one with --driver"
     raise Refused(f"no agent program is installed ({names})", hint=hint)
 

@@ -43,6 +43,23 @@ def bounded(text: str) -> str:
     return beginning(text, LONGEST)
 
 
+def bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call as the activity keeps them, each one cut if it is long."""
+    return {key: _bounded_value(value) for key, value in arguments.items()}
+
+
+def _bounded_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return bounded(value)
+    if not isinstance(value, (dict, list)):
+        return value
+    try:
+        text = json.dumps(value)
+    except (RecursionError, ValueError):
+        return "[cut: nested too deeply]"
+    return value if len(text) <= LONGEST else bounded(text)
+
+
 def parse_line(line: bytes) -> dict[str, Any] | None:
     """Return the JSON object in a line; None if the line is anything else."""
     try:

@@ -22,7 +22,7 @@ from agentctl.lean import Any
 #: Where the end of a worker, as its node tells it, says it.
 WRITTEN = "written"
 #: The files of a worker that grow, and those that are replaced.
-OUTPUTS, LINES = ("stdout", "stderr"), ("activity", "dialogue", "turns")
+OUTPUTS, LINES = ("stdout", "stderr"), ("activity", "dialogue", "turns", "conversation")
 GROWING = (*OUTPUTS, *LINES)
 WHOLE = ("progress", "result", "session", "fallback", "spent")
 #: In the folder of its messages: how many it has read.

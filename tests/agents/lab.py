@@ -13,14 +13,14 @@ import psutil
 
 from tests import leaks, support
 from tests.agents.standin import StandIn
-from tests.agents.surroundings import environ_of
+from tests.agents.surroundings import environ_of, write_providers
 from tests.steps import Task
 from tests.support import Completed, is_alive, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 40
 #: Other models than those that the programs take by themselves.
-MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in"}
+MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in", "llm": "standin/other"}
 
 
 class Lab:
@@ -29,9 +29,13 @@ class Lab:
     def __init__(self, program: str, folder: Path, task: Task, standin: StandIn) -> None:
         self.program, self.folder, self.task, self.standin = program, folder, task, standin
         self.work = Path.cwd()
+        #: What an agent of a plain model gets where it names none.
+        self.model = "standin/stand-in"
 
     def environ(self, retries: int = 1) -> dict[str, str | None]:
         """Return what the program needs in its environment, and write its configuration."""
+        if self.program == "llm":
+            write_providers(self.standin.url, self.model, retries)
         return environ_of(self.folder, self.standin.url, retries)
 
     def configure(self, **limits: float) -> None:
@@ -160,6 +164,12 @@ class Lab:
     def session(self, instance: str) -> str:
         """Return the vendor's session of a worker, once the program has written down what its model has said."""
         session = str(json.loads((self.task.agent(instance) / "session.json").read_bytes())["session"])
+        if self.program == "llm":
+            task_id, _, name = session.partition("/")
+            assert task_id == self.task.path.name
+            file = self.task.agent(name) / "conversation.jsonl"
+            wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
+            return session
         pattern = {"claude": f"projects/*/{session}.jsonl", "codex": f"sessions/**/*{session}.jsonl"}[self.program]
         folder = self.folder / self.program
         wait_until(

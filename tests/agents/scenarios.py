@@ -46,6 +46,8 @@ class Reply:
     sentence: str = ""
     #: Headers that go with a refusal.
     headers: Mapping[str, str] = field(default_factory=dict)
+    #: How many tokens the conversation has, where that matters.
+    tokens: int = 0
     #: Why the model stopped, where it did not just end: `max_tokens` or `refusal`.
     stop: str = ""
     #: Seconds between two words.

@@ -34,6 +34,33 @@ _QWEN_CONFIG = {
     "telemetry": {"enabled": False},
 }
 
+#: Rows of providers: the stand-in by either API, with prices and a key.
+_PROVIDERS = """\
+providers:
+  standin:
+    url: {url}/v1
+    keyVariable: OPENAI_API_KEY
+    retries: {retries}
+    models:
+      stand-in: {{context: 100000, prices: {{input: 1, output: 10, cached: 0.1}}}}
+      small: {{context: 1500}}
+  standinthropic:
+    dialect: anthropic
+    url: {url}
+    keyVariable: ANTHROPIC_API_KEY
+    retries: {retries}
+    models:
+      small: {{context: 1500}}
+defaultModel: {model}
+"""
+
+
+def write_providers(url: str, model: str, retries: int = 1) -> None:
+    """Give the person of this test the stand-in as a provider, and a model of it for whoever names none."""
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file.write_text(_PROVIDERS.format(url=url, model=model, retries=retries), encoding="utf-8")
+
 
 def environ_of(folder: Path, url: str, retries: int = 1) -> dict[str, str | None]:
     """Return what the programs need in their environment (None: not there), and write their configuration.

@@ -70,7 +70,7 @@ def _id(request: Request) -> str:
 
 
 def _words(text: str) -> list[str]:
-    return re.findall(r"\S+\s*", text)
+    return re.findall(r"\S+\s*|\s+", text)
 
 
 # -- Anthropic Messages ------------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _message(request: Request, reply: Reply) -> Event:
         "id": f"msg_{_id(request)}", "type": "message", "role": "assistant", "model": request.model, "content": content,
         "stop_reason": reply.stop or ("tool_use" if reply.calls else "end_turn"), "stop_sequence": None,
         "usage": {
-            "input_tokens": INPUT_TOKENS - CACHED_TOKENS, "cache_creation_input_tokens": 0,
+            "input_tokens": (reply.tokens or INPUT_TOKENS) - CACHED_TOKENS, "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": CACHED_TOKENS, "output_tokens": OUTPUT_TOKENS,
         },
     }  # fmt: skip
@@ -205,17 +205,18 @@ def _completion(request: Request, reply: Reply) -> Event:
         message["tool_calls"] = [_chat_call(request, number, call) for number, call in enumerate(reply.calls)]
     finish = _FINISHES.get(reply.stop) or ("tool_calls" if reply.calls else "stop")
     choice = {"index": 0, "message": message, "finish_reason": finish}
-    return {**_completion_head(request), "object": "chat.completion", "choices": [choice], "usage": _chat_usage()}
+    return {**_completion_head(request), "object": "chat.completion", "choices": [choice], "usage": _chat_usage(reply)}
 
 
 def _completion_head(request: Request) -> Event:
     return {"id": f"chatcmpl-{_id(request)}", "created": 0, "model": request.model}
 
 
-def _chat_usage() -> Event:
+def _chat_usage(reply: Reply) -> Event:
+    tokens = reply.tokens or INPUT_TOKENS
     return {
-        "prompt_tokens": INPUT_TOKENS, "prompt_tokens_details": {"cached_tokens": CACHED_TOKENS},
-        "completion_tokens": OUTPUT_TOKENS, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS,
+        "prompt_tokens": tokens, "prompt_tokens_details": {"cached_tokens": CACHED_TOKENS},
+        "completion_tokens": OUTPUT_TOKENS, "total_tokens": tokens + OUTPUT_TOKENS,
     }  # fmt: skip
 
 
@@ -231,7 +232,7 @@ def _chat_events(request: Request, reply: Reply) -> Iterator[Event]:
         yield {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
     yield {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}]}
     if request.counts:
-        yield {**head, "choices": [], "usage": _chat_usage()}
+        yield {**head, "choices": [], "usage": _chat_usage(reply)}
 
 
 def _chat_deltas(message: Event) -> Iterator[Event]:

@@ -31,7 +31,7 @@ INDEX = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
 NUMBERED = {"exit.1.json", "*.damaged"}
 #: A module or a folder of them, as the documents name it: by its path below `agentctl/`.
 MODULE = re.compile(
-    r"`((?:cli|acp|mcp|api|tools|operations|driving|drivers|shim|supervision|adapters|domain)/[\w/]+(?:\.py|/))`"
+    r"`((?:cli|acp|mcp|api|tools|operations|driving|drivers|shim|supervision|adapters|domain|llm)/[\w/]+(?:\.py|/))`"
 )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
 from agentctl.drivers.claude.usage import Tokens, tokens_of
-from agentctl.drivers.values import LONGEST, bounded, list_in, object_in, text_in
+from agentctl.drivers.values import bounded, bounded_values, list_in, object_in, text_in
 from agentctl.lean import NamedTuple
 
 #: The tool that starts a sub-agent: `Task` in its list of tools, `Agent` in the stream.
@@ -163,7 +162,7 @@ class ClaudeTranscript:
         path = text_in(arguments.get(_FILE_TOOLS.get(name, ""))) or None
         self._calls[call_id] = _ToolCall(name, path)
         return Row(
-            RowType.TOOL, call_id, Phase.START, parent, status="running", name=name, detail=_bounded_values(arguments)
+            RowType.TOOL, call_id, Phase.START, parent, status="running", name=name, detail=bounded_values(arguments)
         )
 
     def _result(self, block: dict[str, Any], row_id: str, parent: str | None, line: Mapping[str, Any]) -> Iterator[Row]:
@@ -247,23 +246,6 @@ class ClaudeTranscript:
         rest, self._reported = total.beyond(self._reported), Tokens()
         if any(rest):
             yield Row(RowType.USAGE, f"result-{self._results}", detail=rest._asdict())
-
-
-def _bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments, each one cut if it is long."""
-    return {key: _bounded_value(value) for key, value in arguments.items()}
-
-
-def _bounded_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return bounded(value)
-    if not isinstance(value, (dict, list)):
-        return value
-    try:
-        text = json.dumps(value)
-    except (RecursionError, ValueError):
-        return "[cut: nested too deeply]"
-    return value if len(text) <= LONGEST else bounded(text)
 
 
 def _status(block: Mapping[str, Any], call_id: str, line: Mapping[str, Any]) -> str:

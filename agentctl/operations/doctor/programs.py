@@ -19,6 +19,8 @@ def examine_programs() -> Iterator[Finding]:
         yield finding("note", what, "", INSTALL_MCP)
     for name in AGENT_DRIVERS:
         driver = load(name)
+        if driver.is_ours:
+            continue  # What it can use: `models`.
         program = program_of(driver)
         if program is None:
             yield finding("note", f"{name}: {driver.program} is not installed", "", driver.install)

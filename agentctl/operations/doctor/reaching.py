@@ -35,7 +35,8 @@ def hosts_for(asked: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
 
 def programs_here() -> list[str]:
     """Return the paths of the agent programs that are installed here: workers call them by these."""
-    return [program for name in AGENT_DRIVERS if (program := program_of(load(name))) is not None]
+    drivers = [driver for driver in map(load, AGENT_DRIVERS) if not driver.is_ours]
+    return [program for driver in drivers if (program := program_of(driver)) is not None]
 
 
 def _of_agents(environ: Mapping[str, str]) -> list[str]:

@@ -18,12 +18,13 @@ from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_from
-from agentctl.drivers.registry import ANY_ACP, COMMAND, choose, driver_for, load, program_of
+from agentctl.drivers.registry import AGENT_DRIVERS, ANY_ACP, COMMAND, PLAIN, choose, driver_for, load, program_of
 from agentctl.errors import AgentctlError, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
+from agentctl.operations.start.model_provider import model_of_caller, name_of, provider_for
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
@@ -93,10 +94,13 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         raise UsageError("the prompt is empty", hint='agentctl spawn --agent explore "WHAT TO DO"')
     spec = work.spec or find_agent_spec(task.root, work.agent)
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
-    driver = choose(work.driver or spec.driver, driver_order(), path)
+    named, of_caller = work.driver or spec.driver, model_of_caller()
+    driver = load(PLAIN) if named is None and of_caller else choose(named, driver_order(), path)
+    provider = provider_for(driver, work, spec, environ, of_caller) if driver.is_ours else {}
     order = Order(
         driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,
-        instructions=spec.instructions, model=work.model or spec.model, effort=work.effort or spec.effort,
+        instructions=spec.instructions, model=name_of(provider) or work.model or spec.model,
+        effort=work.effort or spec.effort,
         tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
         max_turns=_least(work.max_turns, spec.max_turns),
         max_budget_usd=_least(work.max_budget_usd, spec.max_budget_usd),
@@ -105,7 +109,8 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         argv=list(spec.argv) if spec.argv else None, prompt_on_stdin=spec.prompt_on_stdin,
         acp=_facts(driver, spec),
         retry_ceiling_seconds=usable_config(task).limits.retry_ceiling_seconds,
-        account=_account(driver, environ), accounts=folder_of_accounts(), output_schema=read_schema(work.output_schema),
+        account=_account(driver, environ, provider), accounts=folder_of_accounts(),
+        output_schema=read_schema(work.output_schema), provider=provider,
     )  # fmt: skip
     if "mcpServers" in driver.honours and not order.read_only:  # What a server's tools do is unknown.
         order = order._replace(mcp_servers={name: dict(value) for name, value in work.mcp_servers.items()})
@@ -121,7 +126,7 @@ def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[by
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
     driver = driver_for(order)
-    joined, account = _joined(order.denied_above, denied), _account(driver, environ)
+    joined, account = _joined(order.denied_above, denied), _account(driver, environ, order.provider)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
     return Ordered(order, warnings=_check_honoured(driver, order) if has_more else ())
@@ -171,17 +176,23 @@ def _facts(driver: Driver, spec: AgentSpec) -> Mapping[str, Any]:
     return {**driver.facts, "args": list(spec.argv or ())[1:]} if driver.name == ANY_ACP else driver.facts
 
 
-def _account(driver: Driver, environ: Mapping[bytes, bytes]) -> str:
+def _account(driver: Driver, environ: Mapping[bytes, bytes], provider: Mapping[str, Any]) -> str:
     """Return a name for the account that a program uses: the same for all workers that share its rate limits.
 
     It is a hash of what identifies the account, too short to reveal anything of a key that is part of it.
     """
     import hashlib
 
-    if driver.account is None:
-        return ""
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
-    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in driver.account(texts, _content))
+    if provider:
+        from agentctl.drivers.llm.providers import login_of  # Only for plain models: it parses addresses.
+
+        parts = login_of(provider, texts)
+    elif driver.account is not None:
+        parts = list(driver.account(texts, _content))
+    else:
+        return ""
+    login = bytes(1).join(text.encode("utf-8", "surrogatepass") for text in parts)
     return f"{driver.name}-{hashlib.blake2b(login, digest_size=5).hexdigest()}"
 
 
@@ -205,7 +216,7 @@ def _least(one: _Number | None, other: _Number | None) -> _Number | None:
 def _check_honoured(driver: Driver, order: Order) -> tuple[str, ...]:
     for field, key in _RESTRICTIONS.items():
         if getattr(order, field) and key not in driver.honours:
-            others = [name for name in ("claude", "codex") if key in load(name).honours]
+            others = [name for name in AGENT_DRIVERS if key in load(name).honours]
             raise Refused(
                 f"the driver {driver.name} cannot honour {key}",
                 hint=f"drivers that can: {', '.join(others)}" if others else f"leave {key} out",

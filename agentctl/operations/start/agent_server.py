@@ -33,7 +33,7 @@ def with_server(task: TaskDir, order: Order, driver: Driver, environ: Mapping[by
     An agent that may only read gets no server at all. The order names the variables that are to be passed on, since
     some programs pass hardly any of theirs to a server, and a sub-agent needs its keys.
     """
-    if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library():
+    if not (_may(order, driver) and _gains(task, order, driver)) or not _has_library(driver):
         return order
     command = server_command(driver.tools, call_s=0)
     server: dict[str, Any] = {
@@ -59,10 +59,11 @@ def server_command(dialect: str, *, call_s: float) -> list[str]:
     return [sys.executable, "-P", "-S", str(_PROGRAM), f"--tools={dialect}", f"--call-seconds={call_s:g}"]
 
 
-def _has_library() -> bool:
+def _has_library(driver: Driver) -> bool:
+    """Return whether the server can run; a program with the tools in itself only has its answers prepared."""
     from importlib.util import find_spec
 
-    return find_spec("mcp") is not None
+    return "delegation" in driver.honours or find_spec("mcp") is not None
 
 
 def is_ours(server: Mapping[str, Any]) -> bool:
@@ -71,7 +72,8 @@ def is_ours(server: Mapping[str, Any]) -> bool:
 
 
 def _may(order: Order, driver: Driver) -> bool:
-    return "mcpServers" in driver.honours and not order.read_only and (order.tools is None or _names_ours(order))
+    can_delegate = not driver.honours.isdisjoint({"mcpServers", "delegation"})
+    return can_delegate and not order.read_only and (order.tools is None or _names_ours(order))
 
 
 def _names_ours(order: Order) -> bool:

@@ -1,0 +1,18 @@
+"""The agent program of the driver `llm`: `python -E -P -S .../llm/__main__.py`, run by its host alone."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+if __name__ == "__main__":
+    # -S: installed packages are found only once a tool needs them.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    gc.disable()
+    from agentctl.llm.program import main
+
+    gc.freeze()
+    gc.enable()
+    code = main()
+    os._exit(code)  # Everything is on disk.

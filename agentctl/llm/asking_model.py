@@ -1,0 +1,186 @@
+"""Asks the model, again where a failure may pass, and returns its whole answer."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from agentctl.domain.states import Reason
+from agentctl.domain.windows import Window
+from agentctl.lean import NamedTuple
+from agentctl.llm import chat, messages
+from agentctl.llm.answer import OVERLOADED, REFUSED, ModelAnswer, ServerSaidError
+from agentctl.llm.breaking import BreakOff, Interrupted
+from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, now, windows_in
+from agentctl.llm.request import ModelRequest
+from agentctl.llm.sse import SseStream, TooLong
+from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
+
+#: How long a server may be silent. A local one may have to load its model first.
+ANSWER_S = 600.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+#: How often a request is sent again; the host ends a program that retries for too long.
+_RETRIES = 8
+#: A server of this machine that does not listen has to be started by a person.
+_RETRIES_OF_LOCAL = 3
+_AGENT = "agentctl"
+
+
+class Unreachable(Failure):
+    """Nobody listens at the address."""
+
+
+class Reports(NamedTuple):
+    """What is told while the model is asked."""
+
+    retrying: Callable[[Failure, int], object]
+    progress: Callable[[], object]
+    windows: Callable[[tuple[Window, ...]], object]
+    note: Callable[[str], object]
+
+
+class Partial(Interrupted):
+    """It was broken off; `answer` is what had come by then."""
+
+    def __init__(self, answer: ModelAnswer) -> None:
+        super().__init__("broken off")
+        self.answer = answer
+
+
+class Model:
+    """One model of one provider.
+
+    Args:
+        provider: As an order has it (`drivers/llm/providers.py`).
+    """
+
+    def __init__(self, provider: Mapping[str, Any], key: str | None, breaker: BreakOff, reports: Reports) -> None:
+        self._provider, self._breaker, self._reports = provider, breaker, reports
+        self._api: ModuleType = messages if provider.get("dialect") == messages.DIALECT else chat
+        self._key = key
+        #: The optional fields that this server has refused.
+        self._without: frozenset[str] = frozenset()
+
+    def answer(self, request: ModelRequest) -> ModelAnswer:
+        """Return the model's answer.
+
+        Raises:
+            Failure: There is none, and asking again would not help.
+            Partial: It was broken off.
+        """
+        tries = 0
+        while True:
+            try:
+                answer = self._once(request)
+            except Failure as failure:
+                if self._leaves_out(failure, request):
+                    continue
+                tries += 1
+                self._reports.windows(failure.windows)
+                if not failure.is_transient or _is_held(failure) or tries > self._retries_of(failure):
+                    raise
+                self._reports.retrying(failure, tries)
+                try:
+                    self._breaker.sleep(_pause(tries, failure.retry_after_s))
+                except Interrupted:
+                    raise Partial(ModelAnswer()) from None
+            else:
+                self._reports.progress()
+                return answer
+
+    def _retries_of(self, failure: Failure) -> int:
+        most = int(self._provider.get("retries", _RETRIES))
+        is_off = isinstance(failure, Unreachable) and self._provider.get("local")
+        return min(most, _RETRIES_OF_LOCAL) if is_off else most
+
+    def _leaves_out(self, failure: Failure, request: ModelRequest) -> bool:
+        """Return whether the request is sent again without optional fields: those that the refusal names, else all."""
+        sent = self._api.body_of(request, self._without)
+        fields = [name for name in self._api.OPTIONAL if name in sent]
+        if failure.reason is not Reason.MODEL_ERROR or not failure.refused or not fields:
+            return False
+        named = [name for name in fields if name in failure.refused.lower()] or fields
+        self._without |= frozenset(named)
+        self._reports.note(f"{failure.message}; sent again without {', '.join(named)}")
+        return True
+
+    def _once(self, request: ModelRequest) -> ModelAnswer:
+        body = json.dumps(self._api.body_of(request, self._without)).encode()
+        headers = {
+            **self._api.headers_of(self._key), "Content-Type": "application/json",
+            "Accept": "text/event-stream, application/json", "User-Agent": _AGENT,
+        }  # fmt: skip
+        url = f"{self._provider['url']}{self._api.PATH}"
+        assembler = self._api.ChatAssembler() if self._api is chat else self._api.MessagesAssembler()
+        try:
+            answer_s = float(self._provider.get("answerSeconds") or ANSWER_S)
+            with HttpAnswer(url, headers, body, self._breaker, answer_s) as reply:
+                if reply.status != 200:
+                    raise failure_of(reply.status, reply.headers, reply.error_body(), now())
+                self._reports.windows(windows_in(reply.headers))
+                self._read(reply, assembler)
+        except CannotConnect as error:
+            raise self._unreachable(str(error)) from error
+        except Interrupted:
+            raise Partial(assembler.answer()) from None
+        except ServerSaidError as error:
+            raise failure_in_stream(error.error, now()) from error
+        except (BrokenOffAnswer, TooLong) as error:
+            return self._judged(assembler.answer(), str(error))
+        return self._judged(assembler.answer(), "the stream ended before the answer was whole")
+
+    def _read(self, reply: HttpAnswer, assembler: Any) -> None:
+        """Read a stream of events; a server may answer in one piece, although it was asked for a stream."""
+        stream, whole, is_stream = SseStream(), b"", None
+        for chunk in reply.chunks():
+            if is_stream is None and (whole + chunk).lstrip():
+                is_stream = not (whole + chunk).lstrip().startswith(b"{")
+            if is_stream is not True:
+                whole += chunk
+                continue
+            for data in stream.feed(chunk):
+                assembler.take(data)
+                if assembler.has_begun:
+                    self._reports.progress()
+        if is_stream:
+            for data in stream.rest():
+                assembler.take(data)
+        else:
+            assembler.take(whole)
+
+    def _judged(self, answer: ModelAnswer, cut: str) -> ModelAnswer:
+        """Return an answer that is whole.
+
+        Raises:
+            Failure: It broke off, or the model declined.
+        """
+        if answer.finish is None:
+            raise Failure(Reason.TRUNCATED, f"the answer was cut off: {cut}", is_transient=True)
+        if answer.finish == OVERLOADED:
+            raise Failure(Reason.OVERLOADED, "the server had no room to finish the answer", is_transient=True)
+        if answer.finish == REFUSED:
+            raise Failure(Reason.REFUSED, answer.text or "the model declined to answer, or its answer was filtered")
+        return answer
+
+    def _unreachable(self, why: str) -> Unreachable:
+        name, url = self._provider.get("name"), self._provider.get("url")
+        message = f"{name} cannot be reached at {url}: {why}"
+        start = self._provider.get("start")
+        if self._provider.get("local") and start:
+            message += f"; start it: {start}"
+        return Unreachable(Reason.MODEL_ERROR, message, is_transient=True)
+
+
+def _is_held(failure: Failure) -> bool:
+    """Return whether the account is used up for longer than anybody would wait here."""
+    is_long = failure.retry_after_s is not None and failure.retry_after_s > LONG_S
+    return failure.reason is Reason.RATE_LIMITED and (is_long or any(one.is_rejected for one in failure.windows))
+
+
+def _pause(tries: int, told_s: float | None) -> float:
+    """Return how many seconds to wait before the next try, with some chance in it: others may wait as well."""
+    own: float = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(tries - 1, 10))
+    return max(told_s or 0.0, own * (0.5 + random.random() / 2))

@@ -1,0 +1,128 @@
+"""Reads, edits and writes files for a model: bounded, and never anything but plain files."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from agentctl.adapters.files import write_all
+from agentctl.llm.errors import ToolError
+from agentctl.llm.places import folder_of, open_file
+
+#: The longest file that is read, and the most of it that is shown at once.
+_LARGEST = 32 << 20
+_MOST_LINES, _MOST_BYTES, _LONGEST_LINE = 2000, 48_000, 2000
+_BLOCK = 1 << 20
+#: Where a NUL is looked for: text has none.
+_HEAD = 8192
+
+
+def read_file(real: str, first: int = 1, count: int | None = None) -> str:
+    """Return lines of a file, each behind its number and a tab.
+
+    Args:
+        first: The number of the first line, from 1.
+
+    Raises:
+        ToolError: It is no text file, or too large.
+    """
+    lines = _text(real).decode("utf-8", "replace").split("\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    if not lines:
+        return "(the file is empty)"
+    if first > len(lines):
+        raise ToolError(f"{real} has only {len(lines)} lines")
+    wanted = lines[first - 1 :][: min(count or _MOST_LINES, _MOST_LINES)]
+    shown: list[str] = []
+    size = 0
+    for number, line in enumerate(wanted, first):
+        text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [cut: {len(line)} characters]"
+        size += len(text) + 8
+        if shown and size > _MOST_BYTES:
+            break
+        shown.append(f"{number}\t{text}")
+    last = first + len(shown) - 1
+    rest = f"\n[lines {first} to {last} of {len(lines)}: go on with offset {last + 1}]" if last < len(lines) else ""
+    return "\n".join(shown) + rest
+
+
+def edited(real: str, old: str, new: str, *, every: bool) -> bytes:
+    """Return the content of a file with a text replaced.
+
+    Raises:
+        ToolError: The text is not in it, or more than once.
+    """
+    data = _text(real)
+    # Bytes that are no UTF-8 stay as they are.
+    text = data.decode("utf-8", "surrogateescape")
+    if old not in text and "\r\n" in text and "\r" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    found = text.count(old)
+    if found == 0:
+        raise ToolError(f"old_string is not in {real}: it must match exactly, with all spaces; read the file again")
+    if found > 1 and not every:
+        raise ToolError(f"old_string is {found} times in {real}: give more of what is around it, or set replace_all")
+    return text.replace(old, new).encode("utf-8", "surrogateescape")
+
+
+def put_file(real: str, data: bytes) -> bool:
+    """Write a file whole or not at all, with the mode of the one it replaces; return whether there was one.
+
+    Raises:
+        ToolError: There is something else than a plain file, or it cannot be written.
+    """
+    try:
+        with folder_of(real, make=True) as (folder, name):
+            mode = _mode_at(folder, name, real)
+            beside = f".{name[:100]}.{os.getpid()}.tmp"
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            fd = os.open(beside, flags, 0o666, dir_fd=folder)
+            try:
+                write_all(fd, data)
+                if mode is not None:
+                    os.fchmod(fd, mode)
+                os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(beside, dir_fd=folder)
+                raise
+            finally:
+                os.close(fd)
+            return mode is not None
+    except OSError as error:
+        raise ToolError(f"{real} cannot be written: {(error.strerror or 'it failed').lower()}") from error
+
+
+def _mode_at(folder: int, name: str, real: str) -> int | None:
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise ToolError(f"{real} is no plain file: it is not replaced")
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise ToolError(f"{real} is write-protected")
+    return stat.S_IMODE(found.st_mode)
+
+
+def _text(real: str) -> bytes:
+    """Return the content of a text file."""
+    fd = open_file(real)
+    try:
+        size = os.fstat(fd).st_size
+        if size > _LARGEST:
+            raise ToolError(f"{real} has {size} bytes, too many to read: search it, or look at parts with shell")
+        head = os.pread(fd, _HEAD, 0)
+        if b"\0" in head:
+            raise ToolError(f"{real} is a binary file of {size} bytes")
+        parts, total = [], 0
+        while block := os.read(fd, _BLOCK):
+            total += len(block)
+            if total > _LARGEST:
+                raise ToolError(f"{real} is too large to read, or endless")
+            parts.append(block)
+        return b"".join(parts)
+    except OSError as error:
+        raise ToolError(f"{real} cannot be read: {(error.strerror or 'it failed').lower()}") from error
+    finally:
+        os.close(fd)

@@ -1,0 +1,187 @@
+"""The process that finds and searches files: `python -I -S .../llm/looking.py`, its order as JSON on standard input.
+
+It is a process of its own because a regular expression of a model may take for ever: then it is killed. It follows no
+link, and prints lines as it finds them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+#: Version control, other workers' files: nobody means these unless they name them.
+_SKIPPED = frozenset({".git", ".hg", ".svn", ".agentctl", "node_modules", "__pycache__", ".venv"})
+_MOST_LINES, _LONGEST_LINE, _MOST_BYTES = 300, 400, 40_000
+_LARGEST, _HEAD = 8 << 20, 4096
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_GLOB_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|\[[^\]]+\]|\{[^{}]*\}|[^*?\[{]+|.", re.DOTALL)
+
+
+class Enough(Exception):
+    """There is more than anybody would read."""
+
+
+class Printer:
+    """Prints lines until there are enough."""
+
+    def __init__(self, until: float) -> None:
+        self._until, self._lines, self._bytes = until, 0, 0
+
+    def line(self, text: str) -> None:
+        """Print a line; raise `Enough` behind the last one that is wanted."""
+        data = text.encode("utf-8", "backslashreplace") + b"\n"
+        sys.stdout.buffer.write(data)
+        self._lines += 1
+        self._bytes += len(data)
+        if self._lines >= _MOST_LINES or self._bytes >= _MOST_BYTES:
+            raise Enough(f"[only the first {self._lines} are shown: narrow it down]")
+
+    def look_at_time(self) -> None:
+        """Show what there is so far; raise `Enough` where it has taken too long."""
+        sys.stdout.buffer.flush()
+        if time.monotonic() > self._until:
+            raise Enough("[it took too long: only a part was looked at; narrow it down]")
+
+
+def glob_pattern(glob: str) -> re.Pattern[str]:
+    """Return a glob as a pattern for whole relative paths; one without a slash is for the name in any folder.
+
+    >>> [bool(glob_pattern("**/*.py").fullmatch(path)) for path in ("a.py", "a/b/c.py", "a.pyc")]
+    [True, True, False]
+    """
+    parts = [_part(part) for part in _GLOB_PARTS.findall(glob.removeprefix("./"))]
+    anywhere = "" if "/" in glob else "(?:.*/)?"
+    return re.compile(anywhere + "".join(parts), re.DOTALL)
+
+
+def _part(part: str) -> str:
+    match part:
+        case "**/":
+            return "(?:.*/)?"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+    if part.startswith("[") and len(part) > 2:
+        inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+        return f"[^{inner[1:]}]" if inner.startswith("!") and len(inner) > 1 else f"[{inner}]"
+    if part.startswith("{") and part.endswith("}"):
+        return f"(?:{'|'.join(re.escape(one) for one in part[1:-1].split(','))})"
+    return re.escape(part)
+
+
+def walk(top: int, base: str, hidden: frozenset[str], printer: Printer) -> Iterator[tuple[str, int]]:
+    """Yield (relative path, descriptor of its folder) of all files below an open folder, in order.
+
+    Args:
+        base: The real path of that folder.
+        hidden: Real paths that are passed over.
+    """
+    waiting = [""]
+    while waiting:
+        printer.look_at_time()
+        relative = waiting.pop()
+        try:
+            folder = _open_below(top, relative)
+        except OSError:
+            continue
+        try:
+            with os.scandir(folder) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+            below = []
+            for entry in found:
+                path = f"{relative}/{entry.name}" if relative else entry.name
+                if f"{base.rstrip('/')}/{path}" in hidden:
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name not in _SKIPPED:
+                        below.append(path)
+                else:
+                    yield path, folder
+            waiting += reversed(below)
+        except OSError:
+            continue
+        finally:
+            os.close(folder)
+
+
+def _open_below(top: int, relative: str) -> int:
+    place = os.dup(top)
+    for part in filter(None, relative.split("/")):
+        try:
+            below = os.open(part, _FOLDER, dir_fd=place)
+        finally:
+            os.close(place)
+        place = below
+    return place
+
+
+def search(top: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
+    """Print the lines of the files below that match a regular expression."""
+    pattern = re.compile(order["pattern"], re.IGNORECASE if order.get("ignoreCase") else 0)
+    if only := order.get("only"):
+        for number, line in _matches(only, top, pattern):
+            printer.line(f"{shown(only)}:{number}: {line}")
+        return
+    wanted = glob_pattern(order["glob"]) if order.get("glob") else None
+    for path, folder in walk(top, order["base"], frozenset(order["hidden"]), printer):
+        if wanted is None or wanted.fullmatch(path):
+            printer.look_at_time()
+            for number, line in _matches(os.path.basename(path), folder, pattern):
+                printer.line(f"{shown(path)}:{number}: {line}")
+
+
+def _matches(name: str, folder: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
+    try:
+        fd = os.open(name, _FILE, dir_fd=folder)
+    except OSError:
+        return
+    with os.fdopen(fd, "rb") as file:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+            return
+        try:
+            data = file.read(_LARGEST)
+        except OSError:
+            return
+    if b"\0" in data[:_HEAD]:
+        return
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n"), 1):
+        if pattern.search(line):
+            yield number, line[:_LONGEST_LINE].rstrip("\r")
+
+
+def find(top: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
+    """Print the paths below that match a glob."""
+    wanted = glob_pattern(order["pattern"])
+    for path, _ in walk(top, order["base"], frozenset(order["hidden"]), printer):
+        if wanted.fullmatch(path):
+            printer.line(shown(path))
+
+
+def main() -> None:
+    """Carry out the order: {what, fd, base, only, prefix, hidden, pattern, glob, ignoreCase, seconds}."""
+    order = json.load(sys.stdin)
+    printer = Printer(time.monotonic() + order["seconds"])
+    prefix = order["prefix"]
+    works = {"find": find, "search": search}
+    try:
+        works[order["what"]](order["fd"], order, lambda path: f"{prefix}{path}", printer)
+    except Enough as enough:
+        sys.stdout.buffer.write(f"{enough}\n".encode())
+    except re.error as error:
+        sys.stdout.buffer.write(f"[the pattern is no regular expression: {error}]\n".encode())
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

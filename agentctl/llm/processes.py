@@ -1,0 +1,227 @@
+"""Runs the processes of tools: a shell command, a search. Bounded in time and output, and stopped with their trees."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from agentctl.adapters.files import make_folder, to_json, write_all
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.processes import all_pids, read_stat
+from agentctl.lean import NamedTuple
+from agentctl.llm.breaking import BreakOff
+from agentctl.llm.errors import ToolError
+from agentctl.llm.keys import Mask
+
+#: The most output that a model gets of a command: the beginning and the end of a longer one.
+_SHOWN = 24_000
+#: The most that is kept on disk of one command.
+_KEPT = 64 << 20
+_CHUNK = 1 << 16
+#: How long a stopped command has between SIGTERM and SIGKILL; how long the output of one that has ended is waited for.
+_GRACE_S, _DRAIN_S = 1.0, 0.2
+_LOOK_S = 0.1
+_SEARCH_S, _KILL_S = 15.0, 3.0
+_LOOKING = os.path.join(os.path.dirname(os.path.realpath(__file__)), "looking.py")
+
+
+class Ran(NamedTuple):
+    """How a command ended: its exit code (-n for signal n), or that it was stopped."""
+
+    code: int
+    output: str
+    timed_out: bool = False
+
+
+class Output:
+    """The output of a command: its beginning and its end in memory, the whole in a file once it is too long."""
+
+    def __init__(self, path: str, mask: Mask) -> None:
+        self._path, self._mask = path, mask
+        self._head, self._tail = bytearray(), bytearray()
+        self._size = 0
+        self._fd: int | None = None
+        self._kept = 0
+        self._rest = b""
+
+    def take(self, chunk: bytes) -> None:
+        """Take a piece, without the keys in it."""
+        data = self._mask.data(self._rest + chunk)
+        keep = min(self._mask.overlap, len(data))
+        self._rest = data[len(data) - keep :]
+        self._put(data[: len(data) - keep])
+
+    def _put(self, data: bytes) -> None:
+        if self._size <= _SHOWN < self._size + len(data):
+            self._open()
+        self._size += len(data)
+        if self._fd is not None and self._kept < _KEPT:
+            self._kept += len(data)
+            try:
+                write_all(self._fd, data)
+            except OSError:
+                self._kept = _KEPT  # A full disk: the rest is not kept.
+        room = _SHOWN - len(self._head)
+        self._head += data[:room]
+        self._tail += data[room:] if room > 0 else data
+        del self._tail[: max(0, len(self._tail) - _SHOWN // 2)]
+
+    def _open(self) -> None:
+        with contextlib.suppress(OSError):
+            make_folder(os.path.dirname(self._path))
+            self._fd = open_plain(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            write_all(self._fd, bytes(self._head))
+            self._kept = len(self._head)
+
+    def end(self) -> str:
+        """Return it as the model gets it."""
+        self._put(self._rest)
+        self._rest = b""
+        if self._fd is not None:
+            os.close(self._fd)
+        head, tail = bytes(self._head), bytes(self._tail)
+        if not tail:
+            return head.decode("utf-8", "replace")
+        half = _SHOWN // 2
+        where = f", the whole is in {self._path}" if self._fd is not None else ""
+        cut = f"\n[{self._size - 2 * half} bytes are left out here{where}]\n"
+        return head[:half].decode("utf-8", "replace") + cut + (head + tail)[-half:].decode("utf-8", "replace")
+
+
+def run_shell(command: str, folder: str, seconds: float, breaker: BreakOff, output: Output) -> Ran:
+    """Run a line of shell, with no input; what it leaves in the background goes on.
+
+    Raises:
+        ToolError: It could not be started.
+        Interrupted: It was broken off, and its tree stopped.
+    """
+    reads, writes = os.pipe2(os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    try:
+        process = subprocess.Popen(
+            [_shell(), "-c", command], stdin=subprocess.DEVNULL, stdout=writes, stderr=writes, cwd=folder,
+            process_group=0,
+        )  # fmt: skip
+    except (OSError, ValueError) as error:
+        os.close(reads)
+        raise ToolError(f"the command could not be started: {error}") from error
+    finally:
+        os.close(writes)
+    try:
+        with breaker.stopping(lambda: _signal_group(process, signal.SIGTERM)):
+            is_over = _follow(process, reads, output, time.monotonic() + seconds, breaker)
+            if not is_over:
+                _stop_tree(process)
+                _drain(reads, output)
+    finally:
+        os.close(reads)
+    breaker.check()
+    return Ran(process.wait(), output.end(), timed_out=not is_over)
+
+
+def _shell() -> str:
+    return next(
+        (path for path in ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash") if os.path.exists(path)), "/bin/sh"
+    )
+
+
+def _follow(process: subprocess.Popen[bytes], fd: int, output: Output, until: float, breaker: BreakOff) -> bool:
+    """Take the output until the command has ended; False where it has to be stopped."""
+    os.set_blocking(fd, False)
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(fd, selectors.EVENT_READ)
+        is_open = True
+        while process.poll() is None:
+            left = until - time.monotonic()
+            if left <= 0 or breaker.is_broken:
+                return False
+            if not is_open:
+                time.sleep(min(_LOOK_S, left))
+            elif waiting.select(min(_LOOK_S, left)) and not _read(fd, output):
+                waiting.unregister(fd)
+                is_open = False
+    _drain(fd, output)
+    return True
+
+
+def _drain(fd: int, output: Output) -> None:
+    """Take what is still in the pipe; somebody in the background may hold it open."""
+    until = time.monotonic() + _DRAIN_S
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(fd, selectors.EVENT_READ)
+        while waiting.select(0) and time.monotonic() < until:
+            if not _read(fd, output):
+                return
+
+
+def _read(fd: int, output: Output) -> bool:
+    try:
+        chunk = os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    output.take(chunk)
+    return bool(chunk)
+
+
+def _stop_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a command with all that it has started, also what has left its group: politely first."""
+    below = _descendants(process.pid)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        _signal_group(process, number)
+        for pid, start in below.items():
+            _signal_one(pid, start, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+    process.wait()
+
+
+def _descendants(pid: int) -> dict[int, int]:
+    """Return pid -> start of the processes below one."""
+    found = {one: stat for one in all_pids() if (stat := read_stat(one)) is not None}
+    below: dict[int, int] = {}
+    fresh = {pid}
+    while fresh := {one for one, stat in found.items() if stat.ppid in fresh} - below.keys():
+        below |= {one: found[one].start for one in fresh}
+    return below
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _signal_one(pid: int, start: int, number: int) -> None:
+    """Send a signal to a process, unless another one has got its pid."""
+    stat = read_stat(pid)
+    if stat is not None and stat.start == start:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def look(order: Mapping[str, Any], folder: int, breaker: BreakOff) -> str:
+    """Find or search files below an open folder; return what was found, one a line.
+
+    Raises:
+        Interrupted: It was broken off.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-S", _LOOKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, pass_fds=(folder,), process_group=0,
+    )  # fmt: skip
+    with process, breaker.stopping(process.kill):
+        data = to_json({**order, "fd": folder, "seconds": _SEARCH_S})
+        try:
+            said, _ = process.communicate(data, timeout=_SEARCH_S + _KILL_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said = process.communicate()[0] + b"[it took too long, and was stopped: use a simpler pattern]\n"
+    breaker.check()
+    return said.decode("utf-8", "replace").rstrip("\n")

@@ -1,0 +1,229 @@
+"""Carries out the calls of a model: only tools that it has, and exactly the call that was shown to who allowed it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentctl.adapters.realpath import Resolver
+from agentctl.domain.permissions import decide
+from agentctl.drivers.values import list_in, object_in
+from agentctl.lean import NamedTuple
+from agentctl.llm.answer import ToolCall
+from agentctl.llm.breaking import Interrupted
+from agentctl.llm.delegation import DelegationTools
+from agentctl.llm.errors import ToolError
+from agentctl.llm.file_tools import edited, put_file, read_file
+from agentctl.llm.history import UNKNOWN
+from agentctl.llm.places import Places, looked_into
+from agentctl.llm.processes import Output, look, run_shell
+from agentctl.llm.talking import SharedParts
+from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, ChosenTools, checked, own_name, rule_name
+
+_MOST_TEXT = 60_000
+_ALLOW_ALL = {"tool": "*", "pattern": "*", "answer": "allow"}
+
+
+class Result(NamedTuple):
+    """What a call came to; `status` is completed, failed, denied or cancelled."""
+
+    text: str
+    status: str = "completed"
+    #: The file that it changed.
+    file: str | None = None
+
+
+class Denied(Exception):
+    """The person, or a rule, has denied it; the message says which."""
+
+
+class ToolCalls:
+    """The tools of one agent.
+
+    Args:
+        rules: The rules of its order, and those of each agent above it.
+        outputs: The folder for whole outputs.
+    """
+
+    def __init__(
+        self, shared: SharedParts, places: Places, has: ChosenTools, delegation: DelegationTools | None,
+        rules: tuple[Sequence[Mapping[str, str]], Sequence[Sequence[Mapping[str, str]]]], outputs: str,
+    ) -> None:  # fmt: skip
+        self._host, self._breaker, self._mask = shared
+        self._places, self._has, self._delegation = places, has, delegation
+        self._outputs, self._commands = outputs, 0
+        self._rules = _telling(rules[0])
+        self._denials = [[rule for rule in _telling(one) if rule.get("answer") == "deny"] for one in rules[1]]
+        self._runs: dict[str, Callable[[str, dict[str, Any]], Result]] = {
+            "read_file": self._read, "find": self._find, "search": self._search, "edit_file": self._edit,
+            "write_file": self._write, "shell": self._shell, "ask_user": self._ask_user,
+        }  # fmt: skip
+
+    def run_all(self, calls: Sequence[ToolCall], done: Callable[[ToolCall, Result], object]) -> None:
+        """Carry out the calls of one answer, and report each result in their order.
+
+        Those that follow each other and only read run side by side. Once it is broken off, none begins any more.
+        """
+        waiting = list(calls)
+        while waiting:
+            group = [waiting.pop(0)]
+            while own_name(group[0].name) in PARALLEL and waiting and own_name(waiting[0].name) in PARALLEL:
+                group.append(waiting.pop(0))
+            for call, result in zip(group, self._side_by_side(group), strict=True):
+                done(call, result)
+
+    def _side_by_side(self, group: Sequence[ToolCall]) -> list[Result]:
+        if len(group) == 1:
+            return [self._one(group[0])]
+        results: dict[int, Result] = {}
+
+        def run(number: int) -> None:
+            results[number] = self._one(group[number])
+
+        threads = [threading.Thread(target=run, args=(number,), daemon=True) for number in range(len(group))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return [results.get(number, Result("the tool failed", "failed")) for number in range(len(group))]
+
+    def _one(self, call: ToolCall) -> Result:
+        name = own_name(call.name)
+        shown = call.arguments if call.arguments is not None else {"unreadable": call.raw[:2000]}
+        self._host.call_begins(call.id, name, shown)
+        try:
+            result = self._checked(call, name)
+        except Interrupted:
+            result = Result(UNKNOWN if name not in PARALLEL else "Interrupted.", "cancelled")
+        except Denied as denial:
+            result = Result(str(denial), "denied")
+        except ToolError as error:
+            result = Result(f"Error: {error}", "failed")
+        text = self._mask.text(result.text)
+        if len(text) > _MOST_TEXT:
+            text = f"{text[:_MOST_TEXT]}\n[cut: {len(text)} characters]"
+        result = result._replace(text=text or "(nothing)")
+        self._host.call_ends(call.id, name, result.status, result.text, result.file)
+        return result
+
+    def _checked(self, call: ToolCall, name: str) -> Result:
+        self._breaker.check()
+        if call.arguments is None:
+            raise ToolError("the arguments are not a JSON object: call it again with one")
+        if self._delegation is not None and name not in self._runs and self._delegation.has(name):
+            return Result(*self._delegation.call(name, call.arguments, self._breaker))
+        if name not in self._has.names:
+            known = ", ".join([*sorted(self._has.names), *(self._delegation.names() if self._delegation else ())])
+            raise ToolError(f"there is no tool {call.name!r}; there are: {known}"[:1000])
+        return self._runs[name](call.id, checked(name, call.arguments))
+
+    # -- permissions ---------------------------------------------------------------------------------------------
+
+    def _ask(self, call_id: str, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Have a call permitted; raise `Denied` where it is not."""
+        denial = self._host.permission(call_id, rule_name(tool), arguments, self._breaker)
+        if denial is not None:
+            raise Denied(denial)
+        self._breaker.check()
+
+    def _ask_to_read(self, call_id: str, tool: str, arguments: Mapping[str, Any], real: str) -> None:
+        """Have a call permitted that only reads: in its own folder it is free, unless a rule speaks of it."""
+        real_of = Resolver(self._places.folder)
+        name = rule_name(tool)
+        # What it would touch, also where the call names no path.
+        about = {"path": real, **arguments}
+        if any(decide([*rules, _ALLOW_ALL], name, about, real_of) == "deny" for rules in self._denials):
+            raise Denied("A rule denies this to you; no user was asked.")
+        said = decide([*self._rules, _ALLOW_ALL], name, about, real_of)
+        if said == "deny":
+            raise Denied("A rule denies this to you; no user was asked.")
+        if said == "ask" or not self._places.is_free(real):
+            path = self._places.shown(arguments.get("path", "."), real)
+            self._ask(call_id, tool, {**arguments, "path": path})
+
+    # -- the tools -----------------------------------------------------------------------------------------------
+
+    def _read(self, call_id: str, given: dict[str, Any]) -> Result:
+        path = given["path"]
+        real = self._places.real(path)
+        self._places.check_read(path, real)
+        self._ask_to_read(call_id, "read_file", given, real)
+        self._places.check_same(path, real)
+        return Result(read_file(real, max(1, given.get("offset", 1)), given.get("limit")))
+
+    def _find(self, call_id: str, given: dict[str, Any]) -> Result:
+        return self._look(call_id, "find", given)
+
+    def _search(self, call_id: str, given: dict[str, Any]) -> Result:
+        return self._look(call_id, "search", given)
+
+    def _look(self, call_id: str, tool: str, given: dict[str, Any]) -> Result:
+        path = given.get("path", ".")
+        real = self._places.real(path)
+        self._places.check_read(path, real)
+        self._ask_to_read(call_id, tool, given, real)
+        self._places.check_same(path, real)
+        with looked_into(real) as (folder, base, only):
+            prefix = "" if base == self._places.folder else f"{_relative(base, self._places.folder)}/"
+            order = {
+                "what": tool, "base": base, "prefix": prefix, "pattern": given["pattern"], "only": only,
+                "glob": given.get("glob"), "ignoreCase": given.get("ignore_case", False),
+                "hidden": list(self._places.hidden),
+            }  # fmt: skip
+            found = look(order, folder, self._breaker)
+        return Result(found or "Nothing was found.")
+
+    def _edit(self, call_id: str, given: dict[str, Any]) -> Result:
+        old, new, every = given["old_string"], given["new_string"], given.get("replace_all", False)
+        if not old or old == new:
+            raise ToolError("old_string is empty, or the same as new_string: nothing would change")
+        real = self._places.real(given["path"])
+        self._places.check_write(given["path"], real)
+        if self._places.is_free(real):
+            edited(real, old, new, every=every)  # Nobody is asked about an edit that cannot be made.
+        self._ask(call_id, "edit_file", {**given, "path": self._places.shown(given["path"], real)})
+        self._places.check_same(given["path"], real)
+        put_file(real, edited(real, old, new, every=every))
+        return Result(f"{given['path']} was changed.", file=real)
+
+    def _write(self, call_id: str, given: dict[str, Any]) -> Result:
+        real = self._places.real(given["path"])
+        self._places.check_write(given["path"], real)
+        self._ask(call_id, "write_file", {**given, "path": self._places.shown(given["path"], real)})
+        self._places.check_same(given["path"], real)
+        was_there = put_file(real, given["content"].encode("utf-8", "replace"))
+        return Result(f"{given['path']} was {'replaced' if was_there else 'made'}.", file=real)
+
+    def _shell(self, call_id: str, given: dict[str, Any]) -> Result:
+        directory = given.get("directory", ".")
+        folder = self._places.real(directory)
+        seconds = min(max(1, given.get("timeout_seconds", SHELL_S)), LONGEST_S)
+        about = {"directory": self._places.shown(directory, folder)} if "directory" in given else {}
+        self._ask(call_id, "shell", {**given, **about})
+        self._places.check_same(directory, folder)
+        self._commands += 1
+        # Not by the call's id: that is the model's.
+        output = Output(f"{self._outputs}/{os.getpid()}-{self._commands}.txt", self._mask)
+        ran = run_shell(given["command"], folder, seconds, self._breaker, output)
+        if ran.timed_out:
+            return Result(f"{ran.output}\n[stopped after {seconds} s]", "failed")
+        if ran.code:
+            how = f"signal {-ran.code}" if ran.code < 0 else f"exit code {ran.code}"
+            return Result(f"{ran.output}\n[{how}]", "failed")
+        return Result(ran.output)
+
+    def _ask_user(self, call_id: str, given: dict[str, Any]) -> Result:
+        options = [option for option in list_in(given.get("options")) if isinstance(option, str) and option.strip()]
+        return Result(self._host.question(call_id, given["question"], options, self._breaker))
+
+
+def _telling(rules: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    """Return the rules that speak of a tool: one for every tool is meant for what is asked about anyway."""
+    return [rule for rule in map(object_in, rules) if str(rule.get("tool", "*")).strip("*")]
+
+
+def _relative(base: str, folder: str) -> str:
+    head = f"{folder.rstrip('/')}/"
+    return base.removeprefix(head)

@@ -1,0 +1,77 @@
+"""Which providers of models a person has: the shipped rows, changed by their own ~/.config/agentctl/providers.yaml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import agentctl
+from agentctl.adapters.document import Document
+from agentctl.adapters.known import known_files
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.personal import config_folder, is_ones_own
+from agentctl.domain.permissions import BadValue
+from agentctl.drivers.llm.providers import Rows, read_rows
+from agentctl.errors import UsageError
+
+_SHIPPED = Path(agentctl.__file__).resolve().parent / "drivers" / "llm" / "providers.yaml"
+
+
+def personal_providers() -> Path:
+    """Return the path of a person's own rows."""
+    return Path(config_folder(os.environ)) / "providers.yaml"
+
+
+def provider_rows() -> Rows:
+    """Return the rows that apply.
+
+    Raises:
+        UsageError: A file is not well-formed (the message names file and line), or others can write the person's own:
+            it says where keys are sent, and which command prints them.
+    """
+    rows = _read(_SHIPPED, None)
+    own = personal_providers()
+    try:
+        found = os.stat(own)
+    except (FileNotFoundError, NotADirectoryError):
+        return rows
+    if not is_ones_own(found):
+        raise UsageError(f"{own} says where keys are sent, and others can write it", hint=f"chmod go-w {own}")
+    return _read(own, rows)
+
+
+def _read(path: Path, base: Rows | None) -> Rows:
+    try:
+        data = read_bytes(os.path.realpath(path))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error}", hint="it holds providers of models") from error
+    known = known_files(os.environ)
+    said = known.said("providers", path, data)
+    if said is not None:
+        return read_rows(said, base)
+    document = _parsed(path, data)
+    try:
+        rows = read_rows(document.value, base)
+    except BadValue as error:
+        raise document.error(error.keys, error.message) from error
+    known.keep("providers", path, data, document.value)
+    known.save()
+    return rows
+
+
+def _parsed(path: Path, data: bytes) -> Document:
+    from agentctl.adapters.yamldoc import parse  # Only where a file has changed.
+
+    return parse(path, data)
+
+
+def named_keys(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return (provider, variable) of each provider whose key is in an environment."""
+    found: list[tuple[str, str]] = []
+    for name, row in provider_rows().providers.items():
+        variable: Any = row.get("keyVariable")
+        if variable and environ.get(variable):
+            found.append((name, variable))
+    return found

@@ -1,0 +1,483 @@
+"""At stake: who has a model, and no agent program, has agents all the same, with all that other agents have."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.agents.lab import Lab, option
+from tests.agents.scenarios import Call, Reply, done, recalled
+from tests.agents.standin import StandIn
+from tests.agents.surroundings import KEY
+from tests.agents.wire import CACHED_TOKENS, INPUT_TOKENS, OUTPUT_TOKENS
+from tests.steps import new_task, statuses
+from tests.support import run, wait_until
+
+BOTH = ("standin/stand-in", "standinthropic/stand-in")
+
+
+@pytest.fixture
+def lab(root: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A task, and a stand-in for the models."""
+    with StandIn() as standin:
+        yield Lab("llm", tmp_path, new_task(cap=5, grace=1), standin)
+
+
+def steps(lab: Lab, *replies: list[tuple[str, dict[str, Any]]]) -> None:
+    """Have the model call these tools, one answer after the other, in place of its scenario."""
+    lab.standin.first = [Reply(calls=tuple(Call(*call) for call in calls)) for calls in replies]
+
+
+def in_tool(lab: Lab) -> None:
+    """Wait until a command runs."""
+    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+
+
+def tool_rows(lab: Lab, agent: str) -> dict[str, tuple[str, str]]:
+    """Return tool -> (status, text) of the calls that have ended."""
+    return {row["name"]: (row["status"], row["text"]) for row in lab.activity(agent, "tool") if row["phase"] == "end"}
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_an_answer_is_a_result_with_its_usage_and_cost(lab: Lab, model: str) -> None:
+    agent = lab.spawn("think", "--model", model)
+    assert lab.completed(agent) == "The answer of the stand-in model."
+    result = lab.result(agent)
+    fresh = INPUT_TOKENS - CACHED_TOKENS
+    assert result["usage"] == {"input": fresh, "output": OUTPUT_TOKENS, "cached": CACHED_TOKENS}
+    assert result["model"] == model
+    assert [row["text"] for row in lab.activity(agent, "thought")] == ["I consider it."]
+    cost = (fresh * 1 + OUTPUT_TOKENS * 10 + CACHED_TOKENS * 0.1) / 1e6
+    assert result["costUsd"] == (pytest.approx(cost) if model == BOTH[0] else None)
+    assert lab.role("general") in lab.standin.requests[-1].system
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_twenty_rounds_of_tools(lab: Lab, model: str) -> None:
+    Path("steps.json").write_text(json.dumps([[["shell", f"echo round {number}"]] for number in range(20)]))
+    agent = lab.spawn("steps", "--permissions", "allow", "--model", model)
+    assert lab.completed(agent) == done("steps", 20)
+    assert lab.result(agent)["turnsUsed"] == 20
+    assert len(lab.standin.requests) == 21
+    assert [f"round {number}\n" for number in range(20)] == lab.standin.requests[-1].results
+
+
+def test_a_permission_is_asked_and_given(lab: Lab) -> None:
+    agent = lab.spawn("ask")
+    question = lab.question(agent)
+    assert (question["tool"], question["arguments"]["command"]) == ("Bash", "touch asked.txt")
+    assert statuses()[agent] == "blocked"
+    lab.respond(agent, option(question, "allow"))
+    assert lab.completed(agent) == done("ask", 1)
+    assert Path("asked.txt").exists()
+
+
+def test_a_denial_is_told_to_the_model_with_its_reason(lab: Lab) -> None:
+    agent = lab.spawn("ask")
+    lab.question(agent)
+    run("interact", "respond", agent, "deny", "--reason", "not on a Friday")
+    assert lab.completed(agent) == done("ask", 1)
+    assert not Path("asked.txt").exists()
+    assert "not on a Friday" in lab.standin.requests[-1].results[0]
+    assert tool_rows(lab, agent)["shell"][0] == "denied"
+
+
+def test_a_question_to_the_person(lab: Lab) -> None:
+    agent = lab.spawn("question")
+    assert [one["id"] for one in lab.question(agent)["options"]] == ["red", "blue"]
+    lab.respond(agent, "blue")
+    assert lab.completed(agent) == "The answer was: blue."
+
+
+def test_files_are_read_found_searched_edited_and_written(lab: Lab) -> None:
+    Path("src").mkdir()
+    Path("src/a.py").write_text("one\ntwo\n")
+    steps(
+        lab,
+        [("read_file", {"path": "src/a.py"}), ("find", {"pattern": "*.py"}), ("search", {"pattern": "^tw"})],
+        [("Edit", {"path": "src/a.py", "old_string": "two", "new_string": "three"})],
+        [("write_file", {"path": "new/b.txt", "content": "x\n"})],
+    )
+    agent = lab.spawn("text", "--permissions", "allow")
+    lab.completed(agent)
+    assert lab.standin.requests[-1].results == [
+        "1\tone\n2\ttwo", "src/a.py", "src/a.py:2: two", "src/a.py was changed.", "new/b.txt was made.",
+    ]  # fmt: skip
+    assert (Path("src/a.py").read_text(), Path("new/b.txt").read_text()) == ("one\nthree\n", "x\n")
+    assert sorted(lab.result(agent)["touchedFiles"]) == [str(lab.work / "new/b.txt"), str(lab.work / "src/a.py")]
+
+
+def test_errors_of_tools_go_to_the_model(lab: Lab) -> None:
+    steps(lab, [("read_file", {"path": "no.txt"}), ("fly", {}), ("shell", {}), ("shell", {"command": "exit 3"})])
+    lab.completed(lab.spawn("text", "--permissions", "allow"))
+    missing, unknown, incomplete, failed = lab.standin.requests[-1].results
+    assert "no such file" in missing
+    assert "there is no tool 'fly'" in unknown
+    assert "shell needs command" in incomplete
+    assert "exit code 3" in failed
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(400, "model_error"), (401, "auth"), (402, "billing"), (500, "model_error"), (529, "overloaded")],
+)
+@pytest.mark.parametrize("model", BOTH)
+def test_an_error_of_the_server(lab: Lab, status: int, reason: str, model: str) -> None:
+    lab.configure(cooldownSeconds=0)
+    agent = lab.spawn(f"fail={status}", "--model", model)
+    assert lab.failed(agent) == reason
+    assert f"The stand-in answers {status}" in lab.end(agent)["message"]
+
+
+def test_a_rate_limit_is_waited_for(lab: Lab) -> None:
+    lab.standin.first = [Reply(error=429, headers={"Retry-After": "0"}), Reply(error=503)]
+    agent = lab.spawn("text", retries=3)
+    lab.completed(agent)
+    notes = [row["text"] for row in lab.activity(agent, "note")]
+    assert ["429" in notes[0], "503" in notes[1]] == [True, True]
+
+
+def test_a_window_that_is_used_up_parks_the_worker(lab: Lab) -> None:
+    lab.standin.first = [Reply(error=429, headers={"Retry-After": "3600"})]
+    agent = lab.spawn("text", retries=3)
+    lab.task.has("agent.parked", agent)
+    assert len(lab.standin.requests) == 1
+    run("cancel", agent)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "reason"),
+    [
+        ("cut=part", "truncated"),
+        ("cut=word", "truncated"),
+        ("stop=max_tokens", "truncated"),
+        ("stop=refusal", "refused"),
+    ],
+)
+@pytest.mark.parametrize("model", BOTH)
+def test_an_answer_that_is_none(lab: Lab, scenario: str, reason: str, model: str) -> None:
+    assert lab.failed(lab.spawn(scenario, "--model", model)) == reason
+
+
+def test_an_answer_in_one_piece_to_who_wanted_a_stream(lab: Lab) -> None:
+    lab.standin.first = [Reply(text="All at once.", unstreamed=True)]
+    assert lab.completed(lab.spawn("text")) == "All at once."
+
+
+def test_a_server_that_is_not_there_is_told_how_to_start(lab: Lab) -> None:
+    environ = lab.environ() | {"OLLAMA_HOST": "127.0.0.1:9"}
+    run("spawn", "--driver", "llm", "--model", "ollama/qwen3", "--name", "a1", "Say hello", env=environ)
+    assert lab.failed("a1") == "model_error"
+    assert "start it: ollama serve" in lab.end("a1")["message"]
+
+
+@pytest.mark.parametrize("scenario", ["slow", "mute"])
+def test_a_cancel_in_mid_stream(lab: Lab, scenario: str) -> None:
+    agent = lab.spawn(scenario)
+    lab.arrived(scenario)
+    lab.cancel(agent)
+
+
+def test_a_cancel_in_mid_tool_leaves_a_conversation_that_goes_on(lab: Lab) -> None:
+    agent = lab.spawn("slowtool", "--permissions", "allow")
+    in_tool(lab)
+    lab.cancel(agent)
+    assert lab.completed(lab.resume(agent, "recall")) == recalled("slowtool", "recall")
+    assert "it is unknown how far this call got" in str(lab.standin.requests[-1].turns)
+
+
+@pytest.mark.parametrize("victims", ["the program", "the driver", "shim, driver and program"])
+def test_it_goes_on_after_a_kill_in_mid_tool(lab: Lab, victims: str) -> None:
+    first = lab.spawn("slowtool", "--permissions", "allow")
+    in_tool(lab)
+    session = lab.session(first)
+    if victims == "the program":
+        lab.kill_all([psutil.Process(lab.program_of(first))])
+        assert lab.failed(first) == "signal"
+    else:
+        lab.kill(first, victims)
+    second = lab.resume(first, "recall")
+    assert lab.completed(second) == recalled("slowtool", "recall")
+    assert lab.result(second)["sessionId"] == session
+    third = lab.resume(second, "recall")
+    assert lab.completed(third) == recalled("slowtool", "recall", "recall")
+    assert lab.result(third)["sessionId"] == session
+
+
+def test_all_that_were_lost_go_on(lab: Lab) -> None:
+    first = lab.spawn("slowtool", "--permissions", "allow")
+    in_tool(lab)
+    lab.session(first)
+    lab.crash()
+    assert lab.failed(first) == "lost"
+    told = run("resume", "--lost", "--json", env=lab.environ()).json
+    assert lab.completed(told[0]["agentInstance"]) == done("slowtool", 1)
+
+
+def test_a_resume_before_the_first_word_begins_again(lab: Lab) -> None:
+    first = lab.spawn("slow")
+    lab.arrived("slow")
+    lab.kill(first, "shim, driver and program")
+    assert lab.completed(lab.resume(first, "recall")) == recalled("slow", "recall")
+
+
+def test_a_message_while_a_tool_runs_joins_the_turn(lab: Lab) -> None:
+    agent = lab.spawn("pause=1", "--permissions", "allow")
+    in_tool(lab)
+    lab.send(agent, "recall")
+    assert lab.completed(agent) == recalled("pause", "recall")
+
+
+@pytest.mark.parametrize("scenario", ["slow", "slowtool"])
+def test_a_message_that_interrupts(lab: Lab, scenario: str) -> None:
+    agent = lab.spawn(scenario, "--permissions", "allow")
+    if scenario == "slow":
+        lab.arrived("slow")
+    else:
+        in_tool(lab)
+    lab.send(agent, "recall", "--interrupt")
+    assert lab.completed(agent) == recalled(scenario, "recall")
+    assert not lab.runs("tail", "/dev/null")
+
+
+def test_a_message_that_interrupts_withdraws_the_question(lab: Lab) -> None:
+    agent = lab.spawn("ask")
+    lab.question(agent)
+    lab.send(agent, "recall", "--interrupt")
+    assert lab.completed(agent) == recalled("ask", "recall")
+    assert lab.open_questions(agent) == []
+    assert not Path("asked.txt").exists()
+
+
+def test_a_kept_agent_waits_for_the_next_message(lab: Lab) -> None:
+    agent = lab.spawn("text", "--keep")
+    wait_until(lambda: statuses()[agent], accept=lambda status: status == "blocked", what="it to be idle")
+    lab.send(agent, "recall")
+    wait_until(
+        lambda: [row.get("text") for row in lab.activity(agent, "message")],
+        accept=lambda texts: recalled("text", "recall") in texts, what="the second answer",
+    )  # fmt: skip
+    run("send", agent, "--close")
+    assert lab.completed(agent) == recalled("text", "recall")
+
+
+def test_its_turns_are_limited(lab: Lab) -> None:
+    agent = lab.spawn("endless", "--permissions", "allow", "--max-turns", "3")
+    assert lab.failed(agent) == "max_turns"
+    assert lab.result(agent)["turnsUsed"] == 3
+
+
+def test_its_money_is_limited(lab: Lab) -> None:
+    agent = lab.spawn("endless", "--permissions", "allow", "--max-budget-usd", "0.0005")
+    assert lab.failed(agent) == "budget"
+    refused = run(
+        "spawn",
+        "--driver",
+        "llm",
+        "--model",
+        "standin/other",
+        "--max-budget-usd",
+        "1",
+        "Say hello",
+        env=lab.environ(),
+        check=False,
+    )
+    assert "cannot honour maxBudgetUsd" in refused.err
+
+
+def test_the_key_is_in_no_file_and_no_model_sees_it(lab: Lab) -> None:
+    steps(lab, [("shell", {"command": "env; printf %s $OPENAI_API_KEY | head -c 9; printf %s $OPENAI_API_KEY"})])
+    lab.standin.first += [Reply(error=400, sentence=f"Incorrect API key provided: {KEY}")] * 2
+    agent = lab.spawn("text", "--permissions", "allow")
+    assert lab.failed(agent) == "model_error"
+    assert lab.files_with(KEY) == []
+    assert "[key]" in str(lab.standin.requests[-1].results)
+    assert KEY not in str(lab.standin.requests)
+
+
+def test_a_long_output_is_kept_whole_in_a_file(lab: Lab) -> None:
+    steps(lab, [("shell", {"command": "seq 20000"})])
+    agent = lab.spawn("text", "--permissions", "allow")
+    lab.completed(agent)
+    result = lab.standin.requests[-1].results[0]
+    assert len(result) < 30_000
+    file = Path(result.split("the whole is in ")[1].split("]")[0])
+    assert file.read_text() == "".join(f"{number}\n" for number in range(1, 20001))
+
+
+def test_a_command_is_stopped_with_its_tree_at_its_time_limit(lab: Lab) -> None:
+    command = "setsid tail -f /dev/null & trap '' TERM; echo begun; wait; while :; do sleep 1; done"
+    steps(lab, [("shell", {"command": command, "timeout_seconds": 1})])
+    lab.completed(lab.spawn("text", "--permissions", "allow"))
+    assert "begun" in lab.standin.requests[-1].results[0]
+    assert "stopped after 1 s" in lab.standin.requests[-1].results[0]
+    assert not lab.runs("tail", "/dev/null")
+
+
+def test_its_activity_can_be_rebuilt(lab: Lab) -> None:
+    agent = lab.spawn("ask")
+    lab.respond(agent, option(lab.question(agent), "allow"))
+    lab.completed(agent)
+    kept = [{**row, "at": ""} for row in lab.activity(agent)]
+    run("activity", agent, "--rebuild")
+    assert [{**row, "at": ""} for row in lab.activity(agent) if row["type"] != "question"] == [
+        row for row in kept if row["type"] != "question"
+    ]
+
+
+def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
+    environ = lab.environ()
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    file.write_text(file.read_text().replace("defaultModel: standin/stand-in\n", ""))
+    told = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)
+    assert (told.code, "agentctl doctor" in told.err, "--model ollama/" in told.err) == (1, True, True)
+    file.write_text("providers:\n  mine: {url: 'http://x', secret: 1}\n")
+    told = run("spawn", "--driver", "llm", "--model", "mine/x", "Say hello", env=environ, check=False)
+    assert f"{file}:2: providers.mine has an unknown key 'secret'" in told.err
+
+
+def test_a_missing_key_is_told_at_once(lab: Lab) -> None:
+    run("spawn", "--driver", "llm", "--name", "a1", "Say hello", env=lab.environ() | {"OPENAI_API_KEY": None})
+    assert lab.failed("a1") == "auth"
+    assert "set OPENAI_API_KEY" in lab.end("a1")["message"]
+    assert lab.standin.requests == []
+
+
+def test_somebody_else_signals_it(lab: Lab) -> None:
+    agent = lab.spawn("slow")
+    lab.arrived("slow")
+    os.kill(lab.program_of(agent), signal.SIGTERM)
+    assert lab.failed(agent) == "signal"
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_agents_that_start_agents_three_deep(lab: Lab, model: str) -> None:
+    lab.configure(maxDepth=3)
+    lab.model = "standin/not-this-one"
+    agent = lab.spawn("delegate=delegate", "--permissions", "allow", "--model", model)
+    assert "It answered" in lab.completed(agent)
+    started = {row["agentInstance"] for row in lab.task.events("agent.started")}
+    assert len(started) == 3
+    assert {lab.result(instance)["model"] for instance in started} == {model}
+
+
+def test_one_that_may_only_read_starts_nobody(lab: Lab) -> None:
+    agent = lab.spawn("delegate", agent="explore")
+    lab.completed(agent)
+    assert set(lab.standin.requests[-1].tools) == {"read_file", "find", "search", "ask_user"}
+    assert "there is no tool 'spawn_agent'" in lab.standin.requests[-1].results[0]
+
+
+@pytest.mark.parametrize("api", ["standin", "standinthropic"])
+def test_a_long_conversation_is_summed_up(lab: Lab, api: str) -> None:
+    call = (Call("shell", {"command": "seq 120"}),)
+    rounds = [Reply(text=f"Round {number}.", calls=call, tokens=400 * number) for number in range(1, 4)]
+    lab.standin.first = [*rounds, Reply(text="The sum of it."), Reply(text="The end.")]
+    agent = lab.spawn("text", "--permissions", "allow", "--model", f"{api}/small")
+    assert lab.completed(agent) == "The end."
+    *_, asked, last = lab.standin.requests
+    assert asked.tools == ()
+    turns = [(turn.kind, turn.text) for turn in last.turns if turn.kind != "system"]
+    assert "SCENARIO:text" in turns[0][1]
+    assert "The sum of it." in turns[0][1]
+    assert "Round 1." not in str(turns)
+    assert turns[-2:] == [("call", "shell"), ("result", "".join(f"{number}\n" for number in range(1, 121)))]
+    assert "compacted" in {row.get("name") for row in lab.activity(agent, "note")}
+    assert "Round 1." in (lab.task.agent(agent) / "conversation.jsonl").read_text()
+    second = lab.resume(agent, "text")
+    lab.completed(second)
+    assert "The sum of it." in str(lab.standin.requests[-1].turns)
+
+
+def test_a_context_that_the_server_tells_of_is_kept_to(lab: Lab) -> None:
+    call = (Call("shell", {"command": "seq 500"}),)
+    sentence = "This model's maximum context length is 2000 tokens. However, you requested 9000 tokens"
+    refusal = Reply(error=400, kind="context_length_exceeded", sentence=sentence)
+    lab.standin.first = [*[Reply(calls=call)] * 4, refusal, Reply(text="The sum of it."), Reply(text="The end.")]
+    agent = lab.spawn("text", "--permissions", "allow")
+    assert lab.completed(agent) == "The end."
+    assert "The sum of it." in str(lab.standin.requests[-1].turns)
+
+
+def test_a_context_that_is_too_long_whatever_is_summed_up(lab: Lab) -> None:
+    assert lab.failed(lab.spawn("fail=400.context_length_exceeded.too_long")) == "context"
+
+
+def test_doctor_finds_the_models_of_this_machine_and_the_keys(lab: Lab) -> None:
+    environ = lab.environ() | {"OLLAMA_HOST": lab.standin.url.removeprefix("http://"), "GROQ_API_KEY": KEY}
+    told = run("doctor", "--json", env=environ, check=False)
+    found = {row["what"]: row["next"] for row in told.json}
+    assert found["ollama: it has the models stand-in, org/stand-in-small"].startswith(
+        "agentctl spawn --driver llm --model ollama/stand-in "
+    )
+    assert "groq: its key is in GROQ_API_KEY" in found
+    assert KEY not in told.out
+
+
+def test_doctor_asks_no_other_machine(lab: Lab) -> None:
+    told = run("doctor", "--json", env=lab.environ() | {"OLLAMA_HOST": "192.0.2.1:11434"}, check=False)
+    assert not [row for row in told.json if row["what"].startswith("ollama")]
+
+
+def test_agents_are_listed_with_what_runs_them(lab: Lab) -> None:
+    rows = {row["name"]: row for row in run("agents", "--json", env=lab.environ() | {"PATH": "/usr/bin:/bin"}).json}
+    assert (rows["general"]["driver"], rows["general"]["installed"]) == ("llm", True)
+
+
+def test_two_commands_are_not_run_side_by_side_and_reads_are(lab: Lab) -> None:
+    """The results are in the order of the calls, whichever ended first."""
+    Path("a.txt").write_text("a\n")
+    reads = [("search", {"pattern": "a"}), ("read_file", {"path": "a.txt"})]
+    commands = [("shell", {"command": command}) for command in ("sleep 0.3; echo 1 >> n", "cat n; echo 2 >> n")]
+    calls = [*reads, *commands, ("find", {"pattern": "n"})]
+    steps(lab, calls)
+    lab.completed(lab.spawn("text", "--permissions", "allow"))
+    assert lab.standin.requests[-1].results == ["a.txt:1: a", "1\ta", "(nothing)", "1\n", "n"]
+
+
+def test_what_a_child_leaves_in_the_background_goes_with_the_worker(lab: Lab) -> None:
+    steps(lab, [("shell", {"command": "tail -f /dev/null & echo started"})])
+    agent = lab.spawn("text", "--permissions", "allow")
+    lab.completed(agent)
+    assert lab.standin.requests[-1].results == ["started\n"]
+    wait_until(lambda: lab.runs("tail", "/dev/null"), accept=lambda runs: not runs, what="it to be swept")
+
+
+@pytest.mark.parametrize("field", ["stream_options", "reasoning_effort"])
+def test_a_field_that_a_server_does_not_know_is_left_out(lab: Lab, field: str) -> None:
+    lab.standin.first = [Reply(error=400, sentence=f"Unrecognized request argument supplied: {field}")]
+    agent = lab.spawn("text", "--effort", "high", retries=0)
+    lab.completed(agent)
+    assert f"sent again without {field}" in str(lab.activity(agent, "note"))
+    assert (lab.standin.requests[-1].counts, lab.standin.requests[-1].effort) == (
+        field != "stream_options", None if field == "reasoning_effort" else "high",
+    )  # fmt: skip
+
+
+def test_a_key_may_come_from_a_command(lab: Lab) -> None:
+    environ = lab.environ() | {"OPENAI_API_KEY": None}
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    command = f"keyCommand: [printf, '%s', {KEY}-printed]"
+    file.write_text(file.read_text().replace("keyVariable: OPENAI_API_KEY", command))
+    run("spawn", "--driver", "llm", "--name", "a1", "SCENARIO:text please", env=environ)
+    assert lab.completed("a1") == "The answer of the stand-in model."
+    file.chmod(0o666)
+    refused = run("spawn", "--driver", "llm", "--name", "a2", "SCENARIO:text please", env=environ, check=False)
+    assert "others can write it" in refused.err
+
+
+def test_options_that_no_terminal_could_type_are_shown_in_the_question(lab: Lab) -> None:
+    steps(lab, [("ask_user", {"question": "Which?", "options": ["a, b", "c"]})])
+    agent = lab.spawn("text")
+    question = lab.question(agent)
+    assert (question["question"], question["options"]) == ("Which?\n- a, b\n- c", [])
+    lab.respond(agent, "the first")
+    lab.completed(agent)
+    assert lab.standin.requests[-1].results == ['{"answer": "the first"}']

@@ -1,0 +1,132 @@
+"""At stake: a request goes to the address that was named, by the proxy that was named, and can always be broken off."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from agentctl.llm.breaking import BreakOff, Interrupted
+from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.seen: list[tuple[str, dict[str, str]]] = []
+        self.leave = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that leave."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        kind = self.path.rpartition("/")[2]
+        if kind == "mute":
+            self.server.leave.wait(60)
+            return
+        self.send_response(302 if kind == "moved" else 200)
+        if kind == "moved":
+            self.send_header("Location", f"{self.server.url}/elsewhere")
+        if kind == "cut":
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.write(b"5\r\nhello\r\n")
+            self.close_connection = True
+            return
+        self.send_header("Content-Length", "5")
+        self.end_headers()
+        self.wfile.write(b"hello")
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Server]:
+    """A server, and no proxy in the environment."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    with _Server() as serving:
+        threading.Thread(target=serving.serve_forever, args=(0.02,), daemon=True).start()
+        yield serving
+        serving.leave.set()
+        serving.shutdown()
+
+
+def ask(url: str, breaker: BreakOff | None = None, answer_s: float = 20) -> tuple[int, bytes]:
+    with HttpAnswer(url, {"Authorization": "Bearer secret"}, b"{}", breaker or BreakOff(), answer_s) as answer:
+        return answer.status, b"".join(answer.chunks())
+
+
+def test_a_redirect_is_not_followed(server: _Server) -> None:
+    assert ask(f"{server.url}/moved")[0] == 302
+    assert [path for path, _ in server.seen] == ["/moved"]
+
+
+def test_a_proxy_is_asked_with_its_login(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", server.url.replace("//", "//me:p%40ss@"))
+    assert ask("http://models.invalid:81/v1/x") == (200, b"hello")
+    ((path, headers),) = server.seen
+    assert path == "http://models.invalid:81/v1/x"
+    assert headers["proxy-authorization"] == "Basic bWU6cEBzcw=="
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    ask(f"{server.url}/x")
+    assert "proxy-authorization" not in server.seen[-1][1]
+
+
+def test_a_proxy_of_another_kind_is_an_error_and_no_detour(server: _Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("all_proxy", "socks5://127.0.0.1:1")
+    with pytest.raises(CannotConnect, match="socks5"):
+        ask(f"{server.url}/x")
+    assert server.seen == []
+
+
+def test_nobody_there(server: _Server) -> None:
+    with pytest.raises(CannotConnect, match="refused"):
+        ask("http://127.0.0.1:9/v1")
+
+
+def test_a_body_that_ends_too_early(server: _Server) -> None:
+    with pytest.raises(BrokenOffAnswer):
+        ask(f"{server.url}/cut")
+
+
+def test_silence_has_an_end(server: _Server) -> None:
+    with pytest.raises(BrokenOffAnswer, match="no word came in time"):
+        ask(f"{server.url}/mute", answer_s=0.05)
+
+
+def test_it_is_broken_off_while_it_waits(server: _Server) -> None:
+    breaker = BreakOff()
+    caught: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ask(f"{server.url}/mute", breaker)
+        except Interrupted as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not server.seen:
+        thread.join(0.01)
+    breaker.trip()
+    thread.join(10)
+    assert len(caught) == 1
