@@ -74,7 +74,7 @@ MISTAKES: list[tuple[dict[str, Any], str, str]] = [
     ({"argv": "make it"}, "argv", "a list"),
     ({"argv": []}, "argv", "a list"),
     ({"argv": ["a\0b"]}, "argv", "a list"),
-    ({"argv": ["make"], "driver": "claude"}, "argv", "for the driver command"),
+    ({"argv": ["make"], "driver": "claude"}, "argv", "for the drivers command and acp"),
     ({"promptOnStdin": True}, "promptOnStdin", "with argv"),
     ({"permissions": "yes"}, "permissions", "allow, deny, ask"),
     ({"permissionMode": "yolo"}, "permissionMode", "one of"),
