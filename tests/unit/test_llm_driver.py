@@ -16,8 +16,8 @@ from agentctl.drivers.llm.dialogue import LlmDialogue
 from agentctl.drivers.order import Order, order_from
 
 ORDER = Order(
-    driver="llm", program="/usr/bin/python3", agent="general", prompt="Fix it", instance="fix", task_id="t1", tools=["Read"],
-    provider={"name": "lab", "model": "qwen3", "url": "http://127.0.0.1:1/v1"}, read_only=True,
+    driver="llm", program="/usr/bin/python3", agent="general", prompt="Fix it", instance="fix", task_id="t1",
+    tools=["Read"], provider={"name": "lab", "model": "qwen3", "url": "http://127.0.0.1:1/v1"}, read_only=True,
 )  # fmt: skip
 KINDS = ["session", "text", "thought", "tool_call", "tool_result", "usage", "windows", "ask", "withdraw", "retrying",
          "progress", "compacted", "note", "turn_end", "failed", "nonsense"]  # fmt: skip
