@@ -18,6 +18,7 @@ from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.offers import OFFER, OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
+from agentctl.drivers.registry import PLAIN
 from agentctl.lean import Any
 
 #: The agent's own program has a higher priority.
@@ -32,9 +33,9 @@ class Offering:
         server = order.mcp_servers.get(SERVER, {})
         if server.get("env", {}).get(OFFER_VARIABLE) == str(worker.offer):
             with contextlib.suppress(OSError):  # No disk space or no process left: the server does without.
-                self._begin(worker, server, environ)
+                self._begin(worker, order, server, environ)
 
-    def _begin(self, worker: WorkerDir, server: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+    def _begin(self, worker: WorkerDir, order: Order, server: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(worker.offer)  # Left by an earlier attempt.
         file = open_plain(worker.offer, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -44,7 +45,8 @@ class Offering:
                 [server["command"], *server["args"], OFFER], env={**environ, **server["env"]},
                 stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL,
             )  # fmt: skip
-            os.setpriority(os.PRIO_PROCESS, self._maker.pid, _NICENESS)
+            if order.driver != PLAIN:  # That one's program is started sooner than this is done, and waits for it.
+                os.setpriority(os.PRIO_PROCESS, self._maker.pid, _NICENESS)
         finally:
             os.close(file)
         threading.Thread(target=self._maker.wait, daemon=True).start()

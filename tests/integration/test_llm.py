@@ -229,10 +229,15 @@ def test_a_resume_before_the_first_word_begins_again(lab: Lab) -> None:
 
 
 def test_a_message_while_a_tool_runs_joins_the_turn(lab: Lab) -> None:
-    agent = lab.spawn("pause=1", "--permissions", "allow")
-    in_tool(lab)
+    steps(lab, [("shell", {"command": "touch begun; until [ -e go ]; do sleep 0.05; done"})])
+    agent = lab.spawn("text", "--permissions", "allow")
+    wait_until(Path("begun").exists, timeout_s=40, what="the tool to run")
     lab.send(agent, "recall")
-    assert lab.completed(agent) == recalled("pause", "recall")
+    inputs = lab.task.agent(agent) / "dialogue.jsonl"
+    wait_until(lambda: "SCENARIO:recall" in inputs.read_text(), what="the message to be passed on")
+    Path("go").touch()
+    assert lab.completed(agent) == recalled("text", "recall")
+    assert len(lab.standin.requests) == 2
 
 
 @pytest.mark.parametrize("scenario", ["slow", "slowtool"])
