@@ -248,7 +248,7 @@ class EditorAgent:
         try:
             response = await turning.run(lambda: self._in_folder(session.cwd, lambda: self._give(session, text)), text)
         finally:
-            turning.withdraw()
+            await turning.withdraw()
             session.turn = None
         return PromptResponse.model_validate(response)
 

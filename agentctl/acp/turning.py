@@ -44,6 +44,8 @@ class Turning:
     ) -> None:
         self._session, self._turn, self._link, self._in_thread = session, turn, link, in_thread
         self._shows_forms = shows_forms
+        #: The dialogs that are being withdrawn.
+        self._closing: list[asyncio.Task[None]] = []
 
     async def run(self, give: Callable[[], Awaitable[GivenPrompt]], text: str) -> dict[str, Any]:
         """Give the prompt and see it through; return the response.
@@ -98,7 +100,7 @@ class Turning:
     async def _concluded(self, worker: WorkerDir, updates: WorkerUpdates, over: Over) -> dict[str, Any]:
         """Return the response to the prompt, after all that is left to tell."""
         turn = self._turn
-        self.withdraw()
+        await self.withdraw()
         if over is Over.ASKS:
             self._session.asks = turn.asks
             return await self._in_thread(lambda: response_of(worker, END_TURN))
@@ -127,7 +129,7 @@ class Turning:
         """Show new questions, and withdraw those that are no longer open; return whether the turn ends with one."""
         shown = self._turn.dialogs
         for name in [name for name in shown if name not in questions]:
-            shown.pop(name).cancel()
+            self._close(shown.pop(name))
         if self._turn.is_cancelled:
             return False
         for name in [name for name in questions if name not in shown]:
@@ -139,10 +141,15 @@ class Turning:
             shown[name] = asyncio.create_task(self._ask(name, question))
         return False
 
-    def withdraw(self) -> None:
-        """Withdraw all questions that the client shows."""
+    async def withdraw(self) -> None:
+        """Withdraw all questions that the client shows; return once it is told, so before the response."""
         for dialog in self._turn.dialogs.values():
-            dialog.cancel()
+            self._close(dialog)
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+    def _close(self, dialog: asyncio.Task[None]) -> None:
+        dialog.cancel()
+        self._closing.append(dialog)
 
     async def _ask(self, name: str, question: EditorQuestion) -> None:
         """Show a question, and pass the answer on. No failure here ends the turn: the question stays open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,18 @@ from tests.support import is_alive, run, wait_until
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return agent_world(tmp_path, monkeypatch)
+
+
+def test_without_its_library_it_says_how_to_get_it(root: Path) -> None:
+    code = (
+        "import importlib.util as u, sys; find = u.find_spec;"
+        "u.find_spec = lambda name, *more: None if name == 'acp' else find(name, *more);"
+        "from agentctl.cli.app import main; sys.exit(main(['acp']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the Agent Client Protocol's library is not installed" in done.stderr
+    assert "pip install 'agentctl[acp]'" in done.stderr
 
 
 def test_the_opening_tells_what_it_can(task: Task) -> None:
