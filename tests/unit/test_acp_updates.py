@@ -37,7 +37,7 @@ def told(lines: list[bytes], place: CallPlace | None = None, *, is_closed: bool 
     return found
 
 
-ids = st.sampled_from(["a", "b", "c", "d", "x" * 300, "\ud800"])
+ids = st.sampled_from(["a", "a", "b", "b", "x" * 300, "\ud800"])
 texts = st.text(max_size=20)
 details = st.dictionaries(
     st.sampled_from(["command", "path", "file_path", "old_string", "new_string", "content", "todos", "changes"]),
@@ -144,6 +144,13 @@ def test_a_message_is_told_once_and_set_apart_from_the_one_before() -> None:
     message = Row(RowType.MESSAGE, "m1", text="one")
     updates = told([line_of(message), line_of(message), line_of(message._replace(id="m2", text="two"))])
     assert [one["content"]["text"] for one in updates] == ["one", "\n\ntwo"]
+
+
+def test_a_call_whose_rows_come_again_is_told_once() -> None:
+    begin = line_of(Row(RowType.TOOL, "t", Phase.START, status="running", name="Bash", detail={"command": "ls"}))
+    end = line_of(Row(RowType.TOOL, "t", status="completed", name="Bash", text="a.py"))
+    updates = told([begin, begin, end, end, begin, end], is_closed=True)
+    assert [one["sessionUpdate"] for one in updates] == ["tool_call", "tool_call_update"]
 
 
 def test_a_call_that_is_only_known_by_its_end_is_told_whole() -> None:
