@@ -18,7 +18,7 @@ PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-page test-hosts test-agents test-slurm test-all lint format bench clean
+.PHONY: help demo test soak test-screen test-server test-drivers test-page test-hosts test-agents test-slurm test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -27,7 +27,7 @@ demo: $(VENV)/.run ## run the included survey on this repository, from start to 
 	@$(PY) -m agentctl demo
 
 test: $(VENV)/.dev ## run the tests, except the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not page and not hosts and not agents and not slurm"
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not drivers and not page and not hosts and not agents and not slurm"
 
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page and not slurm"
@@ -36,6 +36,9 @@ test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspect
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest --numprocesses 2 -m agents tests/agents
+
+test-drivers: $(VENV)/.dev ## run agents over ACP, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "drivers and not slow"
 
 test-screen: $(VENV)/.dev ## run the tests of the screen of `agentctl watch`
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "screen and not slow"

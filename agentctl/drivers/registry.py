@@ -41,7 +41,19 @@ class _AgentDrivers:
         yield PLAIN
 
 
+class _TestedDrivers(_AgentDrivers):
+    """Those whose programs were tried: the others run only where somebody names them."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield each, as the others."""
+        for name in super().__iter__():
+            driver = load(name)
+            if driver.tested or driver.is_ours:
+                yield name
+
+
 AGENT_DRIVERS: Iterable[str] = _AgentDrivers()
+TESTED_DRIVERS: Iterable[str] = _TestedDrivers()
 
 
 def load(name: str) -> Driver:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os.path
 import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -25,8 +26,8 @@ _INSTRUCTIONS = (IN_PROMPT, IN_META)
 #: Where a program reports tokens: with the answer to a prompt, those of the session so far or of the turn; or with each
 #: message, those of one request.
 PER_SESSION, PER_TURN, PER_MESSAGE = "session", "turn", "message"
-#: Stands in the environment of a row for the agent's folder, as in a JSON string.
-_FOLDER = "{cwd}"
+#: Stand in the environment of a row for the agent's folder, as in a JSON string, and for the folder of this file.
+_FOLDER, _HERE = "{cwd}", "{here}"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
 #: Variables whose values tell one login from another.
 _LOGIN = re.compile(r"(?<!^AGENTCTL)(?:_KEY|_TOKEN|_BASE_URL|_CONFIG_DIR|_HOME)$|^HOME$")
@@ -66,7 +67,8 @@ class AcpProgram(NamedTuple):
     version_args: tuple[str, ...] = ("--version",)
     tested: str = ""
     install: str = ""
-    #: Names of a project's files and folders that it obeys without asking: it is not started where there are any.
+    #: Names of a project's files and folders that it obeys without asking: it is not started where there are any. With
+    #: `NAME: WORD` only a file counts in which that word may be.
     obeys: tuple[str, ...] = ()
     #: Kinds of answers to its requests that nobody is offered: they would write into the project's settings.
     withheld: tuple[str, ...] = ()
@@ -158,9 +160,9 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
 
     def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in inherited.items() if name not in row.unset}
-        folder = json.dumps(order.cwd)[1:-1]
+        folder, here = json.dumps(order.cwd)[1:-1], os.path.dirname(os.path.abspath(__file__))
         own = {**row.environ, **row.manner(order).environ}
-        return {**kept, **{name: value.replace(_FOLDER, folder) for name, value in own.items()}}
+        return {**kept, **{name: value.replace(_FOLDER, folder).replace(_HERE, here) for name, value in own.items()}}
 
     def account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
         return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of, version_of
 from agentctl.operations.where.findings import Finding, finding
 
 #: Installs the library of the server that gives agents their tools.
 INSTALL_MCP = "pip install 'agentctl[mcp]'"
+INSTALL_ACP = "pip install 'agentctl[acp]'"
 
 
 def examine_programs() -> Iterator[Finding]:
@@ -17,23 +19,32 @@ def examine_programs() -> Iterator[Finding]:
     if find_spec("mcp") is None:
         what = "agents get no tools to start others with: the Model Context Protocol's library is not installed"
         yield finding("note", what, "", INSTALL_MCP)
-    for name in AGENT_DRIVERS:
-        driver = load(name)
-        if driver.is_ours:
-            continue  # What it can use: `models`.
-        program = program_of(driver)
-        if program is None:
-            yield finding("note", f"{name}: {driver.program} is not installed", "", driver.install)
-            continue
-        version = version_of(driver, program)
-        if version is None:
-            yield finding("warning", f"{name}: {driver.program} does not report its version", program, driver.install)
-        elif version == driver.tested:
-            yield finding("ok", f"{name}: {driver.program} {version}, as tested", program, "")
-        else:
-            kind = "older" if _parts(version) < _parts(driver.tested) else "newer"
-            what = f"{name}: {driver.program} {version} is {kind} than the tested {driver.tested}"
-            yield finding("note", what, program, driver.install if kind == "older" else "")
+    drivers = [driver for driver in map(load, AGENT_DRIVERS) if not driver.is_ours]  # What that one can use: `models`.
+    installed = {driver.name: program for driver in drivers if (program := program_of(driver)) is not None}
+    for driver in drivers:
+        if driver.name in installed:
+            yield _of_installed(driver, installed[driver.name])
+        elif driver.library is None:
+            yield finding("note", f"{driver.name}: {driver.program} is not installed", "", driver.install)
+    others = [driver.name for driver in drivers if driver.library is not None]
+    absent = [name for name in others if name not in installed]
+    if absent:
+        yield finding("note", f"of the programs that speak ACP, not installed: {', '.join(absent)}", "", "")
+    if len(absent) < len(others) and find_spec("acp") is None:
+        yield finding("note", "none of the programs that speak ACP can be run: its library is missing", "", INSTALL_ACP)
+
+
+def _of_installed(driver: Driver, program: str) -> Finding:
+    version, named = version_of(driver, program), f"{driver.name}: {driver.program}"
+    if version is None:
+        return finding("warning", f"{named} does not report its version", program, driver.install)
+    if not driver.tested:
+        return finding("note", f"{named} {version}; no version of it was tested", program, "")
+    if version == driver.tested:
+        return finding("ok", f"{named} {version}, as tested", program, "")
+    kind = "older" if _parts(version) < _parts(driver.tested) else "newer"
+    what = f"{named} {version} is {kind} than the tested {driver.tested}"
+    return finding("note", what, program, driver.install if kind == "older" else "")
 
 
 def _parts(version: str) -> tuple[int, ...]:

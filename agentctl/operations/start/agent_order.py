@@ -42,6 +42,8 @@ _RESTRICTIONS = {
 _PREFERENCES = {"model": "model", "effort": "effort"}
 #: How much of an agent program's configuration is read at most; a longer file counts as empty.
 _MOST_BYTES = 16 << 20
+#: Between the name of a file that an agent program obeys and the word without which it is harmless.
+_ONLY_WITH = ": "
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 
 
@@ -133,21 +135,36 @@ def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[by
 
 
 def _refuse_obeyed(driver: Driver, cwd: str) -> None:
-    """Raise `Refused` where a project has files that the agent's program obeys without asking anybody."""
-    folder = os.path.realpath(cwd)
+    """Raise `Refused` where a project has files that the agent's program obeys without asking anybody.
+
+    Looked at are the working folder and those above it, up to the top of the repository; without one, all of them.
+    """
+    if not driver.obeys:
+        return
+    folder, home = os.path.realpath(cwd), os.path.expanduser("~")
     repository = entry_above(folder)
-    top = os.path.dirname(repository) if repository else folder
+    top = os.path.dirname(repository) if repository else "/"
     while True:
-        for name in driver.obeys:
+        for name, _, word in (entry.partition(_ONLY_WITH) for entry in driver.obeys):
             path = os.path.join(folder, name)
-            if os.path.lexists(path) and path != os.path.join(os.path.expanduser("~"), name):
+            is_own = path == os.path.join(home, name)
+            if not is_own and os.path.lexists(path) and (not word or _may_say(path, word)):
                 raise Refused(
                     f"{driver.name} would obey {path} without asking anybody, whoever wrote it",
-                    hint="remove it, or choose another --driver",
+                    hint="remove it, or choose another --driver; docs/agents.md says how to allow it for good",
                 )
-        if folder in (top, os.path.dirname(folder)):
+        if folder in (top, "/"):
             return
         folder = os.path.dirname(folder)
+
+
+def _may_say(path: str, word: str) -> bool:
+    """Return whether a file may contain a word; one that cannot be read, or writes letters as escapes, may."""
+    try:
+        data = read_bytes(path, _MOST_BYTES)
+    except (AgentctlError, OSError):
+        return True
+    return word.encode() in data or b"\\" in data
 
 
 def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:

@@ -121,10 +121,10 @@ def driver_order() -> Iterable[str]:
 
 
 def _order_in(document: Document) -> Iterable[str]:
-    from agentctl.drivers.registry import AGENT_DRIVERS
+    from agentctl.drivers.registry import AGENT_DRIVERS, TESTED_DRIVERS
 
     if reader.DRIVER_ORDER not in document.value:
-        return AGENT_DRIVERS
+        return TESTED_DRIVERS
     order, known = document.value[reader.DRIVER_ORDER], list(AGENT_DRIVERS)
     if not isinstance(order, list) or not order or not set(map(str, order)) <= set(known):
         raise document.error((reader.DRIVER_ORDER,), f"{reader.DRIVER_ORDER} must be a list of {', '.join(known)}")

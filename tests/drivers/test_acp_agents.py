@@ -309,3 +309,24 @@ def test_a_bad_row_is_an_error_with_file_and_line(task: Task, text: str, words: 
     told = spawn("x", check=False)
     assert told.code == 2
     assert words in told.err
+
+
+def test_it_is_not_started_where_a_project_has_what_its_program_obeys(task: Task) -> None:
+    file = Path.home() / ".config" / "agentctl" / "acp.yaml"
+    row = {"program": "acp-agent", "args": ["polite"], "obeys": [".hooks", "agent.json: plugin"]}
+    file.write_text(yaml.safe_dump({"polite": row}), encoding="utf-8")
+    harmless = Path("agent.json")
+    harmless.write_text('{"model": "x"}')
+    spawn("polite")
+    assert ends()["status"] == "completed"
+    for hostile in ('{"plugin": ["x"]}', '{"\\u0070lugin": ["x"]}'):
+        harmless.write_text(hostile)
+        told = spawn("polite", name="b", check=False)
+        assert told.code == 1
+        assert "would obey" in told.err
+    harmless.unlink()
+    below = Path("src")
+    below.mkdir()
+    Path(".hooks").symlink_to("nowhere")
+    told = spawn("polite", "--cwd", str(below), name="c", check=False)
+    assert str(Path(".hooks").absolute()) in told.err
