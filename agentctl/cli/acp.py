@@ -25,7 +25,7 @@ def acp(
         str, typer.Option(metavar="AGENT", help="Which agent new sessions have.", show_default=True)
     ] = "general",
     driver: Annotated[
-        str | None, typer.Option(metavar="DRIVER", help="claude or codex; by default the first found.")
+        str | None, typer.Option(metavar="DRIVER", help="claude, opencode, llm, ...; else the first found.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="The agent's model, as its program names it.")

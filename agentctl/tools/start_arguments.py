@@ -31,7 +31,7 @@ START_ARGUMENTS: dict[str, Mapping[str, Any]] = {
         high=100_000,
         whole=True,
     ),
-    "driver": text("The program that runs it, claude or codex: for a second opinion from another vendor."),
+    "driver": text("The program that runs it, such as claude, codex, opencode: for a second opinion from elsewhere."),
     "permissions": text(
         "ask: it has to ask even for what it may do unasked; deny: all that needs a permission is denied.",
         enum=["ask", "deny"],

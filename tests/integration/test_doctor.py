@@ -28,7 +28,7 @@ def findings(*options: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = ended.json
     errors = [one for one in found if one["severity"] == "error" and not one["fixed"]]
     assert ended.code == (1 if errors else 0), str(ended)
-    of_the_machine = ("login manager", "claude: ", "codex: ")
+    of_the_machine = ("login manager", "claude: ", "codex: ", "speak ACP")
     return [one for one in found if one["severity"] != "ok" and not any(word in one["what"] for word in of_the_machine)]
 
 

@@ -20,6 +20,7 @@ from agentctl.domain.names import first_of
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.locating import working_folder
+from agentctl.operations.where.model_providers import provider_rows
 from agentctl.operations.where.task_limits import driver_order
 
 
@@ -163,4 +164,6 @@ def runs_with(spec: AgentSpec, order: Iterable[str]) -> tuple[str | None, bool]:
         return spec.driver, False  # a driver that this version does not know
     except Refused:
         return None, False
+    if driver.is_ours and spec.driver is None and spec.model is None and provider_rows().default_model is None:
+        return None, False  # Nobody has said which model.
     return driver.name, registry.program_of(driver) is not None
