@@ -70,7 +70,7 @@ def _measure_memory(ground: Ground, rounds: Rounds, figure: int, driver: str, wh
     alternate(
         rounds.usual,
         Turn(lambda: [_of_driver(ground, task, driver)], subject),
-        Turn(lambda: [_of_bare()], bare),
+        Turn(lambda: [of_bare()], bare),
     )
     ground.drop(task)
     row = Row(
@@ -140,7 +140,8 @@ def _driver_of(task: TaskDir, instance: str) -> Identity:
     return driver
 
 
-def _of_bare() -> float:
+def of_bare() -> float:
+    """Return the private memory of a bare interpreter, in KiB."""
     with subprocess.Popen(BARE, stdin=subprocess.DEVNULL) as process:
         wait_until(lambda: all(_sleeps(process.pid) for _ in range(_LOOKS)))
         try:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from agentctl.drivers.registry import load
 from bench.ground import PATIENCE_S, Ground, wait_until
 from bench.measuring import BenchError, Found, Rounds, Sample, Turn, alternate, ratio
 from tests.agents.install import installed
@@ -16,7 +20,7 @@ from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of
 
 #: How many times as long as the program by itself an agent may take.
-GOALS = {"claude": 1.4, "codex": 2.2}
+GOALS = {"claude": 1.4, "codex": 2.2, "opencode": 1.4, "qwen": 1.4, "claude-agent-acp": 1.4, "codex-acp": 1.4}
 _PROMPT = "SCENARIO:text"
 _BARE = {"claude": ["-p", _PROMPT], "codex": ["exec", "--skip-git-repo-check", _PROMPT]}
 #: `explore` may only read; `general` writes, and has our MCP server.
@@ -39,15 +43,32 @@ class Program:
 
     def bare(self) -> float:
         """Run the program by itself; return the milliseconds to its first request."""
-        argv = [str(self.program), *_BARE[self.name]]
-        return self._first_request(argv)
+        if self.name in _BARE:
+            return self._first_request(lambda: self._run([str(self.program), *_BARE[self.name]]))
+        return self._first_request(self._converse)
+
+    def _converse(self) -> None:
+        """Hold the shortest conversation over ACP: greet the program, open a session, send a prompt."""
+        prompt = {"prompt": [{"type": "text", "text": _PROMPT}]}
+        argv = [str(self.program), *load(self.name).facts.get("args", ())]
+        with subprocess.Popen(
+            argv, cwd=self.project, env=self.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, process_group=0,
+        ) as process:  # fmt: skip
+            try:
+                _ask(process, 1, "initialize", {"protocolVersion": 1})
+                opened = _ask(process, 2, "session/new", {"cwd": str(self.project), "mcpServers": []})
+                _ask(process, 3, "session/prompt", {"sessionId": opened["sessionId"], **prompt})
+            finally:
+                os.killpg(process.pid, signal.SIGKILL)
 
     def agent(self, agent: str) -> float:
         """Spawn an agent and wait for its end; return the milliseconds to its first request."""
         self._agents += 1
         instance = f"a{self._agents}"
         chosen = ("--agent", agent, "--driver", self.name, "--name", instance)
-        ms = self._first_request(self.ground.command(self.task, "spawn", *chosen, _PROMPT))
+        command = self.ground.command(self.task, "spawn", *chosen, _PROMPT)
+        ms = self._first_request(lambda: self._run(command))
         self._run(self.ground.command(self.task, "wait", instance))
         self.ground.settle(self.task)
         return ms
@@ -56,10 +77,10 @@ class Program:
         """Whether the newest request offers the tools of our MCP server."""
         return any(_OURS in tool for tool in self.standin.requests[-1].tools)
 
-    def _first_request(self, argv: Sequence[str]) -> float:
+    def _first_request(self, run: Callable[[], None]) -> float:
         known = len(self.standin.arrivals_ns)
         began_ns = time.monotonic_ns()
-        self._run(argv)
+        run()
         wait_until(lambda: len(self.standin.arrivals_ns) > known)
         return (self.standin.arrivals_ns[known] - began_ns) / 1e6
 
@@ -72,15 +93,29 @@ class Program:
             raise BenchError(f"{' '.join(argv)[:200]}: exit code {done.returncode}: {done.stderr[-500:]!r}")
 
 
+def _ask(process: subprocess.Popen[bytes], number: int, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Send a request over ACP; return its result."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    process.stdin.write(json.dumps(message).encode() + b"\n")
+    process.stdin.flush()
+    for line in process.stdout:
+        answer = json.loads(line)
+        if answer.get("id") == number and "method" not in answer:
+            return dict(answer["result"])
+    raise BenchError(f"the program ended before it answered {method}")
+
+
 def measure_first_word(ground: Ground, rounds: Rounds) -> Found:
-    """Measure both agent programs; one that is not in the cache of `tests.agents.install` is listed as missing."""
+    """Measure all agent programs; one that is not in the cache of `tests.agents.install` is listed as missing."""
     found, programs = Found(), installed()
     for name, goal in GOALS.items():
         if name not in programs:
             found.missing.append(f"15: {name} is not in the cache (`python -m tests.agents.install` fetches it)")
             continue
         found += _measure(ground, rounds, programs[name], name, name, goal)
-        launcher = _launcher_of(programs[name], name)
+        launcher = _launcher_of(programs[name], name) if name in _BARE else None
         if launcher is not None:
             found += _measure(ground, rounds, launcher, name, f"npm's {name}", goal)
     return found

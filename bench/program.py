@@ -29,6 +29,7 @@ from bench import (
     listing,
     paging,
     placing,
+    plain_models,
     serving,
     starting,
     treeing,
@@ -69,6 +70,8 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     27: placing.measure_wake,
     28: placing.measure_head,
     29: answering.measure_acp_driver,
+    30: plain_models.measure_memory,
+    31: plain_models.measure_start,
 }
 ROUNDS = {
     "default": Rounds(),

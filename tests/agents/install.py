@@ -98,8 +98,10 @@ def cache() -> Path:
 
 def installed() -> dict[str, Path]:
     """Return the agent programs that are there, by name; nothing is fetched."""
-    found = {package.program: _find(cache(), package) for package in AGENTS}
-    return {name: path for name, path in found.items() if path is not None}
+    found = {package.program: _find(cache(), package) for package in (*AGENTS, *ACP_AGENTS)}
+    here = {name: path for name, path in found.items() if path is not None}
+    launchers = {package.program: cache() / package.folder / "bin" / package.program for package in ACP_AGENTS}
+    return {name: launchers[name] if name in launchers and launchers[name].exists() else here[name] for name in here}
 
 
 def install() -> dict[str, Path]:

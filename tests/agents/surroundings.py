@@ -55,10 +55,10 @@ defaultModel: {model}
 """
 
 
-def write_providers(url: str, model: str, retries: int = 1) -> None:
-    """Give the person of this test the stand-in as a provider, and a model of it for whoever names none."""
-    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+def write_providers(config: Path, url: str, model: str, retries: int = 1) -> None:
+    """Give a person, by their config folder, the stand-in as a provider, and a model of it for whoever names none."""
+    config.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = config / "providers.yaml"
     file.write_text(_PROVIDERS.format(url=url, model=model, retries=retries), encoding="utf-8")
 
 
