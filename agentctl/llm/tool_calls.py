@@ -23,6 +23,8 @@ from agentctl.llm.talking import SharedParts
 from agentctl.llm.toolset import LONGEST_S, OURS, PARALLEL, SHELL_S, ChosenTools, checked, own_name, rule_name
 
 _MOST_TEXT = 60_000
+#: How many calls are carried out side by side: each search is a process.
+_MOST_AT_ONCE = 8
 _ALLOW_ALL = {"tool": "*", "pattern": "*", "answer": "allow"}
 
 
@@ -69,7 +71,7 @@ class ToolCalls:
         waiting = list(calls)
         while waiting:
             group = [waiting.pop(0)]
-            while own_name(group[0].name) in PARALLEL and waiting and own_name(waiting[0].name) in PARALLEL:
+            while waiting and len(group) < _MOST_AT_ONCE and _are_parallel(group[0], waiting[0]):
                 group.append(waiting.pop(0))
             for call, result in zip(group, self._side_by_side(group), strict=True):
                 done(call, result)
@@ -221,6 +223,10 @@ class ToolCalls:
     def _ask_user(self, call_id: str, given: dict[str, Any]) -> Result:
         options = [option for option in list_in(given.get("options")) if isinstance(option, str) and option.strip()]
         return Result(self._host.question(call_id, given["question"], options, self._breaker))
+
+
+def _are_parallel(*calls: ToolCall) -> bool:
+    return all(own_name(call.name) in PARALLEL for call in calls)
 
 
 def _telling(rules: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:

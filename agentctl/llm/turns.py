@@ -22,6 +22,8 @@ from agentctl.llm.tool_calls import Result, ToolCalls
 _MILLION = 1_000_000
 #: How often a conversation that a server finds too long is summed up before that counts as its end.
 _MOST_SUMMARIES = 2
+#: No honest answer has more calls; the conversation keeps a result of each.
+_MOST_CALLS = 100
 
 
 class Prompt(NamedTuple):
@@ -224,8 +226,11 @@ class TurnLoop:
         """Write an answer down, and tell of it; return its calls, each with an id of its own."""
         at = self._next_id()
         calls = [] if answer.finish == LENGTH else [
-            call._replace(id=self._own_id(call.id, f"{at}-{number}")) for number, call in enumerate(answer.calls)
+            call._replace(id=self._own_id(call.id, f"{at}-{number}"))
+            for number, call in enumerate(answer.calls[:_MOST_CALLS])
         ]  # fmt: skip
+        if len(answer.calls) > _MOST_CALLS:
+            self._host.say("note", text=f"{len(answer.calls)} calls in one answer: all but {_MOST_CALLS} are left out")
         self._add(
             {
                 "type": "assistant", "text": answer.text, "thought": answer.thought, "model": self._template.model,
