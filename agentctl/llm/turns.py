@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.lean import NamedTuple
-from agentctl.llm.answer import LENGTH, ModelAnswer, ToolCall
+from agentctl.llm.answer import LENGTH, MOST_CALLS, ModelAnswer, ToolCall
 from agentctl.llm.asking_model import Model, Partial
 from agentctl.llm.compaction import ASK, SYSTEM, as_text, first_kept, is_full, shrunk, size_of
 from agentctl.llm.failures import Failure
@@ -22,8 +22,6 @@ from agentctl.llm.tool_calls import Result, ToolCalls
 _MILLION = 1_000_000
 #: How often a conversation that a server finds too long is summed up before that counts as its end.
 _MOST_SUMMARIES = 2
-#: No honest answer has more calls; the conversation keeps a result of each.
-_MOST_CALLS = 100
 
 
 class Prompt(NamedTuple):
@@ -227,10 +225,10 @@ class TurnLoop:
         at = self._next_id()
         calls = [] if answer.finish == LENGTH else [
             call._replace(id=self._own_id(call.id, f"{at}-{number}"))
-            for number, call in enumerate(answer.calls[:_MOST_CALLS])
+            for number, call in enumerate(answer.calls[:MOST_CALLS])
         ]  # fmt: skip
-        if len(answer.calls) > _MOST_CALLS:
-            self._host.say("note", text=f"{len(answer.calls)} calls in one answer: all but {_MOST_CALLS} are left out")
+        if len(answer.calls) > MOST_CALLS:
+            self._host.say("note", text=f"more than {MOST_CALLS} calls in one answer: the others are left out")
         self._add(
             {
                 "type": "assistant", "text": answer.text, "thought": answer.thought, "model": self._template.model,
