@@ -53,6 +53,15 @@ class OpenRequests:
         #: The answer to a request for permission was to stop the agent.
         self.was_stopped = False
 
+    def __len__(self) -> int:
+        """Return how many questions are open."""
+        return len(self._by_ask)
+
+    def is_open(self, request_id: Any) -> bool:
+        """Return whether a request of this id waits for its answers."""
+        key = key_of(request_id)
+        return any(key_of(request.request_id) == key for request, _ in self._by_ask.values())
+
     def put(self, request: Request, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
         """Return the questions of a request; one without questions is answered at once."""
         if not request.asks:

@@ -6,11 +6,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentctl.domain.nesting import is_too_deep, may_be_too_deep
 from agentctl.drivers.values import count_in, object_in
 from agentctl.lean import NamedTuple
 
 #: Why the model stopped, in one vocabulary.
 STOP, LENGTH, REFUSED, OVERLOADED = "stop", "length", "refused", "overloaded"
+#: No honest answer has more calls: those beyond are left out.
+MOST_CALLS = 100
 _THINK, _THOUGHT = "<think>", "</think>"
 
 
@@ -72,14 +75,19 @@ def tool_call(call_id: str, name: str, arguments: Any, extra: Mapping[str, Any] 
     text = arguments if isinstance(arguments, str) else ""
     if not text.strip():
         return ToolCall(call_id, name, {}, extra=extra or {})
-    try:
-        value = json.loads(text)
-        json.dumps(value)  # Not deeper than it can be written again.
-    except (ValueError, RecursionError):
-        value = None
+    value = json_in(text.encode("utf-8", "replace"))
     if isinstance(value, dict):
         return ToolCall(call_id, name, value, extra=extra or {})
     return ToolCall(call_id, name, None, text, extra or {})
+
+
+def json_in(data: bytes) -> Any:
+    """Return the JSON value in what a server sent; None where it is none, or nested deeper than it can be sent back."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return None if may_be_too_deep(data) and is_too_deep(value) else value
 
 
 def without_inline_thought(text: str, thought: str) -> tuple[str, str]:

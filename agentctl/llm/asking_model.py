@@ -22,6 +22,8 @@ from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
 #: How long a server may be silent. A local one may have to load its model first.
 ANSWER_S = 600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
+#: The longest that a server may want to be left alone; the host gives a program up before that.
+_LONGEST_TOLD_S = 86_400.0
 #: How often a request is sent again; the host ends a program that retries for too long.
 _RETRIES = 8
 #: A server of this machine that does not listen has to be started by a person.
@@ -134,10 +136,10 @@ class Model:
 
     def _read(self, reply: HttpAnswer, assembler: Any) -> None:
         """Read a stream of events; a server may answer in one piece, although it was asked for a stream."""
-        stream, whole, is_stream = SseStream(), b"", None
+        stream, whole, is_stream = SseStream(), bytearray(), None
         for chunk in reply.chunks():
-            if is_stream is None and (whole + chunk).lstrip():
-                is_stream = not (whole + chunk).lstrip().startswith(b"{")
+            if is_stream is None and (begin := chunk.lstrip()):
+                is_stream = not begin.startswith(b"{")
             if is_stream is not True:
                 whole += chunk
                 continue
@@ -149,7 +151,7 @@ class Model:
             for data in stream.rest():
                 assembler.take(data)
         else:
-            assembler.take(whole)
+            assembler.take(bytes(whole))
 
     def _judged(self, answer: ModelAnswer, cut: str) -> ModelAnswer:
         """Return an answer that is whole.
@@ -183,4 +185,4 @@ def _is_held(failure: Failure) -> bool:
 def _pause(tries: int, told_s: float | None) -> float:
     """Return how many seconds to wait before the next try, with some chance in it: others may wait as well."""
     own: float = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(tries - 1, 10))
-    return max(told_s or 0.0, own * (0.5 + random.random() / 2))
+    return min(_LONGEST_TOLD_S, max(told_s or 0.0, own * (0.5 + random.random() / 2)))

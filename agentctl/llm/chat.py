@@ -9,12 +9,14 @@ from typing import Any
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.llm.answer import (
     LENGTH,
+    MOST_CALLS,
     OVERLOADED,
     REFUSED,
     STOP,
     ModelAnswer,
     ServerSaidError,
     chat_usage,
+    json_in,
     tool_call,
     without_inline_thought,
 )
@@ -108,11 +110,8 @@ class ChatAssembler:
         self._at: dict[int, _Growing] = {}
         self._finish: str | None = None
         self._usage: Any = None
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether any word of the model has arrived."""
-        return bool(any(self._texts) or any(self._thoughts) or self._calls)
+        #: Whether any word of the model has arrived.
+        self.has_begun = False
 
     def take(self, data: bytes) -> None:
         """Take the data of an event, or a whole completion; what is no JSON object is passed over.
@@ -120,10 +119,7 @@ class ChatAssembler:
         Raises:
             ServerSaidError: It reports an error.
         """
-        try:
-            chunk = json.loads(data)
-        except (ValueError, RecursionError):
-            return
+        chunk = json_in(data)
         if not isinstance(chunk, dict):
             return
         if chunk.get("error"):
@@ -141,7 +137,9 @@ class ChatAssembler:
             self._finish = REFUSED
         self._thoughts.append(thought or text_in(piece.get("reasoning_content")) or text_in(piece.get("reasoning")))
         for call in map(object_in, list_in(piece.get("tool_calls"))):
-            self._growing(call).take(call)
+            if len(self._calls) <= MOST_CALLS:
+                self._growing(call).take(call)
+        self.has_begun = self.has_begun or bool(self._texts[-1] or self._thoughts[-1] or self._calls)
 
     def _growing(self, piece: Mapping[str, Any]) -> _Growing:
         """Return the call that a piece belongs to: by its index, by its id, or else the newest one."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
+from itertools import islice
 
 from agentctl.adapters.files import write_all
+from agentctl.domain.plaintext import whole
 from agentctl.llm.errors import ToolError
 from agentctl.llm.places import folder_of, open_file
 
@@ -26,24 +29,25 @@ def read_file(real: str, first: int = 1, count: int | None = None) -> str:
     Raises:
         ToolError: It is no text file, or too large.
     """
-    lines = _text(real).decode("utf-8", "replace").split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    if not lines:
+    data = _text(real)
+    if not data:
         return "(the file is empty)"
-    if first > len(lines):
-        raise ToolError(f"{real} has only {len(lines)} lines")
-    wanted = lines[first - 1 :][: min(count or _MOST_LINES, _MOST_LINES)]
+    lines = data.count(b"\n") + (not data.endswith(b"\n"))
+    if first > lines:
+        raise ToolError(f"{real} has only {lines} lines")
+    # One line at a time: as a list, a file of short lines would take twenty times its size.
+    wanted = islice(io.BytesIO(data), first - 1, first - 1 + min(max(1, count or _MOST_LINES), _MOST_LINES))
     shown: list[str] = []
     size = 0
-    for number, line in enumerate(wanted, first):
+    for number, raw in enumerate(wanted, first):
+        line = raw.removesuffix(b"\n").decode("utf-8", "replace")
         text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [cut: {len(line)} characters]"
         size += len(text) + 8
         if shown and size > _MOST_BYTES:
             break
         shown.append(f"{number}\t{text}")
     last = first + len(shown) - 1
-    rest = f"\n[lines {first} to {last} of {len(lines)}: go on with offset {last + 1}]" if last < len(lines) else ""
+    rest = f"\n[lines {first} to {last} of {lines}: go on with offset {last + 1}]" if last < lines else ""
     return "\n".join(shown) + rest
 
 
@@ -53,7 +57,7 @@ def edited(real: str, old: str, new: str, *, every: bool) -> bytes:
     Raises:
         ToolError: The text is not in it, or more than once.
     """
-    data = _text(real)
+    data, new = _text(real), whole(new)
     # Bytes that are no UTF-8 stay as they are.
     text = data.decode("utf-8", "surrogateescape")
     if old not in text and "\r\n" in text and "\r" not in old:
@@ -63,6 +67,8 @@ def edited(real: str, old: str, new: str, *, every: bool) -> bytes:
         raise ToolError(f"old_string is not in {real}: it must match exactly, with all spaces; read the file again")
     if found > 1 and not every:
         raise ToolError(f"old_string is {found} times in {real}: give more of what is around it, or set replace_all")
+    if len(text) + found * (len(new) - len(old)) > _LARGEST:
+        raise ToolError(f"{real} would become larger than {_LARGEST} characters")
     return text.replace(old, new).encode("utf-8", "surrogateescape")
 
 

@@ -37,9 +37,11 @@ def key_of(provider: Mapping[str, Any]) -> str | None:
 def _printed(command: list[str]) -> str:
     name = command[0]
     try:
+        # Not in the agent's folder: many programs obey what lies where they are started.
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_S, check=False, process_group=0
-        )
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_S, check=False, process_group=0,
+            cwd="/",
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         why = "took too long" if isinstance(error, subprocess.TimeoutExpired) else getattr(error, "strerror", "failed")
         return _refuse(f"the keyCommand {name} printed no key: {why}")

@@ -178,7 +178,7 @@ def main() -> None:
         works[order["what"]](order["fd"], order, lambda path: f"{prefix}{path}", printer)
     except Enough as enough:
         sys.stdout.buffer.write(f"{enough}\n".encode())
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         sys.stdout.buffer.write(f"[the pattern is no regular expression: {error}]\n".encode())
     sys.stdout.buffer.flush()
 

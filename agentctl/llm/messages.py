@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from agentctl.drivers.values import count_in, list_in, object_in, text_in
-from agentctl.llm.answer import LENGTH, REFUSED, STOP, AnswerUsage, ModelAnswer, ServerSaidError, ToolCall, tool_call
+from agentctl.llm.answer import (
+    LENGTH,
+    REFUSED,
+    STOP,
+    AnswerUsage,
+    ModelAnswer,
+    ServerSaidError,
+    ToolCall,
+    json_in,
+    tool_call,
+)
 from agentctl.llm.request import ModelRequest
 
 #: Its name in the row of a provider.
@@ -96,10 +105,7 @@ class MessagesAssembler:
         Raises:
             ServerSaidError: It reports an error.
         """
-        try:
-            event = json.loads(data)
-        except (ValueError, RecursionError):
-            return
+        event = json_in(data)
         if not isinstance(event, dict):
             return
         index = event["index"] if type(event.get("index")) is int else len(self._blocks)

@@ -20,9 +20,11 @@ from agentctl.llm.history import UNKNOWN
 from agentctl.llm.places import Places, looked_into
 from agentctl.llm.processes import Output, look, run_shell
 from agentctl.llm.talking import SharedParts
-from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, ChosenTools, checked, own_name, rule_name
+from agentctl.llm.toolset import LONGEST_S, OURS, PARALLEL, SHELL_S, ChosenTools, checked, own_name, rule_name
 
 _MOST_TEXT = 60_000
+#: How many calls are carried out side by side: each search is a process.
+_MOST_AT_ONCE = 8
 _ALLOW_ALL = {"tool": "*", "pattern": "*", "answer": "allow"}
 
 
@@ -69,7 +71,7 @@ class ToolCalls:
         waiting = list(calls)
         while waiting:
             group = [waiting.pop(0)]
-            while own_name(group[0].name) in PARALLEL and waiting and own_name(waiting[0].name) in PARALLEL:
+            while waiting and len(group) < _MOST_AT_ONCE and _are_parallel(group[0], waiting[0]):
                 group.append(waiting.pop(0))
             for call, result in zip(group, self._side_by_side(group), strict=True):
                 done(call, result)
@@ -113,6 +115,8 @@ class ToolCalls:
         if call.arguments is None:
             raise ToolError("the arguments are not a JSON object: call it again with one")
         if self._delegation is not None and name not in self._runs and self._delegation.has(name):
+            if self._said(f"{OURS}__{name}", call.arguments) == "ask":
+                self._ask(call.id, f"{OURS}__{name}", call.arguments)
             return Result(*self._delegation.call(name, call.arguments, self._breaker))
         if name not in self._has.names:
             known = ", ".join([*sorted(self._has.names), *(self._delegation.names() if self._delegation else ())])
@@ -130,18 +134,20 @@ class ToolCalls:
 
     def _ask_to_read(self, call_id: str, tool: str, arguments: Mapping[str, Any], real: str) -> None:
         """Have a call permitted that only reads: in its own folder it is free, unless a rule speaks of it."""
-        real_of = Resolver(self._places.folder)
-        name = rule_name(tool)
         # What it would touch, also where the call names no path.
-        about = {"path": real, **arguments}
-        if any(decide([*rules, _ALLOW_ALL], name, about, real_of) == "deny" for rules in self._denials):
-            raise Denied("A rule denies this to you; no user was asked.")
-        said = decide([*self._rules, _ALLOW_ALL], name, about, real_of)
-        if said == "deny":
-            raise Denied("A rule denies this to you; no user was asked.")
+        said = self._said(rule_name(tool), {"path": real, **arguments})
         if said == "ask" or not self._places.is_free(real):
             path = self._places.shown(arguments.get("path", "."), real)
             self._ask(call_id, tool, {**arguments, "path": path})
+
+    def _said(self, name: str, about: Mapping[str, Any]) -> str:
+        """Return what the rules say of a call that is free without them: allow or ask; raise `Denied` for a denial."""
+        real_of = Resolver(self._places.folder)
+        said = decide([*self._rules, _ALLOW_ALL], name, about, real_of)
+        above = (decide([*rules, _ALLOW_ALL], name, about, real_of) for rules in self._denials)
+        if said == "deny" or "deny" in above:
+            raise Denied("A rule denies this to you; no user was asked.")
+        return said
 
     # -- the tools -----------------------------------------------------------------------------------------------
 
@@ -219,9 +225,17 @@ class ToolCalls:
         return Result(self._host.question(call_id, given["question"], options, self._breaker))
 
 
+def _are_parallel(*calls: ToolCall) -> bool:
+    return all(own_name(call.name) in PARALLEL for call in calls)
+
+
 def _telling(rules: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the rules that speak of a tool: one for every tool is meant for what is asked about anyway."""
-    return [rule for rule in map(object_in, rules) if str(rule.get("tool", "*")).strip("*")]
+    """Return the rules that speak of some calls: one for all of them is meant for what is asked about anyway."""
+    return [
+        rule
+        for rule in map(object_in, rules)
+        if str(rule.get("tool", "*")).strip("*") or str(rule.get("pattern", "*")).strip("*")
+    ]
 
 
 def _relative(base: str, folder: str) -> str:

@@ -113,7 +113,7 @@ class HttpAnswer:
 
     def error_body(self) -> bytes:
         """Return the body of a refusal, as far as it comes."""
-        body = b""
+        body = bytearray()
         try:
             for chunk in self.chunks():
                 body += chunk
@@ -121,7 +121,7 @@ class HttpAnswer:
                     break
         except BrokenOffAnswer:
             pass  # The status says enough.
-        return body[:_LONGEST_ERROR]
+        return bytes(body[:_LONGEST_ERROR])
 
     def _cut(self) -> None:
         """End the connection from another thread: whoever reads from it wakes."""

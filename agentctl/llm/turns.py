@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.lean import NamedTuple
-from agentctl.llm.answer import LENGTH, ModelAnswer, ToolCall
+from agentctl.llm.answer import LENGTH, MOST_CALLS, ModelAnswer, ToolCall
 from agentctl.llm.asking_model import Model, Partial
 from agentctl.llm.compaction import ASK, SYSTEM, as_text, first_kept, is_full, shrunk, size_of
 from agentctl.llm.failures import Failure
@@ -224,8 +224,11 @@ class TurnLoop:
         """Write an answer down, and tell of it; return its calls, each with an id of its own."""
         at = self._next_id()
         calls = [] if answer.finish == LENGTH else [
-            call._replace(id=self._own_id(call.id, f"{at}-{number}")) for number, call in enumerate(answer.calls)
+            call._replace(id=self._own_id(call.id, f"{at}-{number}"))
+            for number, call in enumerate(answer.calls[:MOST_CALLS])
         ]  # fmt: skip
+        if len(answer.calls) > MOST_CALLS:
+            self._host.say("note", text=f"more than {MOST_CALLS} calls in one answer: the others are left out")
         self._add(
             {
                 "type": "assistant", "text": answer.text, "thought": answer.thought, "model": self._template.model,

@@ -486,3 +486,22 @@ def test_options_that_no_terminal_could_type_are_shown_in_the_question(lab: Lab)
     lab.respond(agent, "the first")
     lab.completed(agent)
     assert lab.standin.requests[-1].results == ['{"answer": "the first"}']
+
+
+def test_a_command_for_the_key_is_not_run_in_the_agents_folder(lab: Lab) -> None:
+    """Many programs obey what lies where they are started, and a clone may bring it."""
+    environ, seen = lab.environ() | {"OPENAI_API_KEY": None}, lab.folder / "seen"
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    command = f"keyCommand: [sh, -c, 'pwd > {seen}; echo {KEY}-printed']"
+    file.write_text(file.read_text().replace("keyVariable: OPENAI_API_KEY", command))
+    run("spawn", "--driver", "llm", "--name", "a1", "SCENARIO:text please", env=environ)
+    lab.completed("a1")
+    assert seen.read_text() == "/\n"
+
+
+@pytest.mark.parametrize("after", ["1e300", "9" * 400, "99999999999h"])
+def test_a_server_that_wants_to_be_left_alone_for_ever(lab: Lab, after: str) -> None:
+    lab.standin.first = [Reply(error=503, headers={"Retry-After": after, "x-ratelimit-reset-requests": after})] * 9
+    agent = lab.spawn("text", retries=3)
+    wait_until(lambda: "(try " in str(lab.activity(agent, "note")), what="it to retry")
+    lab.cancel(agent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -508,3 +509,105 @@ def test_no_line_breaks_it(line: bytes) -> None:
     talk = Talk().opened()
     talk.do(talk.dialogue.received(line))
     talk.do(talk.dialogue.complained(line))
+
+
+_OUTPUT = '{"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed", "rawOutput": NESTED}'
+
+
+@pytest.mark.parametrize("depth", [50, 600, 950, 990, 5000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": NESTED, "method": "x"}',
+        '{"id": NESTED, "method": "session/request_permission", "params": {"toolCall": {"toolCallId": "c"}}}',
+        '{"id": 1, "method": "session/request_permission", "params": {"toolCall": NESTED}}',
+        '{"method": "$/cancel_request", "params": {"requestId": NESTED}}',
+        '{"method": "session/update", "params": {"update": OUTPUT}}',
+        '{"id": 3, "result": {"stopReason": "end_turn", "_meta": NESTED}}',
+        '{"id": 3, "error": {"data": NESTED}}',
+    ],
+)
+def test_what_is_nested_deeply_does_not_break_it(line: str, depth: int) -> None:
+    for nested in ("[" * depth + "]" * depth, '{"output":' * depth + "1" + "}" * depth):
+        talk = Talk().opened()
+        talk.do(talk.dialogue.received(line.replace("OUTPUT", _OUTPUT).replace("NESTED", nested).encode()))
+        for row in talk.rows:
+            encode_row(row, "2026-11-26T12:00:00.000Z")
+        talk.result(stopReason="end_turn")
+        assert talk.outcome.reason is None or "error" in line
+
+
+def test_a_second_request_under_an_open_id_does_not_change_what_is_answered() -> None:
+    talk = Talk().opened()
+    talk.asks(7, title="harmless", rawInput={"command": "ls"})
+    assert talk.asks(7, ["allow_always", "allow_once"], title="other", rawInput={"command": "rm -rf ."}) == []
+    (ask,) = talk.of(Ask)
+    talk.do(talk.dialogue.answered(ask.key, "allow"))
+    assert talk.said[-1] == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "result": {"outcome": {"outcome": "selected", "optionId": "o-0"}},
+    }
+
+
+def test_a_request_under_the_id_of_a_call_that_has_ended_shows_nothing_of_that_call() -> None:
+    talk = Talk().opened()
+    talk.update("tool_call", toolCallId="c", title="list", kind="read", rawInput={"path": "a.txt"})
+    talk.update("tool_call_update", toolCallId="c", status="completed")
+    talk.asks(8, title="Run it", kind="execute", rawInput={"command": "rm -rf ."})
+    (ask,) = talk.of(Ask)
+    assert (ask.tool, ask.arguments) == ("Bash", {"command": "rm -rf ."})
+
+
+def test_requests_without_end_are_refused_from_the_hundredth_on() -> None:
+    talk = Talk().opened()
+    for number in range(300):
+        talk.asks(number, title="x", rawInput={"command": "ls"})
+    assert len(talk.of(Ask)) == 100
+    assert len([message for message in talk.said if "error" in message]) == 200
+
+
+def test_a_message_in_very_many_pieces_and_methods_without_end_take_no_time_and_room() -> None:
+    talk = Talk().opened()
+    begun = time.process_time()
+    for number in range(100_000):
+        talk.actions.clear()
+        talk.says("ab" * 20)
+        talk.hear({"method": f"x{number}"})
+    assert time.process_time() - begun < 60
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.final_message == "ab" * 2_000_000
+    assert len(talk.dialogue.transcript.unknown) <= 101
+
+
+def test_what_nobody_would_read_is_not_asked() -> None:
+    talk = Talk().opened()
+    talk.asks(1, ["allow_once"] * 5000 + ["reject_once"], title="x", rawInput={"command": "ls"})
+    options = [{"optionId": "o", "name": "n" * 10_000_000, "kind": "allow_once"}]
+    params = {"sessionId": SESSION, "toolCall": {"toolCallId": "c", "title": "t" * 10_000_000}, "options": options}
+    talk.hear({"id": 2, "method": "session/request_permission", "params": params})
+    schema = {"type": "object", "properties": {"a": {"type": "string", "enum": [f"v{n}" for n in range(5000)]}}}
+    talk.hear(
+        {"id": 3, "method": "elicitation/create", "params": {"message": "m" * 10_000_000, "requestedSchema": schema}}
+    )
+    for ask in talk.of(Ask):
+        assert 1 < len(ask.options) <= 52
+        assert len(str((ask.question, ask.options))) < 10_000
+    schema = {"type": "object", "properties": {f"f{n}": {"type": "string"} for n in range(5000)}}
+    talk.hear({"id": 4, "method": "elicitation/create", "params": {"message": "m", "requestedSchema": schema}})
+    assert talk.said[-1]["error"]
+    assert len(talk.of(Ask)) == 3
+
+
+def test_tokens_beyond_all_counting_can_still_be_written() -> None:
+    talk = Talk(order(PLAIN._replace(usage="message"))).opened()
+    for _ in range(20):
+        talk.says("x", _meta={"usage": {"inputTokens": 10**4299, "outputTokens": 10**4299}})
+    talk = Talk(order(PLAIN._replace(usage="turn"))).opened()
+    for _ in range(20):
+        talk.result(stopReason="end_turn", usage={"inputTokens": 10**4299, "outputTokens": 10**4299, "totalTokens": 1})
+        talk.do(talk.dialogue.told("more", interrupt=False))
+    talk.result(stopReason="end_turn")
+    json.dumps(talk.outcome.usage)
+    for row in talk.rows:
+        encode_row(row, "2026-11-26T12:00:00.000Z")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.llm.answer import LENGTH, REFUSED, STOP, AnswerUsage, ModelAnswer, ServerSaidError
+from agentctl.llm.answer import LENGTH, MOST_CALLS, REFUSED, STOP, AnswerUsage, ModelAnswer, ServerSaidError
 from agentctl.llm.chat import ChatAssembler, body_of
 from agentctl.llm.messages import MessagesAssembler
 from agentctl.llm.messages import body_of as messages_body
@@ -178,3 +179,30 @@ def test_sealed_thoughts_go_back_to_the_model_that_thought_them_alone() -> None:
     for model, kinds in (("m", ["thinking", "text"]), ("other", ["text"])):
         request = ModelRequest(model, "s", [{"type": "user", "text": "?"}, record], [ToolSpec("a", "b", {})])
         assert [block["type"] for block in messages_body(request)["messages"][1]["content"]] == kinds
+
+
+@pytest.mark.parametrize("piece", [{}, {"reasoning": "a"}])
+def test_an_answer_in_very_many_pieces_takes_no_time(piece: dict[str, Any]) -> None:
+    assembler, data = ChatAssembler(), json.dumps(delta(**piece)).encode()
+    begun = time.process_time()
+    for _ in range(200_000):
+        assembler.take(data)
+        assert assembler.has_begun == bool(piece)
+    assert time.process_time() - begun < 60
+
+
+@pytest.mark.parametrize("api", ASSEMBLERS)
+@pytest.mark.parametrize("depth", [400, 900, 980, 5000])
+def test_what_could_not_be_sent_back_is_not_taken(api: str, depth: int) -> None:
+    assembler = ASSEMBLERS[api]()
+    nested = "[" * depth + "]" * depth
+    call = {"index": 0, "id": "c", "function": {"name": "find", "arguments": nested}, "mine": "NESTED"}
+    block = {"type": "redacted_thinking", "data": "NESTED"}
+    for value in (delta(tool_calls=[call]), {"type": "content_block_start", "index": 0, "content_block": block}):
+        assembler.take(json.dumps(value).replace('"NESTED"', nested).encode())
+    assert (assembler.answer().calls, assembler.answer().sealed) in (([], []), ([], ()))
+
+
+def test_calls_without_end_are_left_out() -> None:
+    calls = [{"index": number, "id": f"{number}", "function": {"name": "find"}} for number in range(10_000)]
+    assert len(chat(delta(tool_calls=calls)).calls) == MOST_CALLS + 1

@@ -117,6 +117,22 @@ def test_tokens_and_costs_add_up() -> None:
     assert dialogue.ended(1).cost_usd == 1.0
 
 
+def test_tokens_beyond_all_counting_can_still_be_written() -> None:
+    dialogue = begun()
+    for number in range(20):
+        got(dialogue, "usage", id=f"m{number}", input=10**4299, output=10**4299, cached=-1, cost=1e300)
+    json.dumps(dialogue.ended(1).usage)
+    assert dialogue.ended(1).cost_usd is None
+
+
+def test_options_without_end_are_read_and_not_chosen() -> None:
+    for options in ([f"option {number}" for number in range(10_000)], ["a", "b" * 10_000_000]):
+        (ask,) = got(begun(), "ask", key="k", question="Which?" * 1_000_000, options=options)
+        assert isinstance(ask, Ask)
+        assert not ask.options
+        assert ask.question.startswith("Which?")
+
+
 def test_retries_and_failures_have_their_reasons() -> None:
     dialogue = begun()
     note, retrying = got(dialogue, "retrying", reason="overloaded", message="busy", tries=1)

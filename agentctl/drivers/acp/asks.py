@@ -29,6 +29,8 @@ _WITHDRAW = DENIAL
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 #: The endings by which some name the field for an answer in one's own words, beside the field with the choices.
 _CUSTOM = ("_custom", "_note")
+#: More than these nobody reads: of answers to choose from, and of questions in one form.
+_MOST_OPTIONS, _MOST_FIELDS, _LONGEST_NAME = 50, 50, 500
 _SKIP, _YES, _NO = "(no answer)", "yes", "no"
 
 
@@ -39,11 +41,11 @@ def permission(request_id: Any, session: str, call: Call, given: Any, withheld: 
         given: The options as the program sent them.
         withheld: The kinds of options that nobody is offered.
     """
-    read_ = (read(PermissionOption, one) for one in list_in(given))
+    read_ = (read(PermissionOption, one) for one in list_in(given)[:_MOST_OPTIONS])
     options = [option for option in read_ if option is not None and option.kind not in withheld]
     offered = _ids(options)
     chosen = {name: option.option_id for name, option in offered.items()}
-    shown = [(name, option.name or name) for name, option in offered.items()]
+    shown = [(name, bounded(option.name) or name) for name, option in offered.items()]
     means = {name: _KINDS[option.kind][1] for name, option in offered.items()}
     if DENY not in means.values():
         shown, means = [*shown, (_WITHDRAW, "No")], {**means, _WITHDRAW: DENY}
@@ -72,7 +74,7 @@ def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> Reque
         (one for one in map(object_in, list_in(params.get("options"))) if one.get("kind") == "allow_once"), {}
     )
     asked = [object_in(one) for one in list_in(about.get("qwenQuestions"))]
-    if not asked or not submit:
+    if not asked or not submit or len(asked) > _MOST_FIELDS:
         return None
     fields = {
         str(number): _Field(f"{key_of(request_id)}#{number}", str(number), _schema_of(one), is_required=True)
@@ -121,7 +123,7 @@ def _wording(call: Call) -> str:
 def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | None:
     """Return an elicitation as questions, one for each field of its form; None for one that is not a form."""
     schema = read(ElicitationSchema, params.get("requestedSchema"))
-    if params.get("mode", "form") != "form" or schema is None:
+    if params.get("mode", "form") != "form" or schema is None or len(schema.properties or ()) > _MOST_FIELDS:
         return None
     message, required = text_in(params.get("message")), set(schema.required or ())
     fields: dict[str, _Field] = {}
@@ -154,7 +156,7 @@ class _Field:
         #: The field that takes an answer in the person's own words, where there is one.
         self.custom = ""
         #: our id -> (value, label)
-        self.choices = _numbered(_choices(self.kind, schema))
+        self.choices = _numbered(_choices(self.kind, schema)[:_MOST_OPTIONS])
 
     def ask(self, message: str, *, is_only: bool) -> Ask:
         title = text_in(self.schema.get("title")) or self.name
@@ -222,11 +224,13 @@ def _choices(kind: str, schema: Mapping[str, Any]) -> list[tuple[Any, str]]:
 
 def _label(option: Mapping[str, Any]) -> str:
     title, about = text_in(option.get("title")) or text_in(option.get("const")), text_in(option.get("description"))
-    return f"{title}: {about}" if about else title
+    return bounded(f"{title}: {about}" if about else title)
 
 
 def _numbered(choices: Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:
     """Return the choices by what a person types: their values, or numbers where these are ambiguous."""
     names = [label if isinstance(value, bool) else value for value, label in choices]
-    is_plain = len(set(names)) == len(names) and all(name.isprintable() and name and "," not in name for name in names)
+    is_plain = len(set(names)) == len(names) and all(
+        name.isprintable() and 0 < len(name) <= _LONGEST_NAME and "," not in name for name in names
+    )
     return dict(zip(names if is_plain else map(str, range(1, len(names) + 1)), choices, strict=True))

@@ -50,6 +50,8 @@ Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
 _CANCEL_S = 15.0
 _COMPLAINTS = 10
+#: Nobody answers more questions than these at once.
+_MOST_OPEN = 100
 _CANCEL_REQUEST = "$/cancel_request"
 #: By this some ask, between two steps of a turn, for messages that came meanwhile.
 _DRAIN = "craft/drainMidTurnQueue"
@@ -264,15 +266,27 @@ class AcpDialogue:
         """Handle a line; whatever is not a message of the protocol is counted."""
         message = parse_line(line)
         if message is None:
-            self.transcript.unknown["line that is not a JSON object"] += 1 if line.strip() else 0
+            if line.strip():
+                self.transcript.note_unknown("line that is not a JSON object")
             return []
         method = message.get("method")
         if not isinstance(method, str):
             actions = self.calls.responded(message)
-            self.transcript.unknown["response to an unknown call"] += 1 if actions is None else 0
+            if actions is None:
+                self.transcript.note_unknown("response to an unknown call")
             return actions or []
         params = object_in(message.get("params"))
-        return self._requested(method, message["id"], params) if "id" in message else self._notified(method, params)
+        if "id" not in message:
+            return self._notified(method, params)
+        request_id = message["id"]
+        if isinstance(request_id, (dict, list)) or self.requests.is_open(request_id):
+            # An answer would be taken for that to the first one.
+            self.transcript.note_unknown("request under the id of another, or of none")
+            return []
+        if len(self.requests) >= _MOST_OPEN:
+            self.transcript.note_unknown(f"request while {_MOST_OPEN} are open, refused")
+            return [refuse(request_id, "too many requests are open")]
+        return self._requested(method, request_id, params)
 
     def _notified(self, method: str, params: Mapping[str, Any]) -> Actions:
         if method == CLIENT_METHODS["session_update"]:
@@ -283,7 +297,7 @@ class AcpDialogue:
             return [*gone, refuse(request_id, "cancelled", CANCELLED)] if gone else []
         windows = windows_in(params)
         if not windows and not method.startswith("_"):  # An underscore marks a program's own extensions.
-            self.transcript.unknown[f"notification {bounded(method)}"] += 1
+            self.transcript.note_unknown(f"notification {bounded(method)}")
         return [UsageReported(windows)] if windows else []
 
     def _updated(self, params: Mapping[str, Any]) -> Actions:
@@ -349,7 +363,7 @@ class AcpDialogue:
             return [*map(Note, self.transcript.told(said)), reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
-            self.transcript.unknown[f"request {bounded(method)}, refused"] += 1
+            self.transcript.note_unknown(f"request {bounded(method)}, refused")
             return [refuse(request_id, f"{method} is not supported")]
         return self.requests.put(request, None, None)
 

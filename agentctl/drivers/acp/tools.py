@@ -24,6 +24,8 @@ _AGENT_TOOLS = frozenset({"Agent", "Task"})
 #: More of a tool's output than anybody reads in a tree; the raw output is complete.
 _LONGEST = 20_000
 _LONGEST_NAME = 80
+#: How deep the text of an output may lie in it.
+_DEEPEST = 20
 #: The fields in which programs have the text of an output.
 _OUTPUTS = ("output", "text", "content", "stdout", "error", "result")
 
@@ -96,6 +98,11 @@ class Call:
             named["title"] = self.title
         return named
 
+    def let_go(self) -> None:
+        """Forget what only its end was told with: there may be a million of them."""
+        self.arguments = {"subagent_type": self.agent_type} if self.agent_type else {}
+        self._content, self._output, self._paths, self._streamed = [], None, [], []
+
     def touched(self) -> list[str]:
         """Return the files that it has changed."""
         if self.status != "completed":
@@ -142,11 +149,13 @@ def _text_of(content: Any) -> str:
     return text_in(getattr(getattr(content, "content", None), "text", None))
 
 
-def _flat(value: Any) -> str:
+def _flat(value: Any, depth: int = _DEEPEST) -> str:
     """Return the text in a tool's raw output, whose form is the program's own."""
     if isinstance(value, str):
         return value
+    if depth == 0:
+        return ""
     if isinstance(value, list):
-        return "\n".join(filter(None, map(_flat, value)))
+        return "\n".join(filter(None, (_flat(one, depth - 1) for one in value)))
     fields = object_in(value)
-    return next((_flat(fields[key]) for key in _OUTPUTS if fields.get(key) is not None), "")
+    return next((_flat(fields[key], depth - 1) for key in _OUTPUTS if fields.get(key) is not None), "")

@@ -36,6 +36,7 @@ _QUIET = frozenset(
 WORK = frozenset({"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update"})
 #: Updates by which an agent shows that it goes on after a denial.
 GOES_ON = frozenset({"agent_message_chunk", "tool_call"})
+_MOST_UNKNOWN = 100
 _RANK = {"in_progress": "…", "completed": "✓", "pending": " "}
 
 
@@ -43,11 +44,16 @@ class _Speech:
     """A message or a thought of which more may come."""
 
     def __init__(self, row_id: str) -> None:
-        self.row_id, self.parts = row_id, [""]
+        self.row_id, self.has_words = row_id, False
+        self._parts: list[str] = []
+
+    def add(self, piece: str) -> None:
+        self._parts.append(piece)
+        self.has_words = self.has_words or bool(piece.strip())
 
     @property
     def text(self) -> str:
-        return "".join(self.parts)
+        return "".join(self._parts)
 
 
 class AcpTranscript:
@@ -64,8 +70,8 @@ class AcpTranscript:
         #: Unknown kinds of updates, and how often each came.
         self.unknown: Counter[str] = Counter()
         self.touched: dict[str, None] = {}
-        #: The agent's newest message.
-        self.answer = ""
+        #: The agent's newest message; joined only where it is wanted, as it may come in a million pieces.
+        self._answer: _Speech | None = None
         self.rounds = 0
         self._calls: dict[str, Call] = {}
         self._ended: set[str] = set()
@@ -84,6 +90,16 @@ class AcpTranscript:
             "plan": self._plan,
         }
 
+    @property
+    def answer(self) -> str:
+        """The agent's newest message."""
+        return self._answer.text if self._answer is not None else ""
+
+    def note_unknown(self, what: str) -> None:
+        """Count something that is unknown; what is new beyond the first hundred is not told apart."""
+        is_told = what in self.unknown or len(self.unknown) < _MOST_UNKNOWN
+        self.unknown[what if is_told else "something else"] += 1
+
     def rows(self, params: Mapping[str, Any]) -> list[Row]:
         """Return the rows of a `session/update`; one of another session is that of a sub-agent."""
         update, session = object_in(params.get("update")), text_in(params.get("sessionId"))
@@ -91,7 +107,8 @@ class AcpTranscript:
         parent = session if session and self.session and session != self.session else None
         handler = self._handlers.get(kind)
         if handler is None:
-            self.unknown[f"update {kind or 'without a kind'}"] += 0 if kind in _QUIET else 1
+            if kind not in _QUIET:
+                self.note_unknown(bounded(f"update {kind or 'without a kind'}"))
             return []
         return [*self._announced(parent), *handler(update, parent)]
 
@@ -114,7 +131,7 @@ class AcpTranscript:
         self, chunk: AgentMessageChunk | AgentThoughtChunk | None, kind: RowType, parent: str | None
     ) -> Iterator[Row]:
         if chunk is None:
-            self.unknown[f"invalid {kind}"] += 1
+            self.note_unknown(f"invalid {kind}")
             return
         parent = text_in(own_fields(meta_of(chunk)).get("parentToolUseId")) or parent
         other = RowType.THOUGHT if kind is RowType.MESSAGE else RowType.MESSAGE
@@ -130,13 +147,13 @@ class AcpTranscript:
             number = self._counts[f"{parent or ''}{kind}"]
             speech = _Speech(self._unique(f"{kind}:{parent + ':' if parent else ''}{number}"))
         self._open[parent, kind] = speech
-        speech.parts.append(text_in(getattr(chunk.content, "text", None)))
-        if kind is RowType.MESSAGE and parent is None:
-            self.answer = speech.text if speech.text.strip() else self.answer
+        speech.add(text_in(getattr(chunk.content, "text", None)))
+        if kind is RowType.MESSAGE and parent is None and speech.has_words:
+            self._answer = speech
 
     def _close(self, parent: str | None, kind: RowType) -> Iterator[Row]:
         speech = self._open.pop((parent, kind), None)
-        if speech is not None and speech.text.strip():
+        if speech is not None and speech.has_words:
             text = message_text(speech.text) if kind is RowType.MESSAGE and parent is None else bounded(speech.text)
             yield Row(kind, speech.row_id, parent=parent, text=text)
 
@@ -156,15 +173,20 @@ class AcpTranscript:
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def call(self, update: ToolCallUpdate) -> Call:
-        """Return the tool call that an update or a request is about, with what is new of it."""
-        call = self._calls.setdefault(update.tool_call_id, Call(update.tool_call_id, self._servers))
+        """Return the tool call that an update or a request is about, with what is new of it.
+
+        One that has ended is over: a request under its id is for another call, and shows nothing of it.
+        """
+        call = Call(update.tool_call_id, self._servers)
+        if update.tool_call_id not in self._ended:
+            call = self._calls.setdefault(update.tool_call_id, call)
         call.take(update)
         return call
 
     def _tool(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
         said = read(ToolCallUpdate, update)
         if said is None:
-            self.unknown["invalid tool call"] += 1
+            self.note_unknown("invalid tool call")
             return
         is_new = said.tool_call_id not in self._calls
         call = self.call(said)
@@ -184,6 +206,8 @@ class AcpTranscript:
             self.touched |= dict.fromkeys(call.touched())
             if call.is_agent:
                 yield from self._fall_silent(call.id)
+            del self._last_row[call.id]
+            call.let_go()
         yield row
 
     def _count_round(self, call: Call) -> None:
@@ -211,7 +235,7 @@ class AcpTranscript:
     def _plan(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
         plan = read(AgentPlanUpdate, update)
         if plan is None:
-            self.unknown["invalid plan"] += 1
+            self.note_unknown("invalid plan")
             return
         lines = [f"[{_RANK.get(entry.status, ' ')}] {entry.content}" for entry in plan.entries]
         self._counts["plan"] += 1

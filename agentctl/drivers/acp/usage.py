@@ -108,7 +108,7 @@ def windows_in(params: Mapping[str, Any]) -> list[Window]:
 def _tokens(usage: Usage) -> dict[str, int]:
     """Return the tokens; what was written to the cache is input that was not read from it."""
     return {
-        "input": usage.input_tokens + (usage.cached_write_tokens or 0),
-        "output": usage.output_tokens,
-        "cached": usage.cached_read_tokens or 0,
+        "input": count_in(usage.input_tokens) + count_in(usage.cached_write_tokens),
+        "output": count_in(usage.output_tokens),
+        "cached": count_in(usage.cached_read_tokens),
     }

@@ -49,6 +49,8 @@ _STATUSES = frozenset({"completed", "failed", "denied", "cancelled"})
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
 _RICHEST = 1e9
+#: Of more or longer ones nobody chooses.
+_MOST_OPTIONS, _LONGEST_OPTION = 50, 500
 
 
 class LlmDialogue:
@@ -196,8 +198,8 @@ class LlmDialogue:
         self._open[key] = bool(tool)
         if not tool:
             options = [text for option in list_in(line.get("options")) if (text := text_in(option).strip())]
-            is_plain = len(set(options)) == len(options) and all(
-                one.isprintable() and "," not in one for one in options
+            is_plain = len(set(options)) == len(options) <= _MOST_OPTIONS and all(
+                one.isprintable() and "," not in one and len(one) <= _LONGEST_OPTION for one in options
             )
             question = text_in(line.get("question"))
             if not is_plain:  # They cannot be ids: the person reads them, and writes an answer.

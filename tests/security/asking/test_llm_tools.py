@@ -237,3 +237,28 @@ def test_a_damaged_conversation_is_never_an_invalid_request(lab: Lab) -> None:
     file.write_bytes(b"".join([*kept, b'{"type": "result", "call": "none"}\n', b"\xff\xfe\n", b'{"type": "assis']))
     assert lab.completed(lab.resume(agent, "recall")).startswith("I recall 2")
     assert sum(turn.kind == "call" for turn in lab.standin.requests[-1].turns) == 1
+
+
+@pytest.mark.parametrize("rule", [{"pattern": "secrets/*"}, {"tool": "*", "pattern": "*secrets*"}])
+def test_a_rule_for_every_tool_holds_for_reading_as_well(lab: Lab, rule: dict[str, str]) -> None:
+    Path("secrets").mkdir()
+    Path("secrets/a.txt").write_text(f"{SECRET}\n")
+    calls(lab, ("read_file", {"path": "secrets/a.txt"}))
+    (told,) = results(lab, lab.spawn("text", "--permissions", json.dumps([{**rule, "answer": "deny"}])))
+    assert "A rule denies this" in told
+
+
+def test_a_rule_for_the_tools_that_start_agents_holds(lab: Lab) -> None:
+    start = ("spawn_agent", {"message": "SCENARIO:text"})
+    rules = [{"tool": "mcp__agentctl__spawn_agent", "answer": "deny"}]
+    calls(lab, start)
+    (told,) = results(lab, lab.spawn("text", "--permissions", json.dumps(rules)))
+    assert "A rule denies this" in told
+    calls(lab, start)
+    agent = lab.spawn("text", "--permissions", json.dumps([{**rules[0], "answer": "ask"}]), name="a2")
+    question = lab.question(agent)
+    assert (question["tool"], question["arguments"]) == (rules[0]["tool"], start[1])
+    lab.respond(agent, option(question, "deny"))
+    (told,) = results(lab, agent)
+    assert "denied" in told
+    assert {row["agentInstance"] for row in run("list", "--json").json} == {"a1", "a2"}

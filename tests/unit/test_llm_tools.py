@@ -1,0 +1,131 @@
+"""At stake: whatever a model calls, the program answers the call, and goes on."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from agentctl.llm.answer import ToolCall
+from agentctl.llm.breaking import BreakOff
+from agentctl.llm.keys import Mask
+from agentctl.llm.places import Places
+from agentctl.llm.talking import HostChannel, Reply, SharedParts
+from agentctl.llm.tool_calls import Result, ToolCalls
+from agentctl.llm.toolset import SPECS, chosen
+
+
+class _Host(HostChannel):
+    """A host that allows what is done in a folder, but no commands."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def say(self, kind: str, **fields: Any) -> None:
+        if kind == "ask":
+            arguments = fields.get("arguments", {})
+            where = os.path.realpath(self.folder / arguments["path"]) if "path" in arguments else "/"
+            self.answered(fields["key"], Reply(where.startswith(f"{self.folder}/"), "no"))
+
+
+def tools_in(folder: Path) -> ToolCalls:
+    """Return the tools of an agent that works in a folder."""
+    shared = SharedParts(_Host(folder), BreakOff(), Mask(None))
+    places = Places(str(folder), {}, str(folder / "outputs"))
+    return ToolCalls(shared, places, chosen(None, read_only=False), None, ([], []), str(folder / "outputs"))
+
+
+def answers(tools: ToolCalls, *calls: tuple[str, Any]) -> list[Result]:
+    """Return what calls come to."""
+    found: list[Result] = []
+    made = [ToolCall(str(number), name, arguments) for number, (name, arguments) in enumerate(calls)]
+    tools.run_all(made, lambda _, result: found.append(result))
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("work")
+    (made / "sub").mkdir()
+    return made
+
+
+NAMES = st.sampled_from([spec.name for spec in SPECS if spec.name not in {"find", "search"}])
+TEXTS = st.text(max_size=6) | st.sampled_from(
+    ["a.txt", "sub", "sub/b", "../a.txt", "a", "~", "~nobody/x", "\ud800", "\udcff", "\0", "x" * 5000, "/", ".", ""]
+)
+NUMBERS = st.integers() | st.sampled_from([0, -1, 10**400, 1e300, float("inf"), float("nan")])
+VALUES = TEXTS | NUMBERS | st.none() | st.booleans() | st.lists(TEXTS, max_size=2)
+ARGUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "path": TEXTS, "old_string": TEXTS, "new_string": TEXTS, "content": TEXTS, "command": TEXTS, "question": TEXTS,
+        "offset": NUMBERS, "limit": NUMBERS, "replace_all": st.booleans(), "directory": TEXTS, "options": VALUES,
+        "timeout_seconds": VALUES, "description": VALUES,
+    },
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(NAMES, ARGUMENTS), min_size=1, max_size=4))
+@settings(max_examples=400, deadline=None)
+@example([("edit_file", {"path": "a.txt", "old_string": "a", "new_string": "\ud800"})])
+@example([("read_file", {"path": "a.txt", "offset": 2, "limit": -5})])
+def test_any_call_has_an_answer(folder: Path, calls: list[tuple[str, dict[str, Any]]]) -> None:
+    (folder / "a.txt").write_text("a\nb\n")
+    found = answers(tools_in(folder), *calls)
+    assert len(found) == len(calls)
+    assert all(one.status in {"completed", "failed", "denied"} for one in found)
+    assert not any(folder.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 3000 + ")" * 3000, "[z-a]", "("])
+def test_a_pattern_that_is_none_is_told_as_such(folder: Path, pattern: str) -> None:
+    (told,) = answers(tools_in(folder), ("search", {"pattern": pattern}))
+    assert "the pattern is no regular expression" in told.text
+
+
+@pytest.mark.parametrize("every", [True, False])
+def test_an_edit_does_not_make_a_file_larger_than_one_that_is_read(folder: Path, *, every: bool) -> None:
+    """Nobody is asked before it is known what a file would become."""
+    (folder / "a.txt").write_text("a" * 2000)
+    edit = {"path": "a.txt", "old_string": "a" * (1 if every else 2000), "new_string": "x" * (1 << 20) * 33}
+    (told,) = answers(tools_in(folder), ("edit_file", {**edit, "replace_all": every}))
+    assert "would become larger" in told.text
+    assert (folder / "a.txt").stat().st_size == 2000
+
+
+def test_the_lines_of_a_file_are_not_all_in_memory_at_once(folder: Path) -> None:
+    (folder / "many.txt").write_bytes(b"ab\n" * 10_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    (told,) = answers(tools_in(folder), ("read_file", {"path": "many.txt", "offset": 9_999_999}))
+    assert told.text == "9999999\tab\n10000000\tab"
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+def test_only_so_many_searches_run_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from agentctl.llm import tool_calls
+
+    running, most, lock = 0, 0, threading.Lock()
+    full = threading.Barrier(8)
+
+    def look(*_: object) -> str:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        full.wait(20)
+        with lock:
+            running -= 1
+        return "found"
+
+    monkeypatch.setattr(tool_calls, "look", look)
+    found = answers(tools_in(folder), *[("search", {"pattern": "a"})] * 80)
+    assert [one.text for one in found] == ["found"] * 80
+    assert most == 8
