@@ -65,7 +65,8 @@ class Call:
     def name(self) -> str:
         """The tool, as rules name it: that of a server, by its kind, by its own name, or as people are told."""
         own = self._own_name or beginning(self.title.partition("\n")[0], _LONGEST_NAME)
-        if self._is_of_server:
+        # Arguments are the model's; they name the tool only where the program itself does not.
+        if self._is_of_server and not self._own_name:
             return f"mcp__{text_in(self.arguments.get('server'))}__{text_in(self.arguments.get('tool'))}"
         if self.kind in {"other", ""} and (of_server := server_tool(own, self._servers)):
             return of_server
