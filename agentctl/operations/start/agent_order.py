@@ -133,7 +133,7 @@ def _refuse_obeyed(driver: Driver, cwd: str) -> None:
     while True:
         for name in driver.obeys:
             path = os.path.join(folder, name)
-            if os.path.lexists(path) and path != os.path.join(os.path.expanduser("~"), name):
+            if _says_something(path) and path != os.path.join(os.path.expanduser("~"), name):
                 raise Refused(
                     f"{driver.name} would obey {path} without asking anybody, whoever wrote it",
                     hint="remove it, or choose another --driver",
@@ -141,6 +141,14 @@ def _refuse_obeyed(driver: Driver, cwd: str) -> None:
         if folder in (top, os.path.dirname(folder)):
             return
         folder = os.path.dirname(folder)
+
+
+def _says_something(path: str) -> bool:
+    """Whether there is anything, other than an empty folder: Codex's sandbox leaves such behind."""
+    try:
+        return bool(os.listdir(path)) or os.path.islink(path)
+    except OSError:
+        return os.path.lexists(path)
 
 
 def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
