@@ -364,6 +364,13 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
     assert talk.of(Ask)[0].tool == "Bash"
 
 
+def test_what_a_command_touches_is_shown_and_not_compared_with_rules() -> None:
+    for given, key in ({"command": "touch x"}, "touches"), ({"content": "x"}, "paths"):
+        talk = Talk().opened()
+        talk.asks(title="x", kind="execute", rawInput=given, locations=[{"path": "/w/x"}])
+        assert talk.of(Ask)[0].arguments == {**given, key: ["/w/x"]}
+
+
 def test_a_form_becomes_questions_and_their_answers_its_content() -> None:
     choices = [{"const": "r", "title": "red"}, {"const": "b", "title": "blue"}]
     properties = {

@@ -88,11 +88,14 @@ class Call:
         return self.status in {"completed", "failed"}
 
     def telling_arguments(self) -> dict[str, Any]:
-        """Return its arguments, with the files that it touches even where only the program's own fields name them."""
+        """Return its arguments, with the files that it touches even where only the program's own fields name them.
+
+        A command is compared with rules by itself: what a program guesses of its files is shown beside it.
+        """
         paths = [path for path in dict.fromkeys([*self._paths, *self._diffs()]) if path]
         named = dict(self.arguments)
         if paths and not {"path", "file_path"} & named.keys():
-            named["paths"] = paths
+            named["touches" if "command" in named else "paths"] = paths
         if not named and self.title:
             named["title"] = self.title
         return named
