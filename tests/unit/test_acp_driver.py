@@ -220,6 +220,13 @@ def test_stop_reasons(stop: str | None, reason: Reason | None) -> None:
     assert (talk.outcome.reason, talk.outcome.final_message) == (reason, "an answer")
 
 
+def test_an_agent_that_says_nothing_at_all_is_told_of() -> None:
+    talk = Talk().opened()
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.reason is None
+    assert "without a word" in str(talk.outcome.message)
+
+
 @pytest.mark.parametrize("stop", ["end_turn", "cancelled"])
 def test_a_turn_that_ends_with_a_denial_is_no_success(stop: str) -> None:
     talk = Talk().opened()

@@ -15,6 +15,7 @@ from agentctl.lean import NamedTuple
 #: How a turn ended: the reason and the message of a failure, else None and None.
 Decision = tuple[Reason | None, str | None]
 INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
+_SILENT = "it ended without a word: its model may have declined to answer"
 _STOPS: Mapping[str, Decision] = {
     "end_turn": (None, None),
     "max_tokens": (Reason.TRUNCATED, "the model's limit of output cut its answer"),
@@ -30,17 +31,20 @@ _FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
 _CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "refusal": Reason.REFUSED}
 
 
-def stopped(stop: str, *, was_denied: bool) -> Decision:
+def stopped(stop: str, *, was_denied: bool, is_silent: bool = False) -> Decision:
     """Return how a turn ended by its stop reason.
 
     Args:
         was_denied: A permission was denied, and the agent has not said or done anything since. Some programs end the
             turn then, as cancelled or as if all was well.
+        is_silent: The agent has said nothing at all.
     """
     if was_denied and stop in {"cancelled", "end_turn"}:
         return Reason.PERMISSION_DENIED, "the program ended its turn because a permission was denied"
     if stop == "cancelled":
         return Reason.SIGNAL, "the program said that its turn was cancelled, and nobody had cancelled it"
+    if is_silent and stop == "end_turn":
+        return None, _SILENT
     return _STOPS.get(stop) or (Reason.MODEL_ERROR, f"its turn ended for an unknown reason: {stop or 'none was given'}")
 
 
