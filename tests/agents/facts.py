@@ -93,7 +93,7 @@ FACTS: Mapping[str, Facts] = {
         sessions="projects/*/{session}.jsonl",
     ),
     "codex-acp": Facts(
-        "gpt-6.1-sol", "gpt-6.1-sol", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
+        "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
         sessions="sessions/**/*{session}.jsonl", role_is_system=False, asks=False, sub_agents_ask=False,
         ends_when_denied=True, is_sandboxed=True,
     ),

@@ -14,6 +14,7 @@ import psutil
 from tests import leaks, support
 from tests.agents.conversation import Request
 from tests.agents.facts import FACTS
+from tests.agents.scenarios import done
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of
 from tests.steps import Task
@@ -85,6 +86,13 @@ class Lab:
         ended = self.end(instance)
         assert ended["status"] == "failed", f"{ended}\n{self.account(instance)}"
         return str(ended["reason"])
+
+    def denied(self, instance: str, said: str = done("ask", 1)) -> None:
+        """Wait for the end of a worker whose only call was denied: its model goes on and says this, or that ends it."""
+        if self.facts.ends_when_denied:
+            assert self.failed(instance) == "permission_denied"
+        else:
+            assert self.completed(instance) == said
 
     def question(self, instance: str) -> dict[str, Any]:
         """Wait until a worker has asked something; return the question as any terminal lists it."""

@@ -33,16 +33,8 @@ def test_denied(lab: Lab) -> None:
     """A permission, denied from another process."""
     agent = lab.spawn("ask")
     lab.respond(agent, option(lab.question(agent), "deny"))
-    is_denied(lab, agent)
+    lab.denied(agent)
     assert written(lab) == []
-
-
-def is_denied(lab: Lab, agent: str) -> None:
-    """Wait for the end of an agent whose only call was denied: its model goes on, or the denial ends it."""
-    if lab.facts.ends_when_denied:
-        assert lab.failed(agent) == "permission_denied"
-    else:
-        assert lab.completed(agent) == done("ask", 1)
 
 
 @pytest.mark.parametrize("kind", ["allow", "deny"])
@@ -61,7 +53,7 @@ def test_policy(lab: Lab, policy: str) -> None:
     """--permissions {policy} asks nobody."""
     agent = lab.spawn("ask", "--permissions", policy)
     if policy == "deny":
-        is_denied(lab, agent)
+        lab.denied(agent)
     else:
         assert lab.completed(agent) == done("ask", 1)
     assert written(lab) == (["asked.txt"] if policy == "allow" else [])
