@@ -318,6 +318,8 @@ class AcpDialogue:
         failure = failure_in(meta)
         if failure is None or failure.is_final or not self._is_turning:
             return []
+        if not failure.is_known:
+            return [self._note(failure.message)]
         if failure.reason in {Reason.AUTH, Reason.BILLING}:  # No further try can help.
             return self._stop(failure.reason, failure.message)
         self._is_retrying = True

@@ -28,7 +28,8 @@ _STATUS_FIELDS = ("status", "statusCode", "httpStatusCode", "status_code")
 _TEXT_FIELDS = ("message", "error", "details", "detail", "reason", "errorKind", "type", "code", "stack")
 _DEEPEST = 6
 _FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
-_CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "refusal": Reason.REFUSED}
+_UNKNOWN = "unknown"
+_CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "access": Reason.AUTH, "refusal": Reason.REFUSED}
 
 
 def stopped(stop: str, *, was_denied: bool, is_silent: bool = False) -> Decision:
@@ -54,6 +55,8 @@ class Failure(NamedTuple):
     reason: Reason
     message: str
     is_final: bool
+    #: It is one that programs know, not just anything that they want to tell.
+    is_known: bool = True
 
 
 def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
@@ -65,10 +68,12 @@ def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
     told = object_in(meta.get(_FAILURE))
     if told:
         title = text_in(told.get("title")) or "the program gave no reason"
-        by_kind = _CATEGORIES.get(text_in(told.get("category")), Reason.MODEL_ERROR)
-        if _NEW_SESSION in list_in(told.get("actions")):
+        category = text_in(told.get("category"))
+        by_kind = _CATEGORIES.get(category, Reason.MODEL_ERROR)
+        if list_in(told.get("actions")) == [_NEW_SESSION]:  # Nothing else helps, not even a further try.
             by_kind = Reason.CONTEXT
-        return Failure(reason_in(title) or by_kind, bounded(title), is_final=told.get("severity") == "error")
+        is_final = told.get("severity") == "error"
+        return Failure(reason_in(title) or by_kind, bounded(title), is_final, is_known=category != _UNKNOWN)
     inner = (failure_in(object_in(value), depth - 1) for value in meta.values()) if depth else ()
     return next((found for found in inner if found is not None), None)
 
