@@ -73,7 +73,8 @@ def test_read_only(lab: Lab, agent: str, policy: str) -> None:
     """The read-only agent {agent} with --permissions {policy} tries the same: no file."""
     instance = lab.spawn("write", "--permissions", policy, agent=agent)
     lab.end(instance)
-    assert [request for request in lab.standin.requests if request.results], "the model never tried"
+    tried = [request for request in lab.standin.requests if request.results]
+    assert tried or lab.activity(instance, "tool"), "the model never tried"
     assert written(lab) == []
     assert not lab.task.events("interaction.requested")
 
