@@ -61,10 +61,11 @@ class Task:
             accept=lambda missing: not missing,
         )
 
-    def has(self, kind: str, instance: str, times: int = 1) -> None:
+    def has(self, kind: str, instance: str, times: int = 1, *, timeout_s: float = 20) -> None:
         """Wait until the log has an event of this kind at least `times` times."""
         wait_until(
             lambda: len(self.events(kind, of=instance)),
+            timeout_s=timeout_s,
             what=f"{times} {kind} of {instance}",
             accept=lambda found: found >= times,
         )

@@ -6,5 +6,7 @@ from __future__ import annotations
 SERVER = "agentctl"
 #: The variable that names the file with the server's prepared first answers.
 OFFER_VARIABLE = "AGENTCTL_OFFER"
+#: The variable that has the server complete its environment by that of the worker it serves.
+INHERIT_VARIABLE = "AGENTCTL_INHERIT"
 #: Makes a server print these answers and exit.
 OFFER = "--offer"

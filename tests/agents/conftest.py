@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from tests.agents.cannot import cannot
 from tests.agents.install import ACP_AGENTS, AGENTS, Unavailable, install_all
 from tests.agents.lab import Lab
 from tests.agents.matrix import Matrix
@@ -31,6 +32,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             chosen = {name: str(value) for name, value in item.callspec.params.items()}
             behaviour = (item.function.__doc__ or item.originalname).split("\n")[0].rstrip(".").format(**chosen)
             item.user_properties += [("behaviour", behaviour), ("program", chosen["program"]), ("place", place)]
+            _expect_what_it_can(item, chosen)
+
+
+def _expect_what_it_can(item: pytest.Function, chosen: Mapping[str, str]) -> None:
+    """Expect a test to fail for a program that cannot do what it is about."""
+    parameters = "-".join(value for name, value in sorted(chosen.items()) if name != "program")
+    reason = cannot(item.path.stem, item.originalname, parameters, chosen["program"])
+    if reason is not None:
+        item.add_marker(pytest.mark.xfail(reason=reason.reason, run=reason.is_tried, strict=True))
 
 
 @pytest.fixture(scope="session")
@@ -50,12 +60,20 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def lab(
-    installed: dict[str, Path], program: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: dict[str, Path],
+    program: str,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Lab]:
     """A task, and the one agent program in PATH beside a stand-in for its model."""
     monkeypatch.setenv("PATH", f"{installed[program].parent}{os.pathsep}{os.environ['PATH']}")
     with StandIn() as standin:
-        yield Lab(program, tmp_path, new_task(cap=5, grace=3), standin)
+        lab = Lab(program, tmp_path, new_task(cap=5, grace=3), standin)
+        yield lab
+        if request.node.get_closest_marker("xfail") is not None:
+            lab.crash()  # What has failed as expected may have left agents at work.
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

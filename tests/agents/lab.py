@@ -12,6 +12,9 @@ from typing import Any
 import psutil
 
 from tests import leaks, support
+from tests.agents.conversation import Request
+from tests.agents.facts import FACTS
+from tests.agents.scenarios import done
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of, write_providers
 from tests.steps import Task
@@ -19,8 +22,6 @@ from tests.support import Completed, is_alive, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 40
-#: Other models than those that the programs take by themselves.
-MODELS = {"claude": "claude-sonnet-5-5", "codex": "gpt-stand-in", "llm": "standin/other"}
 
 
 class Lab:
@@ -28,6 +29,7 @@ class Lab:
 
     def __init__(self, program: str, folder: Path, task: Task, standin: StandIn) -> None:
         self.program, self.folder, self.task, self.standin = program, folder, task, standin
+        self.facts = FACTS[program]
         self.work = Path.cwd()
         #: What an agent of a plain model gets where it names none.
         self.model = "standin/stand-in"
@@ -90,9 +92,16 @@ class Lab:
         assert ended["status"] == "failed", f"{ended}\n{self.account(instance)}"
         return str(ended["reason"])
 
+    def denied(self, instance: str, said: str = done("ask", 1)) -> None:
+        """Wait for the end of a worker whose only call was denied: its model goes on and says this, or that ends it."""
+        if self.facts.ends_when_denied:
+            assert self.failed(instance) == "permission_denied"
+        else:
+            assert self.completed(instance) == said
+
     def question(self, instance: str) -> dict[str, Any]:
         """Wait until a worker has asked something; return the question as any terminal lists it."""
-        self.task.has("interaction.requested", instance)
+        self.task.has("interaction.requested", instance, timeout_s=PATIENCE_S)
         return self.open_questions(instance)[0]
 
     def respond(self, instance: str, answer: str) -> Completed:
@@ -153,6 +162,11 @@ class Lab:
         shown = run("agents", "show", agent, "--json").json
         return str(shown["definition"]["instructions"]).splitlines()[0]
 
+    def has_role(self, request: Request, agent: str) -> bool:
+        """Whether the model was told the role of a definition where the program has it go."""
+        said = [text for kind, text in request.turns if kind == "user"]
+        return self.role(agent) in (request.system if self.facts.role_is_system else "\n".join(said))
+
     def files_with(self, text: str) -> list[str]:
         """Return the files of the task in which a text stands."""
         found = []
@@ -171,8 +185,14 @@ class Lab:
             file = self.task.agent(name) / "conversation.jsonl"
             wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
             return session
-        pattern = {"claude": f"projects/*/{session}.jsonl", "codex": f"sessions/**/*{session}.jsonl"}[self.program]
-        folder = self.folder / self.program
+        if self.program == "llm":
+            task_id, _, name = session.partition("/")
+            assert task_id == self.task.path.name
+            file = self.task.agent(name) / "conversation.jsonl"
+            wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
+            return session
+        pattern = self.facts.sessions.format(session=session)
+        folder = self.folder / self.program.removesuffix("-acp").removesuffix("-agent")
         wait_until(
             lambda: [file for file in folder.glob(pattern) if "I call a tool." in file.read_text(encoding="utf-8")],
             what=f"the session {session} to be written down",
@@ -182,6 +202,10 @@ class Lab:
     def ends_of_sub_agents(self, instance: str) -> dict[str, str]:
         """Return id -> status of the sub-agents that have ended."""
         return {row["id"]: row["status"] for row in self.activity(instance, "agent") if row["phase"] == "end"}
+
+    def answered(self, scenario: str) -> Request:
+        """Return the newest request of a conversation in this scenario; one without tools is for a title."""
+        return next(one for one in reversed(self.standin.requests) if one.tools and one.scenario[0] == scenario)
 
     def arrived(self, scenario: str) -> None:
         """Wait until the stand-in was asked by a conversation that is in this scenario."""

@@ -53,4 +53,4 @@ class Matrix:
 
 def _reason(report: Any) -> str:
     told = getattr(report, "wasxfail", "") or (report.longrepr[2] if isinstance(report.longrepr, tuple) else "")
-    return str(told).removeprefix("Skipped: ").removeprefix("reason: ")
+    return str(told).removeprefix("Skipped: ").removeprefix("reason: ").removeprefix("[NOTRUN] ")

@@ -96,7 +96,7 @@ def _is_codex(request: Request) -> bool:
 #: What other programs call their tools, the most telling name first.
 _SHELLS = ("shell", "bash", "run_shell_command")
 _WRITERS = ("write_file", "write")
-_ASKERS = ("ask_user", "question")
+_ASKERS = ("ask_user", "ask_user_question", "question")
 
 
 def _named(request: Request, names: Sequence[str]) -> str:
@@ -119,8 +119,8 @@ def _agent(request: Request, prompt: str, *, background: bool = False) -> Call:
         order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
         return Call("Agent", {**order, "run_in_background": background})
     if not _is_codex(request):
-        order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general"}
-        return Call(_named(request, ("task", "agent")), order)
+        tool, kind = ("agent", "general-purpose") if "agent" in request.tools else ("task", "general")
+        return Call(tool, {"description": "A sub-agent", "prompt": prompt, "subagent_type": kind})
     return Call(_offered(request, "spawn_agent"), {"message": prompt})
 
 
@@ -187,7 +187,7 @@ def _answered(question: Callable[[Request], Call]) -> Callable[[Request, str], R
     def play(request: Request, argument: str) -> Reply:
         if not request.results:
             return Reply(calls=(question(request),))
-        chosen = [colour for colour in COLOURS if re.search(rf'"{colour}\\?"', request.results[-1])]
+        chosen = [colour for colour in COLOURS if re.search(rf'"{colour}\\?"|: {colour}$', request.results[-1])]
         return Reply(text=f"The answer was: {', '.join(chosen) or 'none'}.")
 
     return play

@@ -7,25 +7,18 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.agents.facts import VENDORS, Step
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import done
 from tests.agents.test_delegation import BY_HAND, by_hand
 from tests.support import run, wait_until
 
 OURS = f"{shlex.quote(sys.executable)} -m agentctl"
-#: Allow once, for good, deny: as each program calls it.
-WORDS = {
-    "claude": ("allow", "allow_always", "deny"),
-    "codex": ("accept", "acceptWithExecpolicyAmendment", "decline"),
-}
 #: A shell that runs a script of a test; whatever else is asked.
 SCRIPTS = {"tool": "Bash", "pattern": "sh *.sh", "answer": "allow"}
-
-Step = list[list[Any]]
 
 
 def steps(name: str, *replies: Step) -> str:
@@ -43,7 +36,7 @@ def script(lab: Lab, name: str, text: str, *, tool: str = "out") -> Step:
 
 def start(lab: Lab) -> Step:
     """Have the model start a child that wants to touch a file."""
-    if lab.program == "codex":
+    if lab.facts.is_sandboxed:
         return [["ours:spawn_agent", {"instruction": "SCENARIO:ask=child.txt", "id": "child"}]]
     line = f"{OURS} spawn --agent general --driver {lab.program} --name child SCENARIO:ask=child.txt"
     return script(lab, "start", line)
@@ -81,7 +74,7 @@ def refused(text: str) -> None:
 @pytest.mark.parametrize("who", ["a person allows it", "the parent denies it"])
 def test_its_child(lab: Lab, who: str) -> None:
     """An agent allows its child by its tools: refused; then {who}."""
-    allow, _, deny = WORDS[lab.program]
+    allow, _, deny = lab.facts.words
     more = [send(deny), WAIT] if who == "the parent denies it" else []
     parent = lab.spawn(steps("parent", start(lab), WAIT, send(allow), *more), *rules(), name="parent")
     if not more:
@@ -90,7 +83,10 @@ def test_its_child(lab: Lab, who: str) -> None:
         assert (answered(lab), Path("child.txt").exists()) == ([], False)
         lab.respond("child", allow)
     lab.completed(parent)
-    assert lab.completed("child") == done("ask", 1)
+    if more:
+        lab.denied("child")
+    else:
+        assert lab.completed("child") == done("ask", 1)
     refused(told(lab, "parent")[2])
     assert answered(lab) == ([(deny, "parent")] if more else [(allow, "user")])
     assert Path("child.txt").exists() != bool(more)
@@ -98,7 +94,7 @@ def test_its_child(lab: Lab, who: str) -> None:
 
 def test_an_agent_allows_what_its_rules_allow(lab: Lab) -> None:
     """An agent allows its child what its own rules allow, once and not for good."""
-    allow, always, _ = WORDS[lab.program]
+    allow, always, _ = lab.facts.words
     rule = {"tool": "shell", "pattern": "touch child.txt", "answer": "allow"}
     scenario = steps("parent", start(lab), WAIT, send(always), send(allow), WAIT)
     lab.completed(lab.spawn(scenario, *rules(rule), name="parent"))
@@ -126,7 +122,7 @@ def respond(answer: str, instance: str) -> str:
 
 def test_by_a_shell(lab: Lab) -> None:
     """An agent allows by a shell, under any name, its child and a sibling: refused."""
-    allow = WORDS[lab.program][0]
+    allow = lab.facts.words[0]
     lab.spawn("ask=sibling.txt", name="sibling")
     lab.question("sibling")
     tries = "".join(respond(allow, name) for name in ("child", "sibling"))
@@ -147,7 +143,7 @@ def test_by_a_shell(lab: Lab) -> None:
 
 def test_by_a_file(lab: Lab) -> None:
     """An agent writes the file of an answer: set aside, told, and the question is still open."""
-    allow, _, deny = WORDS[lab.program]
+    allow, _, deny = lab.facts.words
     folder = lab.task.agent("child") / "interactions"
     forged = json.dumps({"id": "q1", "answer": allow, "by": "user", "at": "2026-01-01T00:00:00.000Z"})
     write = f"echo {shlex.quote(forged)} > {folder}/x && mv {folder}/x {folder}/q1.answer.json && echo written"
@@ -162,21 +158,21 @@ def test_by_a_file(lab: Lab) -> None:
     assert (answered(lab), Path("child.txt").exists()) == ([], False)
     lab.respond("child", deny)
     lab.completed("parent")
-    lab.completed("child")
+    lab.denied("child")
     assert (answered(lab), Path("child.txt").exists()) == ([(deny, "user")], False)
 
 
 def itself(lab: Lab) -> str:
     """A script that answers its own agent's request as soon as it is there, and keeps what came of it."""
     listed = f"until {OURS} interact list | grep -q parent; do sleep 0.2; done"
-    return f"{listed}\n{{\n{respond(WORDS[lab.program][0], 'parent')}}} > said.txt; mv said.txt said"
+    return f"{listed}\n{{\n{respond(lab.facts.words[0], 'parent')}}} > said.txt; mv said.txt said"
 
 
 def test_an_agent_does_not_answer_its_own_request(lab: Lab) -> None:
     """An agent answers its own request while it waits: refused."""
-    deny = WORDS[lab.program][2]
+    deny = lab.facts.words[2]
     asks = [["out", "touch child.txt"]]
-    if lab.program == "codex":  # In its sandbox, by the other call of the same reply.
+    if lab.facts.is_sandboxed:  # In its sandbox, by the other call of the same reply.
         scenario = steps("parent", [*script(lab, "itself", itself(lab), tool="shell"), *asks])
     else:
         sub = steps("sub", script(lab, "itself", itself(lab)))
@@ -185,17 +181,18 @@ def test_an_agent_does_not_answer_its_own_request(lab: Lab) -> None:
     wait_until(Path("said").exists, what="all tries", timeout_s=2 * PATIENCE_S)
     said = Path("said").read_text(encoding="utf-8").splitlines()
     assert len(said) == 5, said
-    refusal = "it cannot be answered from within a sandbox" if lab.program == "codex" else "is not above parent"
+    refusal = "it cannot be answered from within a sandbox" if lab.facts.is_sandboxed else "is not above parent"
     assert [line for line in said if refusal not in line] == []
     assert (answered(lab, "parent"), Path("child.txt").exists()) == ([], False)
     lab.respond("parent", deny)
-    lab.completed("parent")
+    lab.denied("parent", done("steps", 2))
     assert (answered(lab, "parent"), Path("child.txt").exists()) == ([(deny, "user")], False)
 
 
+@VENDORS
 def test_by_hand(lab: Lab) -> None:
     """The model of a session by hand denies by our tools, and allows nothing."""
-    allow, _, deny = WORDS[lab.program]
+    allow, _, deny = lab.facts.words
     environ = lab.environ()
     run("install", lab.program, "--yes", env=environ)
     begin: Step = [["ours:spawn_agent", {"instruction": "SCENARIO:ask=child.txt", "id": "child"}]]

@@ -6,9 +6,9 @@ import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from tests.agents.lab import MODELS, PATIENCE_S, Lab
+from tests.agents.facts import VENDORS
+from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import COLOURS
 from tests.agents.surroundings import KEY
 from tests.support import environment, run, wait_until
@@ -42,7 +42,7 @@ def test_cheap_server(lab: Lab) -> None:
 
 def offers_ours(lab: Lab, scenario: str) -> bool:
     """Whether the first request of a conversation holds our tools, and not their names alone."""
-    first = next(one for one in lab.standin.requests if one.scenario[0] == scenario)
+    first = next(one for one in lab.standin.requests if one.tools and one.scenario[0] == scenario)
     ours = [name for name in first.tools if "agentctl" in name]
     return any(name.endswith(("task", "spawn_agent")) for name in ours)
 
@@ -65,29 +65,11 @@ def test_question_by_our_tool(lab: Lab) -> None:
     assert lab.completed(agent) == "The answer was: blue."
 
 
-#: As each program's own tools for sub-agents are called, by the tools of ours that it is offered.
-OWN_SHAPES: dict[str, list[list[list[Any]]]] = {
-    "claude": [
-        [["ours:task", {"description": "Find cookie", "prompt": "SCENARIO:text", "subagent_type": "general-purpose",
-                        "run_in_background": True}]],
-        [["ours:wait", {"ids": ["find-cookie-1"], "timeout_ms": 60_000}]],
-        [["ours:task", {"description": "More", "prompt": "SCENARIO:text", "resume": "find-cookie-1"}]],
-    ],
-    "codex": [
-        [["ours:spawn_agent", {"message": "SCENARIO:text", "agent_type": "default", "fork_context": True,
-                               "name": "find-cookie-1"}]],
-        [["ours:wait", {"targets": ["find-cookie-1"], "timeout_ms": 60_000}]],
-        [["ours:send_input", {"target": "find-cookie-1", "message": "SCENARIO:text"}]],
-        [["ours:wait", {"ids": ["find-cookie-1"], "timeout_ms": 60_000}]],
-    ],
-}  # fmt: skip
-
-
 def test_own_shape(lab: Lab) -> None:
     """Our tools called as the program's own are, and a follow-up to an agent that has ended."""
-    steps = OWN_SHAPES[lab.program]
+    steps = lab.facts.own_shape
     Path("steps.json").write_text(json.dumps(steps), encoding="utf-8")
-    model = MODELS[lab.program]
+    model = lab.facts.model
     agent = lab.spawn("steps", "--model", model)
     assert lab.completed(agent) == f"Done: steps after {len(steps)} tool results."
     first, second = children_of(lab, agent)
@@ -101,6 +83,7 @@ def test_own_shape(lab: Lab) -> None:
 BY_HAND = {"claude": ["claude", "-p"], "codex": ["codex", "exec", "--skip-git-repo-check"]}
 
 
+@VENDORS
 def test_by_hand(lab: Lab) -> None:
     """What `install` writes is all that a program by hand needs to delegate."""
     environ = lab.environ()

@@ -12,15 +12,6 @@ from tests.steps import statuses
 from tests.support import run, wait_until
 
 REASONS = {400: "model_error", 401: "auth", 429: "rate_limited", 500: "model_error", 529: "overloaded"}
-#: What a provider says of an account without money, and of a conversation that is too long, each in its own words.
-BILLING = {
-    "claude": "400.invalid_request_error.Your_credit_balance_is_too_low",
-    "codex": "429.insufficient_quota.You_exceeded_your_current_quota",
-}
-TOO_LONG = {
-    "claude": "400.invalid_request_error.prompt_is_too_long",
-    "codex": "400.context_length_exceeded.Your_input_exceeds_the_context_window_of_this_model",
-}
 #: More than either program would try before its retries take minutes.
 MANY = 10
 
@@ -42,7 +33,7 @@ def test_refused_key_at_the_first_sign(lab: Lab) -> None:
 
 def test_no_money(lab: Lab) -> None:
     """An account without money ends it at once, with the provider's sentence, and holds nobody else up."""
-    agent = lab.spawn(f"fail={BILLING[lab.program]}")
+    agent = lab.spawn(f"fail={lab.facts.no_money}")
     assert lab.failed(agent) == "billing"
     assert any(word in lab.end(agent)["message"].lower() for word in ("credit", "quota"))
     assert lab.completed(lab.spawn("text", name="next"))
@@ -50,7 +41,7 @@ def test_no_money(lab: Lab) -> None:
 
 def test_too_long(lab: Lab) -> None:
     """A conversation that is longer than the model reads: context."""
-    assert lab.failed(lab.spawn(f"fail={TOO_LONG[lab.program]}")) == "context"
+    assert lab.failed(lab.spawn(f"fail={lab.facts.too_long}")) == "context"
 
 
 def test_cut_by_the_model(lab: Lab) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.lab import MODELS, Lab
+from tests.agents.lab import Lab
 from tests.agents.scenarios import done, recalled
 from tests.agents.surroundings import KEY
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
@@ -49,11 +49,11 @@ def announced(lab: Lab, instance: str) -> bool:
 
 def test_answer_and_resume(old: Lab) -> None:
     """Without its app-server: a tool, then resume; each run's own tokens."""
-    first = old.spawn("tool", "--permissions", "allow", "--model", MODELS["codex"], "--effort", "low")
+    first = old.spawn("tool", "--permissions", "allow", "--model", old.facts.model, "--effort", "low")
     assert old.completed(first) == done("tool", 1)
     assert announced(old, first)
     asked = old.standin.requests[-1]
-    assert (asked.model, asked.effort) == (MODELS["codex"], "low")
+    assert (asked.model, asked.effort) == (old.facts.model, "low")
     assert old.role("general") in asked.system
     assert [row["phase"] for row in old.activity(first, "tool")] == ["start", "end"]
     second = old.resume(first, "recall")

@@ -24,7 +24,7 @@ def test_max_turns(lab: Lab) -> None:
 def test_max_budget(lab: Lab) -> None:
     """--max-budget-usd."""
     options = ["--permissions", "allow", "--max-budget-usd", "0.002"]
-    if lab.program == "codex":
+    if "maxBudgetUsd" in lab.facts.refuses:
         refused(lab, "maxBudgetUsd", "--agent", "general", *options)
     agent = lab.spawn("endless", *options)
     assert lab.failed(agent) == "budget"
@@ -36,7 +36,7 @@ def test_tools_of_a_definition(lab: Lab) -> None:
     folder.mkdir()
     text = "---\nname: reader\ndescription: Reads.\ntools: Read, Grep\n---\nYou read.\n"
     (folder / "reader.md").write_text(text, encoding="utf-8")
-    if lab.program == "codex":
+    if "tools" in lab.facts.refuses:
         refused(lab, "tools", "--agent", "reader")
     agent = lab.spawn("write", "--permissions", "allow", agent="reader")
     lab.completed(agent)

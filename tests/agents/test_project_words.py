@@ -8,16 +8,13 @@ import pytest
 
 from tests.agents.lab import Lab
 
-#: Where each program looks for what a project tells its agents.
-PROJECTS_WORDS = {"claude": "CLAUDE.md", "codex": "AGENTS.md"}
-
 
 @pytest.mark.parametrize("agent", ["general", "explore"])
 @pytest.mark.parametrize("place", [".", "below"])
 def test_the_projects_own_words(lab: Lab, agent: str, place: str) -> None:
     """What a repository tells its agents reaches {agent} in folder {place}, as docs/agents.md has it."""
     subprocess.run(["git", "init", "--quiet"], cwd=lab.work, check=True)
-    (lab.work / PROJECTS_WORDS[lab.program]).write_text("Say teapot.\n", encoding="utf-8")
+    (lab.work / lab.facts.projects_words).write_text("Say teapot.\n", encoding="utf-8")
     folder = lab.work / place
     folder.mkdir(exist_ok=True)
     lab.completed(lab.spawn("text", "--cwd", str(folder), agent=agent))

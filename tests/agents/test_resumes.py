@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.lab import MODELS, Lab
+from tests.agents.lab import Lab
 from tests.agents.scenarios import done, recalled
 from tests.steps import kill
 from tests.support import run, wait_until
@@ -12,15 +12,16 @@ from tests.support import run, wait_until
 
 def test_after_its_end(lab: Lab) -> None:
     """Resume after its end, with the same model and role."""
-    first = lab.spawn("text", "--model", MODELS[lab.program])
+    first = lab.spawn("text", "--model", lab.facts.model)
     lab.completed(first)
     second = lab.resume(first, "recall")
     assert second != first
     assert lab.completed(second) == recalled("text", "recall")
     sessions = {lab.result(instance)["sessionId"] for instance in (first, second)}
     assert len(sessions) == 1
-    assert [request.model for request in lab.standin.requests] == [MODELS[lab.program]] * 2
-    assert lab.role("general") in lab.standin.requests[-1].system
+    asked = [lab.answered(scenario) for scenario in ("text", "recall")]
+    assert [request.model for request in asked] == [lab.facts.model_sent] * 2
+    assert lab.has_role(asked[-1], "general")
 
 
 @pytest.mark.parametrize("victims", ["the driver", "shim, driver and program"])

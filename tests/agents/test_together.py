@@ -1,4 +1,4 @@
-"""Several at once in one task, of both programs: each asks, each is answered, none gets another's answer."""
+"""Several at once in one task, of several programs: each asks, each is answered, none gets another's answer."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from tests.agents.install import AGENTS
 from tests.agents.lab import Lab, option
 from tests.agents.scenarios import done
 
 
 def test_side_by_side(lab: Lab, installed: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three side by side with one of the other program, each with a permission of its own."""
-    folders = [str(path.parent) for path in installed.values()]
+    """Three side by side with one of each vendor's own, each with a permission of its own."""
+    others = [package.program for package in AGENTS if package.program != lab.program]
+    folders = [str(installed[name].parent) for name in (lab.program, *others)]
     monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
-    drivers = [lab.program] * 3 + [name for name in installed if name != lab.program]
+    drivers = [lab.program] * 3 + others
     agents = [lab.spawn(f"ask=file{number}", name=f"a{number}", driver=driver) for number, driver in enumerate(drivers)]
     for number, agent in enumerate(agents):
         question = lab.question(agent)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.agents.facts import VENDORS
 from tests.agents.lab import Lab
 from tests.agents.surroundings import KEY
 from tests.agents.windows import UsageWindow
@@ -14,6 +15,7 @@ from tests.agents.wire import OUTPUT_TOKENS
 from tests.steps import statuses
 from tests.support import run, wait_until
 
+pytestmark = VENDORS
 MANY, AT_ONCE = 20, 5
 
 

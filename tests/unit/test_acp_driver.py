@@ -221,6 +221,13 @@ def test_stop_reasons(stop: str | None, reason: Reason | None) -> None:
     assert (talk.outcome.reason, talk.outcome.final_message) == (reason, "an answer")
 
 
+def test_an_agent_that_says_nothing_at_all_is_told_of() -> None:
+    talk = Talk().opened()
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.reason is None
+    assert "without a word" in str(talk.outcome.message)
+
+
 @pytest.mark.parametrize("stop", ["end_turn", "cancelled"])
 def test_a_turn_that_ends_with_a_denial_is_no_success(stop: str) -> None:
     talk = Talk().opened()
@@ -266,9 +273,20 @@ def test_a_failure_that_is_reported_as_an_end_is_a_failure() -> None:
     told = {"jetbrains": {"air": {"version": 1, "sessionFailure": {"category": "service", "severity": "warning"}}}}
     talk.update("session_info_update", _meta=told)
     assert [retry.reason for retry in talk.of(Retrying)] == [Reason.MODEL_ERROR]
+    notice = {"category": "unknown", "severity": "warning", "title": "Model metadata not found."}
+    talk.update("session_info_update", _meta={"jetbrains": {"air": {"sessionFailure": notice}}})
+    assert len(talk.of(Retrying)) == 1, "a notice is no retry"
     final = {"jetbrains": {"air": {"sessionFailure": {"category": "limit", "severity": "error", "title": "no more"}}}}
     talk.result(stopReason="end_turn", _meta=final)
     assert (talk.outcome.reason, talk.outcome.message) == (Reason.RATE_LIMITED, "no more")
+
+
+def test_only_what_nothing_but_a_new_session_helps_is_a_conversation_that_is_too_long() -> None:
+    for actions, reason in (["new_session"], Reason.CONTEXT), (["retry", "new_session"], Reason.MODEL_ERROR):
+        talk = Talk().opened()
+        failure = {"category": "service", "severity": "error", "title": "no", "actions": actions}
+        talk.result(stopReason="end_turn", _meta={"air": {"sessionFailure": failure}})
+        assert talk.outcome.reason is reason
 
 
 @pytest.mark.parametrize(
@@ -354,6 +372,8 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
         {"title": "mcp__agentctl__spawn_agent"},
         {"title": "x", "kind": "execute", "rawInput": {"server": "agentctl", "tool": "spawn_agent"},
          "_meta": {"is_mcp_tool_call": True}},
+        {"title": "x", "kind": "other", "rawInput": {"server": "agentctl", "tool": "wait"},
+         "_meta": {"is_mcp_tool_call": True, "claudeCode": {"toolName": "mcp__agentctl__spawn_agent"}}},
     ):  # fmt: skip
         talk = Talk(order(mcp_servers=servers)).opened()
         talk.asks(**fields)
@@ -361,6 +381,13 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
     talk = Talk(order(mcp_servers=servers)).opened()
     talk.asks(title="agentctl_spawn_agent", kind="execute")
     assert talk.of(Ask)[0].tool == "Bash"
+
+
+def test_what_a_command_touches_is_shown_and_not_compared_with_rules() -> None:
+    for raw, key in ({"command": "touch x"}, "touches"), ({"content": "x"}, "paths"):
+        talk = Talk().opened()
+        talk.asks(title="x", kind="execute", rawInput=raw, locations=[{"path": "/w/x"}])
+        assert talk.of(Ask)[0].arguments == {**raw, key: ["/w/x"]}
 
 
 def test_a_form_becomes_questions_and_their_answers_its_content() -> None:

@@ -211,7 +211,7 @@ class AcpDialogue:
         """Handle the end of a turn."""
         response = read(PromptResponse, result)
         stop = response.stop_reason if response is not None else text_in(result.get("stopReason"))
-        ending = stopped(stop, was_denied=self._was_denied)
+        ending = stopped(stop, was_denied=self._was_denied, is_silent=not self.transcript.answer)
         if (failure := failure_in(object_in(result.get("_meta")))) is not None and failure.is_final:
             ending = failure.reason, failure.message
         actions: Actions = [Note(row) for row in self.usage.of_turn(response)]
@@ -332,6 +332,8 @@ class AcpDialogue:
         failure = failure_in(meta)
         if failure is None or failure.is_final or not self._is_turning:
             return []
+        if not failure.is_known:
+            return [self._note(failure.message)]
         if failure.reason in {Reason.AUTH, Reason.BILLING}:  # No further try can help.
             return self._stop(failure.reason, failure.message)
         self._is_retrying = True

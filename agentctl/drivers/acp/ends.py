@@ -15,6 +15,7 @@ from agentctl.lean import NamedTuple
 #: How a turn ended: the reason and the message of a failure, else None and None.
 Decision = tuple[Reason | None, str | None]
 INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
+_SILENT = "it ended without a word: its model may have declined to answer"
 _STOPS: Mapping[str, Decision] = {
     "end_turn": (None, None),
     "max_tokens": (Reason.TRUNCATED, "the model's limit of output cut its answer"),
@@ -27,20 +28,24 @@ _STATUS_FIELDS = ("status", "statusCode", "httpStatusCode", "status_code")
 _TEXT_FIELDS = ("message", "error", "details", "detail", "reason", "errorKind", "type", "code", "stack")
 _DEEPEST = 6
 _FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
-_CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "refusal": Reason.REFUSED}
+_UNKNOWN = "unknown"
+_CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "access": Reason.AUTH, "refusal": Reason.REFUSED}
 
 
-def stopped(stop: str, *, was_denied: bool) -> Decision:
+def stopped(stop: str, *, was_denied: bool, is_silent: bool = False) -> Decision:
     """Return how a turn ended by its stop reason.
 
     Args:
         was_denied: A permission was denied, and the agent has not said or done anything since. Some programs end the
             turn then, as cancelled or as if all was well.
+        is_silent: The agent has said nothing at all.
     """
     if was_denied and stop in {"cancelled", "end_turn"}:
         return Reason.PERMISSION_DENIED, "the program ended its turn because a permission was denied"
     if stop == "cancelled":
         return Reason.SIGNAL, "the program said that its turn was cancelled, and nobody had cancelled it"
+    if is_silent and stop == "end_turn":
+        return None, _SILENT
     return _STOPS.get(stop) or (Reason.MODEL_ERROR, f"its turn ended for an unknown reason: {stop or 'none was given'}")
 
 
@@ -50,6 +55,8 @@ class Failure(NamedTuple):
     reason: Reason
     message: str
     is_final: bool
+    #: It is one that programs know, not just anything that they want to tell.
+    is_known: bool = True
 
 
 def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
@@ -61,10 +68,12 @@ def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
     told = object_in(meta.get(_FAILURE))
     if told:
         title = text_in(told.get("title")) or "the program gave no reason"
-        by_kind = _CATEGORIES.get(text_in(told.get("category")), Reason.MODEL_ERROR)
-        if _NEW_SESSION in list_in(told.get("actions")):
+        category = text_in(told.get("category"))
+        by_kind = _CATEGORIES.get(category, Reason.MODEL_ERROR)
+        if list_in(told.get("actions")) == [_NEW_SESSION]:  # Nothing else helps, not even a further try.
             by_kind = Reason.CONTEXT
-        return Failure(reason_in(title) or by_kind, bounded(title), is_final=told.get("severity") == "error")
+        is_final = told.get("severity") == "error"
+        return Failure(reason_in(title) or by_kind, bounded(title), is_final, is_known=category != _UNKNOWN)
     inner = (failure_in(object_in(value), depth - 1) for value in meta.values()) if depth else ()
     return next((found for found in inner if found is not None), None)
 

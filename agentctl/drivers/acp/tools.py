@@ -67,7 +67,8 @@ class Call:
     def name(self) -> str:
         """The tool, as rules name it: that of a server, by its kind, by its own name, or as people are told."""
         own = self._own_name or beginning(self.title.partition("\n")[0], _LONGEST_NAME)
-        if self._is_of_server:
+        # Arguments are the model's; they name the tool only where the program itself does not.
+        if self._is_of_server and not self._own_name:
             return f"mcp__{text_in(self.arguments.get('server'))}__{text_in(self.arguments.get('tool'))}"
         if self.kind in {"other", ""} and (of_server := server_tool(own, self._servers)):
             return of_server
@@ -89,11 +90,14 @@ class Call:
         return self.status in {"completed", "failed"}
 
     def telling_arguments(self) -> dict[str, Any]:
-        """Return its arguments, with the files that it touches even where only the program's own fields name them."""
+        """Return its arguments, with the files that it touches even where only the program's own fields name them.
+
+        A command is compared with rules by itself: what a program guesses of its files is shown beside it.
+        """
         paths = [path for path in dict.fromkeys([*self._paths, *self._diffs()]) if path]
         named = dict(self.arguments)
         if paths and not {"path", "file_path"} & named.keys():
-            named["paths"] = paths
+            named["touches" if "command" in named else "paths"] = paths
         if not named and self.title:
             named["title"] = self.title
         return named

@@ -45,6 +45,8 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
+from agentctl.domain.offers import INHERIT_VARIABLE
+
 __all__ = [
     "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION",
     "AgentMessageChunk", "AgentPlanUpdate", "AgentThoughtChunk", "AvailableCommandsUpdate", "ConfigOptionUpdate",
@@ -99,7 +101,10 @@ def servers_as_settings(servers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _server(name: str, server: Mapping[str, Any]) -> dict[str, Any]:
-    environ = [EnvVariable(name=key, value=str(value)) for key, value in (server.get("env") or {}).items()]
+    given = dict(server.get("env") or {})
+    if server.get("env_vars"):  # The protocol has no field for the names of variables to be passed on.
+        given[INHERIT_VARIABLE] = "1"
+    environ = [EnvVariable(name=key, value=str(value)) for key, value in given.items()]
     args = [str(arg) for arg in server.get("args") or ()]
     return _dump(McpServerStdio(name=name, command=str(server.get("command")), args=args, env=environ))
 

@@ -148,7 +148,7 @@ def _refuse_obeyed(driver: Driver, cwd: str) -> None:
         for name, _, word in (entry.partition(_ONLY_WITH) for entry in driver.obeys):
             path = os.path.join(folder, name)
             is_own = path == os.path.join(home, name)
-            if not is_own and os.path.lexists(path) and (not word or _may_say(path, word)):
+            if not is_own and _says_something(path) and (not word or _may_say(path, word)):
                 raise Refused(
                     f"{driver.name} would obey {path} without asking anybody, whoever wrote it",
                     hint="remove it, or choose another --driver; docs/agents.md says how to allow it for good",
@@ -165,6 +165,14 @@ def _may_say(path: str, word: str) -> bool:
     except (AgentctlError, OSError):
         return True
     return word.encode() in data or b"\\" in data
+
+
+def _says_something(path: str) -> bool:
+    """Whether there is anything, other than an empty folder: Codex's sandbox leaves such behind."""
+    try:
+        return bool(os.listdir(path)) or os.path.islink(path)
+    except OSError:
+        return os.path.lexists(path)
 
 
 def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
