@@ -185,12 +185,6 @@ class Lab:
             file = self.task.agent(name) / "conversation.jsonl"
             wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
             return session
-        if self.program == "llm":
-            task_id, _, name = session.partition("/")
-            assert task_id == self.task.path.name
-            file = self.task.agent(name) / "conversation.jsonl"
-            wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
-            return session
         pattern = self.facts.sessions.format(session=session)
         folder = self.folder / self.program.removesuffix("-acp").removesuffix("-agent")
         wait_until(
