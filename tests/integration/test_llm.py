@@ -307,6 +307,15 @@ def test_the_key_is_in_no_file_and_no_model_sees_it(lab: Lab) -> None:
     assert KEY not in str(lab.standin.requests)
 
 
+@pytest.mark.parametrize("before", [580, 590, 599])
+def test_no_part_of_the_key_is_left_where_an_error_is_cut(lab: Lab, before: int) -> None:
+    lab.standin.first = [Reply(error=400, sentence="x" * before + KEY)] * 3
+    agent = lab.spawn("text")
+    assert lab.failed(agent) == "model_error"
+    assert lab.files_with("x" * 580)
+    assert lab.files_with(f"xx{KEY[:1]}") == []
+
+
 def test_a_long_output_is_kept_whole_in_a_file(lab: Lab) -> None:
     steps(lab, [("shell", {"command": "seq 20000"})])
     agent = lab.spawn("text", "--permissions", "allow")
