@@ -30,6 +30,8 @@ _RETRIES = 8
 #: A server of this machine that does not listen has to be started by a person.
 _RETRIES_OF_LOCAL = 3
 _AGENT = "agentctl"
+#: What ends a stream of chat completions.
+_END = b"[DONE]"
 
 
 class Unreachable(Failure):
@@ -146,6 +148,8 @@ class Model:
                 whole += chunk
                 continue
             for data in stream.feed(chunk):
+                if data.strip() == _END:
+                    return  # Whatever may still come.
                 assembler.take(data)
                 if assembler.has_begun:
                     self._reports.progress()
