@@ -15,6 +15,7 @@ from agentctl.llm import chat, messages
 from agentctl.llm.answer import OVERLOADED, REFUSED, ModelAnswer, ServerSaidError
 from agentctl.llm.breaking import BreakOff, Interrupted
 from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, now, windows_in
+from agentctl.llm.keys import Mask
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.sse import SseStream, TooLong
 from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
@@ -29,6 +30,8 @@ _RETRIES = 8
 #: A server of this machine that does not listen has to be started by a person.
 _RETRIES_OF_LOCAL = 3
 _AGENT = "agentctl"
+#: What ends a stream of chat completions.
+_END = b"[DONE]"
 
 
 class Unreachable(Failure):
@@ -62,7 +65,7 @@ class Model:
     def __init__(self, provider: Mapping[str, Any], key: str | None, breaker: BreakOff, reports: Reports) -> None:
         self._provider, self._breaker, self._reports = provider, breaker, reports
         self._api: ModuleType = messages if provider.get("dialect") == messages.DIALECT else chat
-        self._key = key
+        self._key, self._mask = key, Mask(key)
         #: The optional fields that this server has refused.
         self._without: frozenset[str] = frozenset()
 
@@ -121,7 +124,8 @@ class Model:
             answer_s = float(self._provider.get("answerSeconds") or ANSWER_S)
             with HttpAnswer(url, headers, body, self._breaker, answer_s) as reply:
                 if reply.status != 200:
-                    raise failure_of(reply.status, reply.headers, reply.error_body(), now())
+                    # Hidden before it is cut: half a key is one, too.
+                    raise failure_of(reply.status, reply.headers, self._mask.data(reply.error_body()), now())
                 self._reports.windows(windows_in(reply.headers))
                 self._read(reply, assembler)
         except CannotConnect as error:
@@ -129,7 +133,7 @@ class Model:
         except Interrupted:
             raise Partial(assembler.answer()) from None
         except ServerSaidError as error:
-            raise failure_in_stream(error.error, now()) from error
+            raise failure_in_stream(json.loads(self._mask.data(json.dumps(error.error).encode())), now()) from error
         except (BrokenOffAnswer, TooLong) as error:
             return self._judged(assembler.answer(), str(error))
         return self._judged(assembler.answer(), "the stream ended before the answer was whole")
@@ -144,6 +148,8 @@ class Model:
                 whole += chunk
                 continue
             for data in stream.feed(chunk):
+                if data.strip() == _END:
+                    return  # Whatever may still come.
                 assembler.take(data)
                 if assembler.has_begun:
                     self._reports.progress()

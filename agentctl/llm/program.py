@@ -119,7 +119,7 @@ class LlmProgram:
         is_reading = order.get("readOnly") is True
         has = chosen(_names(order.get("tools")), read_only=is_reading)
         offer = text_in(order.get("offer"))
-        delegation = DelegationTools(offer) if offer and has.delegates else None
+        delegation = DelegationTools(offer, has.has_of_ours) if offer and has.ours else None
         places = Places(os.getcwd(), object_in(order.get("walls")), worker.outputs)
         more = delegation.instructions if delegation is not None and delegation.specs else ""
         specs = [*(spec for spec in SPECS if spec.name in has.names), *(delegation.specs if delegation else ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from agentctl.lean import NamedTuple
@@ -101,10 +102,14 @@ _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
 class ChosenTools(NamedTuple):
-    """The tools of an agent: those of this program by their names, and whether it gets agentctl's own."""
+    """The tools of an agent: those of this program by their names, and agentctl's own by patterns of theirs."""
 
     names: frozenset[str]
-    delegates: bool
+    ours: Sequence[str]
+
+    def has_of_ours(self, name: str) -> bool:
+        """Return whether it has one of agentctl's own tools."""
+        return any(fnmatchcase(f"{OURS}__{name}", pattern) for pattern in self.ours)
 
 
 def chosen(tools: Sequence[str] | None, *, read_only: bool) -> ChosenTools:
@@ -117,11 +122,16 @@ def chosen(tools: Sequence[str] | None, *, read_only: bool) -> ChosenTools:
     ['read_file', 'shell']
     >>> sorted(chosen(["Read", "Bash"], read_only=True).names)
     ['read_file']
+    >>> [chosen(["mcp__agentctl__wait"], read_only=False).has_of_ours(name) for name in ("wait", "spawn_agent")]
+    [True, False]
     """
     named = None if tools is None else [tool.partition("(")[0].strip() for tool in tools]
     names = set(_BY_NAME) if named is None else {_NAMES[name.lower()] for name in named if name.lower() in _NAMES}
-    wants_ours = named is None or any(name.startswith(OURS) for name in named)
-    return ChosenTools(frozenset(names & READING if read_only else names), wants_ours and not read_only)
+    # The name of the server alone means all of its tools.
+    ours = (
+        [f"{OURS}__*"] if named is None or OURS in named else [name for name in named if name.startswith(f"{OURS}__")]
+    )
+    return ChosenTools(frozenset(names & READING if read_only else names), [] if read_only else ours)
 
 
 def rule_name(tool: str) -> str:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import http.client
 import os
 import socket
+import threading
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 from urllib.parse import SplitResult, unquote, urlsplit
@@ -22,6 +24,7 @@ _CHUNK = 1 << 16
 #: No honest answer is longer.
 _LONGEST = 48 << 20
 _LONGEST_ERROR = 1 << 20
+_LATE = "no word came in time"
 
 
 class CannotConnect(OSError):
@@ -45,6 +48,7 @@ class HttpAnswer:
 
     def __init__(self, url: str, headers: Mapping[str, str], body: bytes, breaker: BreakOff, answer_s: float) -> None:
         self._breaker = breaker
+        self._is_late = False
         parts = urlsplit(url)
         self._connection, path, login = _connection(parts)
         headers = {**headers, **login}
@@ -66,11 +70,12 @@ class HttpAnswer:
         try:
             if self._connection.sock is not None:
                 self._connection.sock.settimeout(answer_s)
-            self._connection.request("POST" if body else "GET", path, body or None, dict(headers))
-            self._response = self._connection.getresponse()
+            with _after(answer_s, self._be_late):
+                self._connection.request("POST" if body else "GET", path, body or None, dict(headers))
+                self._response = self._connection.getresponse()
         except (OSError, http.client.HTTPException) as error:
             self._breaker.check()
-            raise BrokenOffAnswer(_words(error)) from error
+            raise BrokenOffAnswer(_LATE if self._is_late else _words(error)) from error
         self.status = self._response.status
         self.headers = {name.lower(): value for name, value in self._response.getheaders()}
 
@@ -123,6 +128,10 @@ class HttpAnswer:
             pass  # The status says enough.
         return bytes(body[:_LONGEST_ERROR])
 
+    def _be_late(self) -> None:
+        self._is_late = True
+        self._cut()
+
     def _cut(self) -> None:
         """End the connection from another thread: whoever reads from it wakes."""
         sock = self._connection.sock
@@ -131,6 +140,18 @@ class HttpAnswer:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)  # Not TLS's own goodbye, which would wait.
             except OSError:
                 pass  # It has ended by itself.
+
+
+@contextmanager
+def _after(seconds: float, late: Callable[[], None]) -> Iterator[None]:
+    """Call `late` if it takes too long: a time limit of the socket begins anew with each byte."""
+    timer = threading.Timer(seconds, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _connection(parts: SplitResult) -> tuple[http.client.HTTPConnection, str, dict[str, str]]:
@@ -185,5 +206,5 @@ def _words(error: BaseException) -> str:
     'Connection refused'
     """
     if isinstance(error, TimeoutError):
-        return "no word came in time"
+        return _LATE
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

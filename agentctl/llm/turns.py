@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import queue
+import re
 import threading
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.domain.activity.row import REPORTED
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.lean import NamedTuple
@@ -20,6 +22,9 @@ from agentctl.llm.talking import SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
 
 _MILLION = 1_000_000
+_LONGEST_ID = 200
+#: How the ids of messages, thoughts and notes begin.
+_OURS = re.compile(r"(?:r\d+-)?(?:m\d|user-|note-)")
 #: How often a conversation that a server finds too long is summed up before that counts as its end.
 _MOST_SUMMARIES = 2
 
@@ -45,6 +50,16 @@ class Ending(Exception):
     def __init__(self, reason: Reason | None, message: str) -> None:
         super().__init__(message)
         self.reason, self.message = reason, message
+
+
+def is_id_of_call(text: str) -> bool:
+    """Return whether a server's id of a call can stand in the activity: it is no id that other rows have there.
+
+    >>> is_id_of_call("call_8f2"), is_id_of_call("user-1"), is_id_of_call("report-1")
+    (True, False, False)
+    """
+    is_ours = _OURS.match(text) or text.startswith(REPORTED)
+    return 0 < len(text) <= _LONGEST_ID and text.isprintable() and not is_ours
 
 
 class TurnLoop:
@@ -249,7 +264,7 @@ class TurnLoop:
             self._host.say("text", id=at, text=answer.text)
 
     def _own_id(self, call_id: str, other: str) -> str:
-        found = call_id if call_id and call_id not in self._ids and len(call_id) <= 200 else other
+        found = call_id if call_id not in self._ids and is_id_of_call(call_id) else other
         self._ids.add(found)
         return found
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -307,6 +310,15 @@ def test_the_key_is_in_no_file_and_no_model_sees_it(lab: Lab) -> None:
     assert KEY not in str(lab.standin.requests)
 
 
+@pytest.mark.parametrize("before", [580, 590, 599])
+def test_no_part_of_the_key_is_left_where_an_error_is_cut(lab: Lab, before: int) -> None:
+    lab.standin.first = [Reply(error=400, sentence="x" * before + KEY)] * 3
+    agent = lab.spawn("text")
+    assert lab.failed(agent) == "model_error"
+    assert lab.files_with("x" * 580)
+    assert lab.files_with(f"xx{KEY[:1]}") == []
+
+
 def test_a_long_output_is_kept_whole_in_a_file(lab: Lab) -> None:
     steps(lab, [("shell", {"command": "seq 20000"})])
     agent = lab.spawn("text", "--permissions", "allow")
@@ -505,3 +517,28 @@ def test_a_server_that_wants_to_be_left_alone_for_ever(lab: Lab, after: str) -> 
     agent = lab.spawn("text", retries=3)
     wait_until(lambda: "(try " in str(lab.activity(agent, "note")), what="it to retry")
     lab.cancel(agent)
+
+
+def test_what_a_server_sends_behind_the_end_of_its_answer_is_not_waited_for(lab: Lab) -> None:
+    answer = {"choices": [{"delta": {"content": "All of it."}, "finish_reason": "stop"}]}
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+    events = b"data: " + json.dumps(answer).encode() + b"\n\ndata: [DONE]\n\n"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.recv(1 << 16)
+                connection.sendall(head + events)
+                while not lab.standin.closing.wait(0.05):
+                    connection.sendall(b": still here\n\n")
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        environ = lab.environ()
+        file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+        file.write_text(file.read_text().replace(lab.standin.url, f"http://127.0.0.1:{listening.getsockname()[1]}"))
+        run("spawn", "--driver", "llm", "--name", "a1", "Say it all.", env=environ)
+        assert lab.completed("a1") == "All of it."
+        lab.standin.closing.set()
+        serving.join()

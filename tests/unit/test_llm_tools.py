@@ -19,6 +19,7 @@ from agentctl.llm.places import Places
 from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
 from agentctl.llm.toolset import SPECS, chosen
+from agentctl.llm.turns import is_id_of_call
 
 
 class _Host(HostChannel):
@@ -129,3 +130,12 @@ def test_only_so_many_searches_run_at_once(folder: Path, monkeypatch: pytest.Mon
     found = answers(tools_in(folder), *[("search", {"pattern": "a"})] * 80)
     assert [one.text for one in found] == ["found"] * 80
     assert most == 8
+
+
+@pytest.mark.parametrize(
+    "row", ["user-1", "m1", "m2-thought", "note-3", "r1-m1-0", "r12-user-1", "report-1", "", "\x1b[2J"]
+)
+def test_no_call_has_the_id_of_another_row(row: str) -> None:
+    """Otherwise a server could have a call stand in the place of what the person has said."""
+    assert not is_id_of_call(row)
+    assert is_id_of_call(f"call_{row}") or not row.isprintable()

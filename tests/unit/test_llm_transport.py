@@ -12,6 +12,9 @@ import pytest
 from agentctl.llm.breaking import BreakOff, Interrupted
 from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
 
+#: What may come again and again before an answer begins.
+_BEGINNINGS = {"continues": b"HTTP/1.1 100 Continue\r\n\r\n", "drips": b"H"}
+
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
@@ -39,6 +42,11 @@ class _Handler(BaseHTTPRequestHandler):
         kind = self.path.rpartition("/")[2]
         if kind == "mute":
             self.server.leave.wait(60)
+            return
+        if kind in _BEGINNINGS:
+            self.close_connection = True
+            while not self.server.leave.wait(0.01):
+                self.wfile.write(_BEGINNINGS[kind])
             return
         self.send_response(302 if kind == "moved" else 200)
         if kind == "moved":
@@ -130,3 +138,9 @@ def test_it_is_broken_off_while_it_waits(server: _Server) -> None:
     breaker.trip()
     thread.join(10)
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("kind", ["continues", "drips"])
+def test_a_beginning_without_end_has_an_end(server: _Server, kind: str) -> None:
+    with pytest.raises(BrokenOffAnswer, match="no word came in time"):
+        ask(f"{server.url}/{kind}", answer_s=1)

@@ -262,3 +262,17 @@ def test_a_rule_for_the_tools_that_start_agents_holds(lab: Lab) -> None:
     (told,) = results(lab, agent)
     assert "denied" in told
     assert {row["agentInstance"] for row in run("list", "--json").json} == {"a1", "a2"}
+
+
+@pytest.mark.parametrize("named", ["mcp__agentctl__list_agents", "mcp__agentctl__l*"])
+def test_who_has_one_of_agentctls_tools_has_no_other_one(lab: Lab, named: str) -> None:
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    text = f"---\nname: lister\ndescription: Lists.\ntools: Read, {named}\n---\nYou list.\n"
+    (folder / "lister.md").write_text(text, encoding="utf-8")
+    calls(lab, ("spawn_agent", {"message": "SCENARIO:text"}), ("list_agents", {}))
+    started, listed = results(lab, lab.spawn("text", agent="lister"))
+    assert set(lab.standin.requests[-1].tools) == {"read_file", "list_agents"}
+    assert "there is no tool" in started
+    assert "there is no tool" not in listed
+    assert [row["agentInstance"] for row in run("list", "--json").json] == ["a1"]
