@@ -62,6 +62,8 @@ class Facts(NamedTuple):
     counts: bool = True
     #: A denial ends its turn without another word.
     ends_when_denied: bool = False
+    #: It reads what a project tells its agents above its own folder, too: without the project's settings, most do not.
+    reads_words_above: bool = False
     #: Its commands run in a sandbox.
     is_sandboxed: bool = False
     #: The limits of a call or definition that it has none of its own for: the spawn is refused.
@@ -76,7 +78,7 @@ FACTS: Mapping[str, Facts] = {
     "codex": Facts(
         "gpt-stand-in", "gpt-stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
         words=("accept", "acceptWithExecpolicyAmendment", "decline"), sessions="sessions/**/*{session}.jsonl",
-        is_sandboxed=True,
+        is_sandboxed=True, reads_words_above=True,
     ),
     "opencode": Facts(
         "standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
@@ -95,6 +97,6 @@ FACTS: Mapping[str, Facts] = {
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
         sessions="sessions/**/*{session}.jsonl", role_is_system=False, asks=False, sub_agents_ask=False,
-        ends_when_denied=True, is_sandboxed=True,
+        ends_when_denied=True, is_sandboxed=True, reads_words_above=True,
     ),
 }  # fmt: skip
