@@ -371,6 +371,7 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
         {"title": "mcp__agentctl__spawn_agent"},
         {"title": "x", "kind": "execute", "rawInput": {"server": "agentctl", "tool": "spawn_agent"},
          "_meta": {"is_mcp_tool_call": True}},
+        {"title": "x", "kind": "read", "_meta": {"toolName": "mcp__agentctl__spawn_agent"}},
         {"title": "x", "kind": "other", "rawInput": {"server": "agentctl", "tool": "wait"},
          "_meta": {"is_mcp_tool_call": True, "claudeCode": {"toolName": "mcp__agentctl__spawn_agent"}}},
     ):  # fmt: skip

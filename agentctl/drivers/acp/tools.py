@@ -68,7 +68,8 @@ class Call:
         # Arguments are the model's; they name the tool only where the program itself does not.
         if self._is_of_server and not self._own_name:
             return f"mcp__{text_in(self.arguments.get('server'))}__{text_in(self.arguments.get('tool'))}"
-        if self.kind in {"other", ""} and (of_server := server_tool(own, self._servers)):
+        # A title may be the model's: it names a tool of a server only where the kind says nothing else.
+        if (self._own_name or self.kind in {"other", ""}) and (of_server := server_tool(own, self._servers)):
             return of_server
         return self._own_name if self._own_name in _SAME else _NAMES.get(self.kind) or own
 
