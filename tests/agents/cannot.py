@@ -42,6 +42,8 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
     ("figures.figures[tool]", "opencode"): Cannot(
         "it tells only the tokens of a turn's last request: none are counted"
     ),
+    ("endings.error[429]", "opencode"): _RETRIES_IN_SILENCE,
+    ("endings.no_money", "opencode"): _RETRIES_IN_SILENCE,
     ("endings.error[500]", "opencode"): _RETRIES_IN_SILENCE,
     ("endings.error[529]", "opencode"): _RETRIES_IN_SILENCE,
     ("endings.retries_without_progress", "opencode"): _RETRIES_IN_SILENCE,
@@ -61,6 +63,9 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
     ("watch.nested_calls", "qwen"): _NO_SUB_AGENTS_WHERE_ASKED._replace(is_tried=False),
     ("delegation.offered_at_once", "qwen"): Cannot(
         "it connects to servers while it works: our tools are there a moment later", is_tried=False
+    ),
+    ("delegation.cheap_server", "qwen"): Cannot(
+        "it asks a server for more than its tools when it begins, so that all of ours is loaded", is_tried=False
     ),
     ("endings.error[429]", "qwen"): _RETRIES_IN_SILENCE,
     ("endings.error[500]", "qwen"): _RETRIES_IN_SILENCE,

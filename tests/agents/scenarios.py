@@ -130,8 +130,10 @@ def _agent(request: Request, prompt: str, *, background: bool = False) -> Call:
         order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
         return Call("Agent", {**order, "run_in_background": background})
     if not _is_codex(request):
-        tool, kind = ("agent", "general-purpose") if "agent" in request.tools else ("task", "general")
-        return Call(tool, {"description": "A sub-agent", "prompt": prompt, "subagent_type": kind})
+        if "agent" in request.tools:
+            order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
+            return Call("agent", {**order, "run_in_background": background})
+        return Call("task", {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general"})
     return Call(_offered(request, "spawn_agent"), {"message": prompt})
 
 
