@@ -48,6 +48,10 @@ class Facts(NamedTuple):
     projects_words: str
     #: Allow once, for good, deny: as it calls them.
     words: tuple[str, str, str] = ("allow", "allow_always", "deny")
+    #: What refuses its key: of some programs only the provider's own sentence arrives.
+    refused_key: str = "401"
+    #: Seconds that retries without progress may last, and a start: some start slowly.
+    ceiling_s: float = 2
     #: The files below its own folder in which a session is written down; `{session}` is its id.
     sessions: str = ""
     #: The role of a definition goes to the model as the system's words, not before the first prompt.
@@ -82,6 +86,7 @@ FACTS: Mapping[str, Facts] = {
     ),
     "opencode": Facts(
         "standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
+        refused_key="401.invalid_api_key.Incorrect_API_key_provided",
         role_is_system=False, has_efforts=False, asks=False, sub_agents_ask=False, counts=False,
         ends_when_denied=True,
     ),
@@ -92,11 +97,11 @@ FACTS: Mapping[str, Facts] = {
     ),
     "claude-agent-acp": Facts(
         "sonnet", "claude-sonnet-5-5", _NO_CREDIT, _PROMPT_TOO_LONG, _OF_CLAUDE, "CLAUDE.md",
-        sessions="projects/*/{session}.jsonl",
+        ceiling_s=8, sessions="projects/*/{session}.jsonl",
     ),
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        sessions="sessions/**/*{session}.jsonl", role_is_system=False, asks=False, sub_agents_ask=False,
+        ceiling_s=8, sessions="sessions/**/*{session}.jsonl", role_is_system=False, asks=False, sub_agents_ask=False,
         ends_when_denied=True, is_sandboxed=True, reads_words_above=True,
     ),
 }  # fmt: skip

@@ -17,6 +17,6 @@ def test_the_projects_own_words(lab: Lab, agent: str, place: str) -> None:
     folder = lab.work / place
     folder.mkdir(exist_ok=True)
     lab.completed(lab.spawn("text", "--cwd", str(folder), agent=agent))
-    first = lab.standin.requests[0]
+    first = lab.answered("text")
     is_told = "Say teapot." in first.system or any("Say teapot." in turn.text for turn in first.turns)
     assert is_told is (place == "." or lab.facts.reads_words_above)
