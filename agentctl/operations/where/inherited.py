@@ -22,8 +22,8 @@ def complete_environment(environ: MutableMapping[bytes, bytes] = os.environb) ->
         return
     found = shown_caller()
     pid = read_quietly(found.worker.process).get("pid") if found is not None else None
-    if pid not in descent.ancestors_of(os.getpid()):
+    if not isinstance(pid, int) or pid not in descent.ancestors_of(os.getpid()):
         return
-    for name, value in processes.environment_of(int(pid)).items():
+    for name, value in processes.environment_of(pid).items():
         if not name.startswith(_OWN):
             environ.setdefault(name, value)
