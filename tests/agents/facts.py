@@ -52,7 +52,7 @@ class Facts(NamedTuple):
     refused_key: str = "401"
     #: Seconds that retries without progress may last, and a start: some start slowly.
     ceiling_s: float = 2
-    #: The files below its own folder in which a session is written down; `{session}` is its id.
+    #: The files below the test's folder in which a session is written down; `{session}` is its id.
     sessions: str = ""
     #: The role of a definition goes to the model as the system's words, not before the first prompt.
     role_is_system: bool = True
@@ -77,31 +77,33 @@ class Facts(NamedTuple):
 FACTS: Mapping[str, Facts] = {
     "claude": Facts(
         "claude-sonnet-5-5", "claude-sonnet-5-5", _NO_CREDIT, _PROMPT_TOO_LONG, _OF_CLAUDE, "CLAUDE.md",
-        sessions="projects/*/{session}.jsonl", refuses=frozenset(),
+        sessions="claude/projects/*/{session}.jsonl", refuses=frozenset(),
     ),
     "codex": Facts(
         "gpt-stand-in", "gpt-stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        words=("accept", "acceptWithExecpolicyAmendment", "decline"), sessions="sessions/**/*{session}.jsonl",
+        words=("accept", "acceptWithExecpolicyAmendment", "decline"), sessions="codex/sessions/**/*{session}.jsonl",
         is_sandboxed=True, reads_words_above=True,
     ),
     "opencode": Facts(
         "standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
         refused_key="401.invalid_api_key.Incorrect_API_key_provided",
+        sessions="home/.local/share/opencode/opencode.db*",
         role_is_system=False, has_efforts=False, asks=False, sub_agents_ask=False, counts=False,
         ends_when_denied=True,
     ),
     "qwen": Facts(
         "stand-in", "stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        sessions="projects/*/chats/{session}.jsonl", role_is_system=False, has_efforts=False, sub_agents_ask=False,
+        sessions="qwen/projects/*/chats/{session}.jsonl", role_is_system=False, has_efforts=False, sub_agents_ask=False,
         ends_when_denied=True,
     ),
     "claude-agent-acp": Facts(
         "sonnet", "claude-sonnet-5-5", _NO_CREDIT, _PROMPT_TOO_LONG, _OF_CLAUDE, "CLAUDE.md",
-        ceiling_s=8, sessions="projects/*/{session}.jsonl",
+        ceiling_s=8, sessions="claude/projects/*/{session}.jsonl",
     ),
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        ceiling_s=8, sessions="sessions/**/*{session}.jsonl", role_is_system=False, asks=False, sub_agents_ask=False,
+        ceiling_s=8, sessions="codex/sessions/**/*{session}.jsonl", role_is_system=False, asks=False,
+        sub_agents_ask=False,
         ends_when_denied=True, is_sandboxed=True, reads_words_above=True,
     ),
 }  # fmt: skip

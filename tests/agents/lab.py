@@ -175,9 +175,8 @@ class Lab:
         """Return the vendor's session of a worker, once the program has written down what its model has said."""
         session = str(json.loads((self.task.agent(instance) / "session.json").read_bytes())["session"])
         pattern = self.facts.sessions.format(session=session)
-        folder = self.folder / self.program.removesuffix("-acp").removesuffix("-agent")
         wait_until(
-            lambda: [file for file in folder.glob(pattern) if "I call a tool." in file.read_text(encoding="utf-8")],
+            lambda: [file for file in self.folder.glob(pattern) if b"I call a tool." in file.read_bytes()],
             what=f"the session {session} to be written down",
         )
         return session
