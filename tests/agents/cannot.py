@@ -64,6 +64,9 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
     ("delegation.offered_at_once", "qwen"): Cannot(
         "it connects to servers while it works: our tools are there a moment later", is_tried=False
     ),
+    ("delegation.own_shape", "qwen"): Cannot(
+        "it checks arguments by itself, and lets no other form through than the one that our tools describe"
+    ),
     ("delegation.cheap_server", "qwen"): Cannot(
         "it asks a server for more than its tools when it begins, so that all of ours is loaded", is_tried=False
     ),

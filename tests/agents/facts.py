@@ -48,6 +48,8 @@ class Facts(NamedTuple):
     projects_words: str
     #: Allow once, for good, deny: as it calls them.
     words: tuple[str, str, str] = ("allow", "allow_always", "deny")
+    #: It can be told to ask no more about a command, and nothing is written into the project for that.
+    offers_always: bool = True
     #: What refuses its key: of some programs only the provider's own sentence arrives.
     refused_key: str = "401"
     #: Seconds that retries without progress may last, and a start: some start slowly.
@@ -93,12 +95,12 @@ FACTS: Mapping[str, Facts] = {
     ),
     "qwen": Facts(
         "stand-in", "stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        sessions="qwen/projects/*/chats/{session}.jsonl", role_is_system=False, has_efforts=False, sub_agents_ask=False,
+        offers_always=False, sessions="qwen/projects/*/chats/{session}.jsonl", role_is_system=False, has_efforts=False, sub_agents_ask=False,
         ends_when_denied=True,
     ),
     "claude-agent-acp": Facts(
         "sonnet", "claude-sonnet-5-5", _NO_CREDIT, _PROMPT_TOO_LONG, _OF_CLAUDE, "CLAUDE.md",
-        ceiling_s=8, sessions="claude/projects/*/{session}.jsonl",
+        offers_always=False, ceiling_s=8, sessions="claude/projects/*/{session}.jsonl",
     ),
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
