@@ -95,7 +95,8 @@ FACTS: Mapping[str, Facts] = {
     ),
     "qwen": Facts(
         "stand-in", "stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        offers_always=False, sessions="qwen/projects/*/chats/{session}.jsonl", role_is_system=False, has_efforts=False, sub_agents_ask=False,
+        offers_always=False, sessions="qwen/projects/*/chats/{session}.jsonl", role_is_system=False,
+        has_efforts=False, sub_agents_ask=False,
         ends_when_denied=True,
     ),
     "claude-agent-acp": Facts(
