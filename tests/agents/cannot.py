@@ -27,6 +27,8 @@ _REFUSED_KEY_COMES_LATE = Cannot("it tells nothing of a refused key until its ow
 _NO_SUB_AGENTS_WHERE_ASKED = Cannot("where somebody is asked it has no sub-agents: their requests would reach nobody")
 _SUB_AGENTS_ARE_HIDDEN = Cannot("of its sub-agents it tells only that they work, and how they end")
 
+_ENDS_BEFORE_ITS_SUB_AGENTS = Cannot("it ends its turn, and so the agent, while a sub-agent works in the background")
+
 #: (file.test, or file.test[parameters], program) -> why it cannot.
 CANNOT: Mapping[tuple[str, str], Cannot] = {
     # opencode
@@ -53,6 +55,7 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
         "it passes nothing on of an answer that the model's limit has cut"
     ),
     # qwen
+    ("answers.background_sub_agent", "qwen"): _ENDS_BEFORE_ITS_SUB_AGENTS,
     ("answers.question_at_the_limit[explore]", "qwen"): _NO_READERS,
     ("permissions.read_only", "qwen"): _NO_READERS,
     ("project_words.the_projects_own_words[explore-.]", "qwen"): _NO_READERS,
@@ -83,9 +86,7 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
     ("answers.question", "codex-acp"): _ASKS_NOBODY,
     ("answers.question_at_the_limit[explore]", "codex-acp"): _READERS_ASK_NOBODY,
     ("answers.sub_agent", "codex-acp"): _SUB_AGENTS_ARE_HIDDEN,
-    ("answers.background_sub_agent", "codex-acp"): Cannot(
-        "it ends its turn, and so the agent, while a sub-agent works"
-    ),
+    ("answers.background_sub_agent", "codex-acp"): _ENDS_BEFORE_ITS_SUB_AGENTS,
     ("permissions.of_sub_agent", "codex-acp"): Cannot("it passes a sub-agent's request on as the agent's own"),
     ("watch.nested_calls", "codex-acp"): _SUB_AGENTS_ARE_HIDDEN,
     ("endings.refused_key_at_the_first_sign", "codex-acp"): _REFUSED_KEY_COMES_LATE,
