@@ -436,6 +436,19 @@ def test_windows_beside_a_message() -> None:
     assert talk.of(UsageReported)[0].windows[0].name == "five_hour"
 
 
+@pytest.mark.parametrize("meta", [{"parentToolCallId": "t"}, {"claudeCode": {"parentToolUseId": "t"}}])
+def test_the_words_of_a_sub_agent_are_not_the_agents(meta: dict[str, Any]) -> None:
+    talk = Talk().opened()
+    talk.says("I start a sub-agent.")
+    talk.update("tool_call", toolCallId="t", title="Agent", rawInput={"subagent_type": "general"})
+    talk.update("agent_message_chunk", content={"type": "text", "text": "I am the sub-agent."}, _meta=meta)
+    talk.update("tool_call_update", toolCallId="t", status="completed")
+    talk.says("Done.")
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.final_message == "Done."
+    assert [row.parent for row in (note.row for note in talk.of(Note)) if row.text == "I am the sub-agent."] == ["t"]
+
+
 # -- properties -------------------------------------------------------------------------------------------------------
 
 TEXTS = st.text(alphabet="ab \n", min_size=1, max_size=8)

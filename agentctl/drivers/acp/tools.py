@@ -59,7 +59,7 @@ class Call:
         own = own_fields(meta)
         self._is_of_server = self._is_of_server or own.get("is_mcp_tool_call") is True
         self._own_name = text_in(own.get("toolName")) or self._own_name
-        self.parent = text_in(own.get("parentToolUseId")) or text_in(own.get("parentToolCallId")) or self.parent
+        self.parent = parent_in(own) or self.parent
 
     @property
     def name(self) -> str:
@@ -139,6 +139,11 @@ def own_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
     for value in meta.values():
         found |= object_in(value)
     return found
+
+
+def parent_in(own: Mapping[str, Any]) -> str | None:
+    """Return the call whose sub-agent an update is of, by the fields that programs add; None for the agent's own."""
+    return text_in(own.get("parentToolUseId")) or text_in(own.get("parentToolCallId")) or None
 
 
 def _text_of(content: Any) -> str:
