@@ -23,7 +23,7 @@ _RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNOREC
 _OVERLOADED = re.compile(r"overloaded", re.IGNORECASE)
 _CONTEXT = re.compile(
     r"ran out of room in the model's context|context window|context_length_exceeded|prompt is too long"
-    r"|maximum context length",
+    r"|maximum context length|context exceeds model limit",
     re.IGNORECASE,
 )
 #: There was no answer at all, rather than a stream that was cut.

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 #: What picks the stand-in's behaviour: `SCENARIO:name`, or `SCENARIO:name=argument`.
 MARK = re.compile(r"SCENARIO:([a-z]+)(?:=([\w.-]+))?")
 
+#: What a model looks for in vain while tools that it is to call are not there yet.
+NOT_YET = "tools-that-come-later"
 #: How Claude Code passes on what a user says in the middle of a turn: as the system's words.
 _TOLD_IN_A_TURN = "The user sent a new message"
 
@@ -58,7 +60,12 @@ class Request:
     @property
     def results(self) -> list[str]:
         """What the tools have answered since the newest mark."""
-        return [text for kind, text in self.since if kind == "result"]
+        return [text for kind, text in self.since if kind == "result" and NOT_YET not in text]
+
+    @property
+    def waits(self) -> int:
+        """How often it has waited for tools since the newest mark."""
+        return sum(kind == "result" and NOT_YET in text for kind, text in self.since)
 
     @property
     def notices(self) -> list[str]:

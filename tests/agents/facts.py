@@ -48,7 +48,13 @@ class Facts(NamedTuple):
     projects_words: str
     #: Allow once, for good, deny: as it calls them.
     words: tuple[str, str, str] = ("allow", "allow_always", "deny")
-    #: The files below its own folder in which a session is written down; `{session}` is its id.
+    #: It can be told to ask no more about a command, and nothing is written into the project for that.
+    offers_always: bool = True
+    #: What refuses its key: of some programs only the provider's own sentence arrives.
+    refused_key: str = "401"
+    #: Seconds that retries without progress may last, and a start: some start slowly.
+    ceiling_s: float = 2
+    #: The files below the test's folder in which a session is written down; `{session}` is its id.
     sessions: str = ""
     #: The role of a definition goes to the model as the system's words, not before the first prompt.
     role_is_system: bool = True
@@ -62,6 +68,8 @@ class Facts(NamedTuple):
     counts: bool = True
     #: A denial ends its turn without another word.
     ends_when_denied: bool = False
+    #: It reads what a project tells its agents above its own folder, too: without the project's settings, most do not.
+    reads_words_above: bool = False
     #: Its commands run in a sandbox.
     is_sandboxed: bool = False
     #: The limits of a call or definition that it has none of its own for: the spawn is refused.
@@ -71,31 +79,35 @@ class Facts(NamedTuple):
 FACTS: Mapping[str, Facts] = {
     "claude": Facts(
         "claude-sonnet-5-5", "claude-sonnet-5-5", _NO_CREDIT, _PROMPT_TOO_LONG, _OF_CLAUDE, "CLAUDE.md",
-        sessions="projects/*/{session}.jsonl", refuses=frozenset(),
+        sessions="claude/projects/*/{session}.jsonl", refuses=frozenset(),
     ),
     "codex": Facts(
         "gpt-stand-in", "gpt-stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        words=("accept", "acceptWithExecpolicyAmendment", "decline"), sessions="sessions/**/*{session}.jsonl",
-        is_sandboxed=True,
+        words=("accept", "acceptWithExecpolicyAmendment", "decline"), sessions="codex/sessions/**/*{session}.jsonl",
+        is_sandboxed=True, reads_words_above=True,
     ),
     "opencode": Facts(
         "standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
+        refused_key="401.invalid_api_key.Incorrect_API_key_provided",
+        sessions="home/.local/share/opencode/opencode.db*",
         role_is_system=False, has_efforts=False, asks=False, sub_agents_ask=False, counts=False,
         ends_when_denied=True,
     ),
     "qwen": Facts(
         "stand-in", "stand-in", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        sessions="projects/*/chats/{session}.jsonl", role_is_system=False, has_efforts=False, sub_agents_ask=False,
+        offers_always=False, sessions="qwen/projects/*/chats/{session}.jsonl", role_is_system=False,
+        has_efforts=False, sub_agents_ask=False,
         ends_when_denied=True,
     ),
     "claude-agent-acp": Facts(
         "sonnet", "claude-sonnet-5-5", _NO_CREDIT, _PROMPT_TOO_LONG, _OF_CLAUDE, "CLAUDE.md",
-        sessions="projects/*/{session}.jsonl",
+        offers_always=False, ceiling_s=8, sessions="claude/projects/*/{session}.jsonl",
     ),
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        sessions="sessions/**/*{session}.jsonl", role_is_system=False, asks=False, sub_agents_ask=False,
-        ends_when_denied=True, is_sandboxed=True,
+        ceiling_s=8, sessions="codex/sessions/**/*{session}.jsonl", role_is_system=False, asks=False,
+        sub_agents_ask=False,
+        ends_when_denied=True, is_sandboxed=True, reads_words_above=True,
     ),
     "llm": Facts("standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md", refuses=frozenset()),
 }  # fmt: skip

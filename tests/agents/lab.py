@@ -21,7 +21,7 @@ from tests.steps import Task
 from tests.support import Completed, is_alive, run, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
-PATIENCE_S = 40
+PATIENCE_S = 60
 
 
 class Lab:
@@ -186,9 +186,8 @@ class Lab:
             wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
             return session
         pattern = self.facts.sessions.format(session=session)
-        folder = self.folder / self.program.removesuffix("-acp").removesuffix("-agent")
         wait_until(
-            lambda: [file for file in folder.glob(pattern) if "I call a tool." in file.read_text(encoding="utf-8")],
+            lambda: [file for file in self.folder.glob(pattern) if b"I call a tool." in file.read_bytes()],
             what=f"the session {session} to be written down",
         )
         return session
@@ -200,6 +199,11 @@ class Lab:
     def answered(self, scenario: str) -> Request:
         """Return the newest request of a conversation in this scenario; one without tools is for a title."""
         return next(one for one in reversed(self.standin.requests) if one.tools and one.scenario[0] == scenario)
+
+    def in_tool(self, instance: str) -> None:
+        """Wait until a tool that takes its time runs, and the worker's activity tells of one."""
+        wait_until(lambda: self.runs("tail", "/dev/null"), timeout_s=PATIENCE_S, what="the tool to run")
+        wait_until(lambda: self.activity(instance, "tool") or self.activity(instance, "agent"), what="its row")
 
     def arrived(self, scenario: str) -> None:
         """Wait until the stand-in was asked by a conversation that is in this scenario."""

@@ -16,8 +16,8 @@ class Matrix:
     """What each program did, by behaviour; both in the order of the tests."""
 
     rows: dict[str, dict[str, str]] = field(default_factory=dict)
-    #: Why something cannot be done, or was not tried.
-    reasons: list[str] = field(default_factory=list)
+    #: (program, why something cannot be done or was not tried) -> what.
+    reasons: dict[tuple[str, str], list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, stats: Mapping[str, Sequence[Any]]) -> Self:
@@ -38,7 +38,7 @@ class Matrix:
         if row.get(cell["program"]) != "FAILED":  # a test that passed may fail in what it leaves behind
             row[cell["program"]] = word
         if word in {"cannot", "not tried"}:
-            self.reasons.append(f"{cell['program']}, {cell['behaviour']}: {_reason(report)}")
+            self.reasons.setdefault((cell["program"], _reason(report)), []).append(cell["behaviour"])
 
     def text(self) -> str:
         """Return it as a table of Markdown."""
@@ -48,7 +48,8 @@ class Matrix:
         lines = [head, ["---"] * len(head)]
         lines += [[row, *(cells.get(program, "-") for program in programs)] for row, cells in self.rows.items()]
         table = ["| " + " | ".join(cells) + " |" for cells in lines]
-        return "\n".join([*table, *([""] if self.reasons else []), *(f"- {reason}" for reason in self.reasons)])
+        reasons = [f"- {program}: {why}. {'; '.join(what)}" for (program, why), what in self.reasons.items()]
+        return "\n".join([*table, *([""] if reasons else []), *reasons])
 
 
 def _reason(report: Any) -> str:

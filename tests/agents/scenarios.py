@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.agents.conversation import Request
+from tests.agents.conversation import NOT_YET, Request
 
 #: How long something lasts that is to be cancelled: no test waits for its end.
 FOR_EVER_S = 120
@@ -21,6 +21,7 @@ QUESTION = "Which colour?"
 #: What is answered to a request without tools, where a tool would be called.
 SUMMARY = "A summary by the stand-in model."
 _MOST_WAITS = 20
+_OURS = "mcp__agentctl__"
 COLOURS = ("red", "blue")
 
 
@@ -67,8 +68,16 @@ def reply_to(request: Request) -> Reply:
     if play is None:
         return Reply(text=f"no such scenario: {name}")
     reply = play(request, argument)
+    if _has_to_wait(request, reply):
+        return Reply(text="I wait.", pace_s=0.2, calls=(Call("glob", {"pattern": NOT_YET}),))
     # Without tools, a program wants a title or a summary of the conversation.
     return Reply(text=SUMMARY) if reply.calls and not request.tools else reply
+
+
+def _has_to_wait(request: Request, reply: Reply) -> bool:
+    """Whether a tool of our server is to be called that is not there yet: qwen connects to servers while it works."""
+    wanted = [call.tool for call in reply.calls if call.tool.startswith(_OURS)]
+    return _is_qwen(request) and bool({*wanted} - {*request.tools}) and request.waits < _MOST_WAITS
 
 
 def done(name: str, results: int) -> str:
@@ -91,6 +100,10 @@ def _is_claude(request: Request) -> bool:
 
 def _is_codex(request: Request) -> bool:
     return request.api == "responses"
+
+
+def _is_qwen(request: Request) -> bool:
+    return request.api == "chat" and "run_shell_command" in request.tools
 
 
 #: What other programs call their tools, the most telling name first.
@@ -119,8 +132,10 @@ def _agent(request: Request, prompt: str, *, background: bool = False) -> Call:
         order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
         return Call("Agent", {**order, "run_in_background": background})
     if not _is_codex(request):
-        tool, kind = ("agent", "general-purpose") if "agent" in request.tools else ("task", "general")
-        return Call(tool, {"description": "A sub-agent", "prompt": prompt, "subagent_type": kind})
+        if "agent" in request.tools:
+            order = {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general-purpose"}
+            return Call("agent", {**order, "run_in_background": background})
+        return Call("task", {"description": "A sub-agent", "prompt": prompt, "subagent_type": "general"})
     return Call(_offered(request, "spawn_agent"), {"message": prompt})
 
 
@@ -194,7 +209,9 @@ def _answered(question: Callable[[Request], Call]) -> Callable[[Request, str], R
 
 
 def _question_by_us(request: Request) -> Call:
-    return Call(_ours(request, "ask_user"), {"question": QUESTION, "options": list(COLOURS)})
+    # qwen takes only the first form that our description has for an option.
+    options = [{"id": colour} for colour in COLOURS] if _is_qwen(request) else list(COLOURS)
+    return Call(_ours(request, "ask_user"), {"question": QUESTION, "options": options})
 
 
 def _subagent(request: Request, argument: str) -> Reply:
@@ -215,7 +232,7 @@ def _delegate(request: Request, argument: str) -> Reply:
     if request.results:
         return Reply(text=f"It answered: {request.results[-1]}")
     order = {"objective": f"Report back. SCENARIO:{argument}"}
-    return Reply(text="I delegate.", calls=(Call("mcp__agentctl__task", order),))
+    return Reply(text="I delegate.", calls=(Call(f"{_OURS}task", order),))
 
 
 def _handmade(request: Request, argument: str) -> Reply:
@@ -234,8 +251,8 @@ def _handmade(request: Request, argument: str) -> Reply:
 
 def _ours(request: Request, name: str) -> str:
     """Return the whole name of a tool of our server."""
-    by_claude = f"mcp__agentctl__{name}" if _is_claude(request) else name
-    return next((tool for tool in request.tools if "agentctl" in tool and tool.endswith(name)), by_claude)
+    whole = f"{_OURS}{name}" if _is_claude(request) or _is_qwen(request) else name
+    return next((tool for tool in request.tools if "agentctl" in tool and tool.endswith(name)), whole)
 
 
 def _background(request: Request, argument: str) -> Reply:

@@ -26,23 +26,22 @@ def test_text(lab: Lab) -> None:
 @pytest.mark.parametrize("command", ["/help", "/compact"])
 def test_slash(lab: Lab, command: str) -> None:
     """A prompt that begins as the program's own {command} reaches the model as it is."""
-    env = lab.environ()
-    run("spawn", "--driver", lab.program, "--name", "a1", f"{command} me SCENARIO:text", env=env)
+    prompted(lab, f"{command} me SCENARIO:text")
+    asked = [turn.text for turn in lab.answered("text").turns if turn.kind == "user"]
+    assert any(f"{command} me SCENARIO:text" in text for text in asked)
+
+
+def test_odd_bytes(lab: Lab) -> None:
+    """A prompt on stdin with a byte that is no text arrives."""
+    prompted(lab, "-", stdin="SCENARIO:text caf\udce9")
+    assert "caf\ufffd" in str(lab.answered("text").turns)
+
+
+def prompted(lab: Lab, prompt: str, stdin: str | None = None) -> None:
+    """Start an agent as a person does; its model says what it says to any text."""
+    start = ["spawn", "--agent", "general", "--driver", lab.program, "--name", "a1"]
+    run(*start, prompt, env=lab.environ(), stdin=stdin)
     assert lab.completed("a1") == "The answer of the stand-in model."
-    lab.standin.requests.clear()
-    run(
-        "spawn",
-        "--driver",
-        lab.program,
-        "--name",
-        "a2",
-        "--agent",
-        "general",
-        "-",
-        env=env,
-        stdin="SCENARIO:text caf\udce9",
-    )
-    assert lab.completed("a2") == "The answer of the stand-in model."
 
 
 def test_model_effort_role(lab: Lab) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tests.agents.lab import Lab
-from tests.support import wait_until
 
 
 def test_in_mid_stream(lab: Lab) -> None:
@@ -16,14 +15,14 @@ def test_in_mid_stream(lab: Lab) -> None:
 def test_in_mid_tool(lab: Lab) -> None:
     """Cancel in mid-tool: nothing alive after 1 s."""
     agent = lab.spawn("slowtool", "--permissions", "allow")
-    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.in_tool(agent)
     lab.cancel(agent)
 
 
 def test_in_sub_agent(lab: Lab) -> None:
     """Cancel while a sub-agent runs a tool: nothing alive after 1 s."""
     agent = lab.spawn("subagent=slowtool", "--permissions", "allow")
-    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.in_tool(agent)
     lab.cancel(agent)
     # What was open when the parent was cancelled has not completed.
     assert set(lab.ends_of_sub_agents(agent).values()) <= {"cancelled", "failed"}

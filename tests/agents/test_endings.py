@@ -20,13 +20,13 @@ MANY = 10
 def test_error(lab: Lab, status: int) -> None:
     """Error {status} of the model's API."""
     lab.configure(cooldownSeconds=0)
-    agent = lab.spawn(f"fail={status}")
+    agent = lab.spawn(f"fail={lab.facts.refused_key if status == 401 else status}")
     assert lab.failed(agent) == REASONS[status]
 
 
 def test_refused_key_at_the_first_sign(lab: Lab) -> None:
     """A refused key ends it at the first sign, not after the program's retries."""
-    agent = lab.spawn("fail=401", retries=MANY)
+    agent = lab.spawn(f"fail={lab.facts.refused_key}", retries=MANY)
     assert lab.failed(agent) == "auth"
     assert len(lab.standin.requests) <= 3
 
@@ -67,7 +67,7 @@ def test_program_signalled(lab: Lab, name: str) -> None:
 
 def test_retries_without_progress(lab: Lab) -> None:
     """Retries without progress are stopped at retryCeilingSeconds."""
-    lab.configure(retryCeilingSeconds=2)
+    lab.configure(retryCeilingSeconds=lab.facts.ceiling_s)
     agent = lab.spawn("fail=500", retries=MANY)
     assert lab.failed(agent) == "model_error"
 

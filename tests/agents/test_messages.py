@@ -24,7 +24,7 @@ def test_follow_up(lab: Lab) -> None:
 def test_next_turn(lab: Lab) -> None:
     """A message while a tool runs."""
     agent = lab.spawn("pause=2", "--permissions", "allow")
-    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.in_tool(agent)
     lab.send(agent, "recall")
     assert lab.completed(agent) == recalled("pause", "recall")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.agents.lab import Lab
 from tests.agents.scenarios import done, recalled
 from tests.steps import kill
-from tests.support import run, wait_until
+from tests.support import run
 
 
 def test_after_its_end(lab: Lab) -> None:
@@ -38,7 +38,7 @@ def test_before_the_first_word(lab: Lab, victims: str) -> None:
 def test_in_mid_tool(lab: Lab, victims: str) -> None:
     """Resume after SIGKILL of {victims} in mid-tool."""
     first = lab.spawn("slowtool", "--permissions", "allow")
-    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.in_tool(first)
     session = lab.session(first)
     lab.kill(first, victims)
     second = lab.resume(first, "recall")
@@ -49,7 +49,7 @@ def test_in_mid_tool(lab: Lab, victims: str) -> None:
 def test_after_the_shim(lab: Lab) -> None:
     """Resume after SIGKILL of the shim: the agent went on to its end."""
     first = lab.spawn("pause=2", "--permissions", "allow")
-    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.in_tool(first)
     kill(lab.task.shim_of(first))
     lab.end(first)
     second = lab.resume(first, "recall")
@@ -59,7 +59,7 @@ def test_after_the_shim(lab: Lab) -> None:
 def test_all_that_were_lost(lab: Lab) -> None:
     """Resume --lost continues all that a crash took."""
     first = lab.spawn("slowtool", "--permissions", "allow")
-    wait_until(lambda: lab.runs("tail", "/dev/null"), timeout_s=40, what="the tool to run")
+    lab.in_tool(first)
     lab.session(first)
     lab.crash()
     assert lab.failed(first) == "lost"

@@ -258,6 +258,7 @@ def test_an_agent_that_goes_on_after_a_denial_has_ended_well() -> None:
         ({"code": -32603, "message": "x", "data": {"error": {"statusCode": 529}}}, Reason.OVERLOADED),
         ({"code": -32603, "message": "x", "data": '{"error": {"message": "insufficient_quota"}}'}, Reason.BILLING),
         ({"code": -32603, "message": "x", "data": {"message": "prompt is too long"}}, Reason.CONTEXT),
+        ({"code": -32603, "message": "Session too large: context exceeds model limit"}, Reason.CONTEXT),
         ({"code": -32603, "message": "Internal error"}, Reason.MODEL_ERROR),
         ("not even an object", Reason.MODEL_ERROR),
     ],
@@ -372,6 +373,7 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
         {"title": "mcp__agentctl__spawn_agent"},
         {"title": "x", "kind": "execute", "rawInput": {"server": "agentctl", "tool": "spawn_agent"},
          "_meta": {"is_mcp_tool_call": True}},
+        {"title": "x", "kind": "read", "_meta": {"toolName": "mcp__agentctl__spawn_agent"}},
         {"title": "x", "kind": "other", "rawInput": {"server": "agentctl", "tool": "wait"},
          "_meta": {"is_mcp_tool_call": True, "claudeCode": {"toolName": "mcp__agentctl__spawn_agent"}}},
     ):  # fmt: skip
@@ -433,6 +435,19 @@ def test_windows_beside_a_message() -> None:
     talk = Talk().opened()
     talk.says("x", _meta={"_claude/rateLimit": info})
     assert talk.of(UsageReported)[0].windows[0].name == "five_hour"
+
+
+@pytest.mark.parametrize("meta", [{"parentToolCallId": "t"}, {"claudeCode": {"parentToolUseId": "t"}}])
+def test_the_words_of_a_sub_agent_are_not_the_agents(meta: dict[str, Any]) -> None:
+    talk = Talk().opened()
+    talk.says("I start a sub-agent.")
+    talk.update("tool_call", toolCallId="t", title="Agent", rawInput={"subagent_type": "general"})
+    talk.update("agent_message_chunk", content={"type": "text", "text": "I am the sub-agent."}, _meta=meta)
+    talk.update("tool_call_update", toolCallId="t", status="completed")
+    talk.says("Done.")
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.final_message == "Done."
+    assert [row.parent for row in (note.row for note in talk.of(Note)) if row.text == "I am the sub-agent."] == ["t"]
 
 
 # -- properties -------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ class Call:
         own = own_fields(meta)
         self._is_of_server = self._is_of_server or own.get("is_mcp_tool_call") is True
         self._own_name = text_in(own.get("toolName")) or self._own_name
-        self.parent = text_in(own.get("parentToolUseId")) or text_in(own.get("parentToolCallId")) or self.parent
+        self.parent = parent_in(own) or self.parent
 
     @property
     def name(self) -> str:
@@ -70,7 +70,8 @@ class Call:
         # Arguments are the model's; they name the tool only where the program itself does not.
         if self._is_of_server and not self._own_name:
             return f"mcp__{text_in(self.arguments.get('server'))}__{text_in(self.arguments.get('tool'))}"
-        if self.kind in {"other", ""} and (of_server := server_tool(own, self._servers)):
+        # A title may be the model's: it names a tool of a server only where the kind says nothing else.
+        if (self._own_name or self.kind in {"other", ""}) and (of_server := server_tool(own, self._servers)):
             return of_server
         return self._own_name if self._own_name in _SAME else _NAMES.get(self.kind) or own
 
@@ -145,6 +146,11 @@ def own_fields(meta: Mapping[str, Any]) -> dict[str, Any]:
     for value in meta.values():
         found |= object_in(value)
     return found
+
+
+def parent_in(own: Mapping[str, Any]) -> str | None:
+    """Return the call whose sub-agent an update is of, by the fields that programs add; None for the agent's own."""
+    return text_in(own.get("parentToolUseId")) or text_in(own.get("parentToolCallId")) or None
 
 
 def _text_of(content: Any) -> str:

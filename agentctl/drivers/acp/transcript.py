@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
-from agentctl.drivers.acp.tools import Call, own_fields
+from agentctl.drivers.acp.tools import Call, own_fields, parent_in
 from agentctl.drivers.acp.wire import (
     AgentMessageChunk,
     AgentPlanUpdate,
@@ -133,7 +133,7 @@ class AcpTranscript:
         if chunk is None:
             self.note_unknown(f"invalid {kind}")
             return
-        parent = text_in(own_fields(meta_of(chunk)).get("parentToolUseId")) or parent
+        parent = parent_in(own_fields(meta_of(chunk))) or parent
         other = RowType.THOUGHT if kind is RowType.MESSAGE else RowType.MESSAGE
         yield from self._close(parent, other)
         speech = self._open.get((parent, kind))
