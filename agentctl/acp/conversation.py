@@ -70,7 +70,7 @@ class _Followed:
         self.is_over = False
 
 
-class Conversation:
+class EditorConversation:
     """One session, as far as it has been told."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from enum import Enum
 
-from agentctl.acp.conversation import Conversation, EditorQuestion
+from agentctl.acp.conversation import EditorConversation, EditorQuestion
 from agentctl.acp.runs import is_at_rest
 from agentctl.acp.updates import Update, text_content
 from agentctl.adapters.clock import monotonic
@@ -47,7 +47,7 @@ class Ears(NamedTuple):
     is_cancelled: Callable[[], bool]
 
 
-def follow(conversation: Conversation, worker: WorkerDir, ears: Ears, broken: int) -> Over:
+def follow(conversation: EditorConversation, worker: WorkerDir, ears: Ears, broken: int) -> Over:
     """Follow a worker, and all below it, until its turn is over.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agentctl.acp.bounds import pieces
-from agentctl.acp.conversation import Conversation
+from agentctl.acp.conversation import EditorConversation
 from agentctl.acp.runs import SESSION_PREFIX, find_session
 from agentctl.acp.updates import Update
 from agentctl.adapters.clock import iso_of
@@ -32,7 +32,7 @@ class Loaded(NamedTuple):
     """A session as it is on disk."""
 
     worker: WorkerDir
-    conversation: Conversation
+    conversation: EditorConversation
 
 
 def load(root: Root, session_id: str) -> Loaded:
@@ -41,7 +41,7 @@ def load(root: Root, session_id: str) -> Loaded:
     Raises:
         NotFound: There is no such session.
     """
-    worker, conversation = find_session(root, session_id), Conversation()
+    worker, conversation = find_session(root, session_id), EditorConversation()
     agent_id = str(read_quietly(worker.spec).get("agentId"))
     for instance in chains_of(worker.task).get(agent_id, [worker.instance]):
         conversation.add_run(worker.task.worker(instance), with_user=True)

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 
 from agentctl.acp.choices import Choices
-from agentctl.acp.conversation import Conversation, EditorQuestion
+from agentctl.acp.conversation import EditorConversation, EditorQuestion
 from agentctl.acp.keeping import hold
 from agentctl.acp.servers import ClientServers
 from agentctl.adapters.taskdir import WorkerDir
@@ -38,7 +38,7 @@ class EditorSession:
     worker: WorkerDir | None = None
     #: Holds that run as this process's (`keeping`); None if it does not.
     held: int | None = None
-    conversation: Conversation = field(default_factory=Conversation)
+    conversation: EditorConversation = field(default_factory=EditorConversation)
     turn: Turn | None = None
     #: What the next prompt answers.
     asks: EditorQuestion | None = None

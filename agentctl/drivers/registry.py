@@ -52,6 +52,11 @@ class _TestedDrivers(_AgentDrivers):
                 yield name
 
 
+def is_agent_driver(name: str) -> bool:
+    """Return whether an agent program has a driver of this name; the file of rows is read only if it has to be."""
+    return name in (*_OWN_DRIVERS, PLAIN) or name in AGENT_DRIVERS
+
+
 AGENT_DRIVERS: Iterable[str] = _AgentDrivers()
 TESTED_DRIVERS: Iterable[str] = _TestedDrivers()
 

@@ -13,7 +13,7 @@ from agentctl.drivers.jsonrpc import key_of, reply
 Answers = Mapping[str, str]
 
 
-class Request:
+class ProgramRequest:
     """One request: its questions, and how their answers become its response.
 
     Args:
@@ -49,7 +49,7 @@ class OpenRequests:
     """The requests that the program waits to have answered."""
 
     def __init__(self) -> None:
-        self._by_ask: dict[str, tuple[Request, Ask]] = {}
+        self._by_ask: dict[str, tuple[ProgramRequest, Ask]] = {}
         #: The answer to a request for permission was to stop the agent.
         self.was_stopped = False
 
@@ -62,7 +62,7 @@ class OpenRequests:
         key = key_of(request_id)
         return any(key_of(request.request_id) == key for request, _ in self._by_ask.values())
 
-    def put(self, request: Request, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
+    def put(self, request: ProgramRequest, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
         """Return the questions of a request; one without questions is answered at once."""
         if not request.asks:
             return [request.response()]
@@ -73,7 +73,7 @@ class OpenRequests:
             actions += [Note(_row(whose, Phase.START, "running")), whose]
         return actions
 
-    def refuse(self, request: Request) -> list[Action]:
+    def refuse(self, request: ProgramRequest) -> list[Action]:
         """Refuse a permission without asking anybody."""
         for ask in request.asks:
             request.take(ask.key, ask.deny)
@@ -105,7 +105,7 @@ class OpenRequests:
         replies = [reply(one.request_id, one.withdrawn) for one in requests.values() if one.withdrawn is not None]
         return [*self._withdraw(lambda _: True), *replies]
 
-    def _withdraw(self, is_meant: Callable[[Request], bool]) -> list[Action]:
+    def _withdraw(self, is_meant: Callable[[ProgramRequest], bool]) -> list[Action]:
         actions: list[Action] = []
         for key, (request, ask) in list(self._by_ask.items()):
             if is_meant(request):

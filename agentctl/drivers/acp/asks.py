@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.acp.tools import Call
+from agentctl.drivers.acp.tools import AcpCall
 from agentctl.drivers.acp.wire import ElicitationSchema, PermissionOption, read
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import key_of
-from agentctl.drivers.requests import Answers, Request
+from agentctl.drivers.requests import Answers, ProgramRequest
 from agentctl.drivers.values import bounded, list_in, object_in, text_in
 
 #: What the ids of answers that deny begin with.
@@ -34,7 +34,9 @@ _MOST_OPTIONS, _MOST_FIELDS, _LONGEST_NAME = 50, 50, 500
 _SKIP, _YES, _NO = "(no answer)", "yes", "no"
 
 
-def permission(request_id: Any, session: str, call: Call, given: Any, withheld: Collection[str] = ()) -> Request:
+def permission(
+    request_id: Any, session: str, call: AcpCall, given: Any, withheld: Collection[str] = ()
+) -> ProgramRequest:
     """Return a request for permission.
 
     Args:
@@ -61,10 +63,10 @@ def permission(request_id: Any, session: str, call: Call, given: Any, withheld: 
         option = chosen.get(answers[key])
         return _CANCELLED if option is None else {"outcome": {"outcome": "selected", "optionId": option}}
 
-    return Request(request_id, session, [ask], result, withdrawn=_CANCELLED)
+    return ProgramRequest(request_id, session, [ask], result, withdrawn=_CANCELLED)
 
 
-def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | None:
+def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> ProgramRequest | None:
     """Return the questions that a program asks by a request for permission, as qwen does; None for a permission.
 
     The answers go beside the option that submits them.
@@ -77,7 +79,7 @@ def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> Reque
     if not asked or not submit or len(asked) > _MOST_FIELDS:
         return None
     fields = {
-        str(number): _Field(f"{key_of(request_id)}#{number}", str(number), _schema_of(one), is_required=True)
+        str(number): _FormField(f"{key_of(request_id)}#{number}", str(number), _schema_of(one), is_required=True)
         for number, one in enumerate(asked)
     }
     asks = [
@@ -89,7 +91,7 @@ def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> Reque
         said = {name: field.words(answers[field.key]) for name, field in fields.items()}
         return {"outcome": {"outcome": "selected", "optionId": submit.get("optionId")}, "answers": said}
 
-    return Request(request_id, session, asks, result, withdrawn=_CANCELLED)
+    return ProgramRequest(request_id, session, asks, result, withdrawn=_CANCELLED)
 
 
 def _schema_of(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,25 +117,25 @@ def _ids(options: Sequence[PermissionOption]) -> dict[str, PermissionOption]:
     return found
 
 
-def _wording(call: Call) -> str:
+def _wording(call: AcpCall) -> str:
     about = call.title if call.title and call.title != call.name else ""
     return bounded(f"Allow {call.name}{f': {about}' if about else ''}?")
 
 
-def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | None:
+def form(request_id: Any, session: str, params: Mapping[str, Any]) -> ProgramRequest | None:
     """Return an elicitation as questions, one for each field of its form; None for one that is not a form."""
     schema = read(ElicitationSchema, params.get("requestedSchema"))
     if params.get("mode", "form") != "form" or schema is None or len(schema.properties or ()) > _MOST_FIELDS:
         return None
     message, required = text_in(params.get("message")), set(schema.required or ())
-    fields: dict[str, _Field] = {}
+    fields: dict[str, _FormField] = {}
     for number, (name, value) in enumerate((schema.properties or {}).items()):
         described = value.model_dump(mode="json", by_alias=True, exclude_none=True)
         base = next((fields.get(name.removesuffix(end)) for end in _CUSTOM if name.endswith(end)), None)
         if base is not None and base.choices:
             base.custom = name
         else:
-            fields[name] = _Field(f"{key_of(request_id)}#{number}", name, described, is_required=name in required)
+            fields[name] = _FormField(f"{key_of(request_id)}#{number}", name, described, is_required=name in required)
     asks = [field.ask(message, is_only=len(fields) == 1) for field in fields.values()]
     if not asks:
         asks = [Ask(key_of(request_id), message, [(_YES, "Yes"), (_NO, "No")])]
@@ -144,10 +146,10 @@ def form(request_id: Any, session: str, params: Mapping[str, Any]) -> Request | 
         content = dict(pair for field in fields.values() for pair in field.content(answers[field.key]))
         return {"action": "accept", "content": content} if content else {"action": "decline"}
 
-    return Request(request_id, session, asks, result, withdrawn={"action": "cancel"})
+    return ProgramRequest(request_id, session, asks, result, withdrawn={"action": "cancel"})
 
 
-class _Field:
+class _FormField:
     """One field of a form: a question, and how its answer becomes a value."""
 
     def __init__(self, key: str, name: str, schema: Mapping[str, Any], *, is_required: bool) -> None:

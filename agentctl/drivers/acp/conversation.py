@@ -12,7 +12,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, failure_in, stopped
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
-from agentctl.drivers.acp.tools import READING, Call
+from agentctl.drivers.acp.tools import READING, AcpCall
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
 from agentctl.drivers.acp.usage import AcpUsage, windows_in
 from agentctl.drivers.acp.wire import (
@@ -369,7 +369,7 @@ class AcpDialogue:
             return [refuse(request_id, f"{method} is not supported")]
         return self.requests.put(request, None, None)
 
-    def _permission(self, request_id: Any, session: str, call: Call, options: Any) -> Actions:
+    def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
         request = asks.permission(request_id, session, call, options, self.row.withheld)
         if self._is_interrupted or (self.order.read_only and call.kind not in READING):
             return self.requests.refuse(request)

@@ -49,7 +49,7 @@ def stopped(stop: str, *, was_denied: bool, is_silent: bool = False) -> Decision
     return _STOPS.get(stop) or (Reason.MODEL_ERROR, f"its turn ended for an unknown reason: {stop or 'none was given'}")
 
 
-class Failure(NamedTuple):
+class TurnFailure(NamedTuple):
     """What a program tells, by an extension, of a turn that failed or of a request that it tries once more."""
 
     reason: Reason
@@ -59,21 +59,21 @@ class Failure(NamedTuple):
     is_known: bool = True
 
 
-def failure_in(meta: Mapping[str, Any], depth: int = 3) -> Failure | None:
+def failure_in(meta: Mapping[str, Any], depth: int = 3) -> TurnFailure | None:
     """Return the failure that the `_meta` of a message tells; None where it tells none.
 
     >>> failure_in({"jetbrains": {"air": {"sessionFailure": {"category": "limit", "severity": "error"}}}}).reason.value
     'rate_limited'
     """
-    told = object_in(meta.get(_FAILURE))
-    if told:
-        title = text_in(told.get("title")) or "the program gave no reason"
-        category = text_in(told.get("category"))
+    said = object_in(meta.get(_FAILURE))
+    if said:
+        title = text_in(said.get("title")) or "the program gave no reason"
+        category = text_in(said.get("category"))
         by_kind = _CATEGORIES.get(category, Reason.MODEL_ERROR)
-        if list_in(told.get("actions")) == [_NEW_SESSION]:  # Nothing else helps, not even a further try.
+        if list_in(said.get("actions")) == [_NEW_SESSION]:  # Nothing else helps, not even a further try.
             by_kind = Reason.CONTEXT
-        is_final = told.get("severity") == "error"
-        return Failure(reason_in(title) or by_kind, bounded(title), is_final, is_known=category != _UNKNOWN)
+        is_final = said.get("severity") == "error"
+        return TurnFailure(reason_in(title) or by_kind, bounded(title), is_final, is_known=category != _UNKNOWN)
     inner = (failure_in(object_in(value), depth - 1) for value in meta.values()) if depth else ()
     return next((found for found in inner if found is not None), None)
 
@@ -149,7 +149,7 @@ def _json_in(text: str) -> Any:
 
 
 def auth_hint(methods: Any) -> str:
-    """Return how a program wants a person to log in, by what it told when it was greeted."""
+    """Return how a program wants a person to log in, by what it said when it was greeted."""
     each = map(object_in, list_in(methods))
     named = [text_in(one.get("description")) or text_in(one.get("name")) for one in each]
     known = "; ".join(filter(None, named))

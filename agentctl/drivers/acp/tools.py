@@ -30,7 +30,7 @@ _DEEPEST = 20
 _OUTPUTS = ("output", "text", "content", "stdout", "error", "result")
 
 
-class Call:
+class AcpCall:
     """A tool call, put together from all that was said about it."""
 
     def __init__(self, call_id: str, servers: Collection[str] = ()) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
-from agentctl.drivers.acp.tools import Call, own_fields, parent_in
+from agentctl.drivers.acp.tools import AcpCall, own_fields, parent_in
 from agentctl.drivers.acp.wire import (
     AgentMessageChunk,
     AgentPlanUpdate,
@@ -73,7 +73,7 @@ class AcpTranscript:
         #: The agent's newest message; joined only where it is wanted, as it may come in a million pieces.
         self._answer: _Speech | None = None
         self.rounds = 0
-        self._calls: dict[str, Call] = {}
+        self._calls: dict[str, AcpCall] = {}
         self._ended: set[str] = set()
         #: The agent's own calls that have not ended.
         self._working: set[str] = set()
@@ -172,12 +172,12 @@ class AcpTranscript:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def call(self, update: ToolCallUpdate) -> Call:
+    def call(self, update: ToolCallUpdate) -> AcpCall:
         """Return the tool call that an update or a request is about, with what is new of it.
 
         One that has ended is over: a request under its id is for another call, and shows nothing of it.
         """
-        call = Call(update.tool_call_id, self._servers)
+        call = AcpCall(update.tool_call_id, self._servers)
         if update.tool_call_id not in self._ended:
             call = self._calls.setdefault(update.tool_call_id, call)
         call.take(update)
@@ -210,13 +210,13 @@ class AcpTranscript:
             call.let_go()
         yield row
 
-    def _count_round(self, call: Call) -> None:
+    def _count_round(self, call: AcpCall) -> None:
         """Count a round of tools: calls that begin while others are under way belong to the same round."""
         if call.parent is None:
             self.rounds += int(not self._working)
             self._working.add(call.id)
 
-    def _row(self, call: Call) -> Row:
+    def _row(self, call: AcpCall) -> Row:
         is_agent, ended = call.is_agent, call.has_ended
         return Row(
             RowType.AGENT if is_agent else RowType.TOOL,

@@ -10,7 +10,7 @@ from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, command_line, mcp_name
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import key_of
-from agentctl.drivers.requests import Answers, Request
+from agentctl.drivers.requests import Answers, ProgramRequest
 from agentctl.drivers.values import list_in, object_in, text_in
 
 ACCEPT, SESSION, DECLINE, CANCEL = "accept", "acceptForSession", "decline", "cancel"
@@ -24,7 +24,9 @@ _LABELS = {
 _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 
 
-def pending_of(method: str, request_id: Any, params: Mapping[str, Any], item: Mapping[str, Any]) -> Request | None:
+def pending_of(
+    method: str, request_id: Any, params: Mapping[str, Any], item: Mapping[str, Any]
+) -> ProgramRequest | None:
     """Return a request as questions; None if it is unknown. `item` is what the request is about."""
     maker = _MAKERS.get(method)
     thread = text_in(params.get("threadId")) or text_in(params.get("conversationId"))
@@ -38,7 +40,7 @@ def _permission(
     question: str,
     arguments: Mapping[str, Any],
     decisions: Mapping[str, tuple[str, Any]],
-) -> Request:
+) -> ProgramRequest:
     """Return a request for permission; `decisions` is id -> (label, response), and includes a yes and a no."""
     options = [(name, label) for name, (label, _) in decisions.items()]
     key = key_of(request_id)
@@ -48,10 +50,12 @@ def _permission(
     def reply(answers: Answers) -> Any:
         return decisions.get(answers[key], decisions[DECLINE])[1]
 
-    return Request(request_id, thread, [ask], reply, withdrawn=decisions[CANCEL][1], stopping=frozenset({CANCEL}))
+    return ProgramRequest(
+        request_id, thread, [ask], reply, withdrawn=decisions[CANCEL][1], stopping=frozenset({CANCEL})
+    )
 
 
-def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> Request:
+def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> ProgramRequest:
     known = {"command", "cwd", "reason", "networkApprovalContext", "additionalPermissions", "kind"}
     arguments = {key: value for key, value in params.items() if key in known and value is not None}
     command = arguments["command"] = text_in(params.get("command")) or text_in(item.get("command"))
@@ -61,7 +65,7 @@ def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapp
     return _permission(request_id, thread, SHELL, question, arguments, _wrapped(decisions))
 
 
-def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> Request:
+def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> ProgramRequest:
     changes, root = changes_of(item), text_in(params.get("grantRoot"))
     arguments: dict[str, Any] = {"changes": changes, "reason": params.get("reason")}
     if root:
@@ -72,7 +76,7 @@ def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: 
     return _permission(request_id, thread, PATCH, question, arguments, _wrapped(decisions))
 
 
-def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
+def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
     wanted = object_in(params.get("permissions"))
     nothing = {"permissions": {}, "scope": "turn"}
     decisions = {
@@ -86,7 +90,7 @@ def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _
     return _permission(request_id, thread, "request_permissions", question, arguments, decisions)
 
 
-def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
+def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
     """Return an approval in the words of the protocol's first version."""
     words = {ACCEPT: "approved", SESSION: "approved_for_session", CANCEL: "abort"}
     decisions: dict[str, tuple[str, Any]] = {name: (_LABELS[name], {"decision": word}) for name, word in words.items()}
@@ -135,7 +139,7 @@ def _quoted(command: Any) -> str:
     return f"`{text_in(command)}`" if command else "a command"
 
 
-def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
+def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
     asks: dict[str, Ask] = {}
     for question in map(object_in, list_in(params.get("questions"))):
         name = text_in(question.get("id"))
@@ -145,7 +149,7 @@ def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mappi
     def reply(answers: Answers) -> Any:
         return {"answers": {name: {"answers": [answers[ask.key]]} for name, ask in asks.items()}}
 
-    return Request(request_id, thread, list(asks.values()), reply)
+    return ProgramRequest(request_id, thread, list(asks.values()), reply)
 
 
 def _wording(question: Mapping[str, Any]) -> str:
@@ -165,7 +169,7 @@ def _choices(question: Mapping[str, Any]) -> list[tuple[str, str]]:
     return list(choices.items())
 
 
-def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> Request:
+def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
     meta = object_in(params.get("_meta"))
     if meta.get("codex_approval_kind") == "mcp_tool_call":
         return _mcp_approval(request_id, thread, params, meta)
@@ -189,10 +193,10 @@ def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Map
             return {"action": DECLINE, "content": None}
         return {"action": ACCEPT, "content": _content(fields, answer)}
 
-    return Request(request_id, thread, [ask], reply, withdrawn={"action": CANCEL, "content": None})
+    return ProgramRequest(request_id, thread, [ask], reply, withdrawn={"action": CANCEL, "content": None})
 
 
-def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> Request:
+def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta: Mapping[str, Any]) -> ProgramRequest:
     """Return the request for permission to use a tool of an MCP server, which Codex sends as an elicitation."""
     decisions: dict[str, tuple[str, Any]] = {ACCEPT: (_LABELS[ACCEPT], {"action": ACCEPT, "content": {}})}
     if "session" in list_in(meta.get("persist")):
@@ -227,7 +231,7 @@ def _content(fields: Mapping[str, Any], answer: str) -> Any:
     return {name: answer if object_in(schema).get("type") in {None, "string"} else value}
 
 
-_MAKERS: dict[str, Callable[[Any, str, Mapping[str, Any], Mapping[str, Any]], Request]] = {
+_MAKERS: dict[str, Callable[[Any, str, Mapping[str, Any], Mapping[str, Any]], ProgramRequest]] = {
     "item/commandExecution/requestApproval": _command,
     "item/fileChange/requestApproval": _file_change,
     "item/permissions/requestApproval": _more_permissions,

@@ -121,13 +121,14 @@ def driver_order() -> Iterable[str]:
 
 
 def _order_in(document: Document) -> Iterable[str]:
-    from agentctl.drivers.registry import AGENT_DRIVERS, TESTED_DRIVERS
+    from agentctl.drivers.registry import AGENT_DRIVERS, TESTED_DRIVERS, is_agent_driver
 
     if reader.DRIVER_ORDER not in document.value:
         return TESTED_DRIVERS
-    order, known = document.value[reader.DRIVER_ORDER], list(AGENT_DRIVERS)
-    if not isinstance(order, list) or not order or not set(map(str, order)) <= set(known):
-        raise document.error((reader.DRIVER_ORDER,), f"{reader.DRIVER_ORDER} must be a list of {', '.join(known)}")
+    order = document.value[reader.DRIVER_ORDER]
+    if not isinstance(order, list) or not order or not all(is_agent_driver(str(name)) for name in order):
+        known = ", ".join(AGENT_DRIVERS)
+        raise document.error((reader.DRIVER_ORDER,), f"{reader.DRIVER_ORDER} must be a list of {known}")
     return [str(name) for name in order]
 
 
