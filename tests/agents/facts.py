@@ -109,6 +109,7 @@ FACTS: Mapping[str, Facts] = {
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
         model_with_tools="stand-in", ceiling_s=8, sessions="codex/sessions/**/*{session}.jsonl",
-        role_is_system=False, asks=False, sub_agents_ask=False, ends_when_denied=True, is_sandboxed=True, reads_words_above=True,
+        role_is_system=False, asks=False, sub_agents_ask=False, ends_when_denied=True, is_sandboxed=True,
+        reads_words_above=True,
     ),
 }  # fmt: skip
