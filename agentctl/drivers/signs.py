@@ -30,7 +30,7 @@ _CONTEXT = re.compile(
 _UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
 _CUT = re.compile(
     r"max_output_tokens|output token maximum|stream (?:disconnected|closed)|idle timeout waiting for sse"
-    r"|connection lost mid-response",
+    r"|connection lost mid-response|stream ended without a finish reason",
     re.IGNORECASE,
 )
 _SIGNS = (

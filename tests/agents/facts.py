@@ -9,7 +9,8 @@ import pytest
 
 from tests.agents.install import AGENTS
 
-#: Tests of what two vendors' own programs have and no protocol does: sandboxes, accounts, `install`.
+#: Tests of what two vendors' own programs have and no protocol does (sandboxes, accounts, `install`), or for which it
+#: does not matter what the program is.
 VENDORS = pytest.mark.parametrize("program", [package.program for package in AGENTS])
 
 Step = list[list[Any]]
@@ -48,6 +49,8 @@ class Facts(NamedTuple):
     projects_words: str
     #: Allow once, for good, deny: as it calls them.
     words: tuple[str, str, str] = ("allow", "allow_always", "deny")
+    #: A model to which it shows our tools at once, where the other one has to search for them.
+    model_with_tools: str | None = None
     #: It can be told to ask no more about a command, and nothing is written into the project for that.
     offers_always: bool = True
     #: What refuses its key: of some programs only the provider's own sentence arrives.
@@ -105,9 +108,9 @@ FACTS: Mapping[str, Facts] = {
     ),
     "codex-acp": Facts(
         "gpt-5.5", "gpt-5.5", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md",
-        ceiling_s=8, sessions="codex/sessions/**/*{session}.jsonl", role_is_system=False, asks=False,
-        sub_agents_ask=False,
-        ends_when_denied=True, is_sandboxed=True, reads_words_above=True,
+        model_with_tools="stand-in", ceiling_s=8, sessions="codex/sessions/**/*{session}.jsonl",
+        role_is_system=False, asks=False, sub_agents_ask=False, ends_when_denied=True, is_sandboxed=True,
+        reads_words_above=True,
     ),
     "llm": Facts("standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md", refuses=frozenset()),
 }  # fmt: skip

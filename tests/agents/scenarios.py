@@ -156,12 +156,13 @@ def _writes(request: Request) -> tuple[Call, ...]:
     by_shell = [_shell(request, "touch by-shell.txt"), _shell(request, "touch by-asking.txt", ask=True)]
     if _is_codex(request):
         return tuple(by_shell)
-    if not _is_claude(request):
-        file = "by-tool.txt"
-        call = Call(_named(request, _WRITERS), {"path": file, "filePath": file, "content": "written\n"})
-        return call, *by_shell[:1]
-    match = re.search(r"working directory: (\S+)", request.system)
+    texts = "\n".join(turn.text for turn in request.turns)
+    match = re.search(r"(?i)working (?:in the )?directory: (\S+)", f"{request.system}\n{texts}")
     folder = match[1] if match else "."
+    if not _is_claude(request):
+        file = f"{folder}/by-tool.txt"
+        call = Call(_named(request, _WRITERS), {"path": file, "filePath": file, "file_path": file, "content": "w\n"})
+        return call, *by_shell[:1]
     return Call("Write", {"file_path": f"{folder}/by-tool.txt", "content": "written\n"}), *by_shell[:1]
 
 

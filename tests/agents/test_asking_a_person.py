@@ -144,6 +144,7 @@ def test_by_a_shell(lab: Lab) -> None:
     lab.completed("parent")
 
 
+@VENDORS  # It is about our files alone.
 def test_by_a_file(lab: Lab) -> None:
     """An agent writes the file of an answer: set aside, told, and the question is still open."""
     allow, _, deny = lab.facts.words
@@ -175,7 +176,7 @@ def test_an_agent_does_not_answer_its_own_request(lab: Lab) -> None:
     """An agent answers its own request while it waits: refused."""
     deny = lab.facts.words[2]
     asks = [["out", "touch child.txt"]]
-    if lab.facts.is_sandboxed:  # In its sandbox, by the other call of the same reply.
+    if lab.facts.is_sandboxed or not lab.facts.sub_agents_ask:  # By the other call of the same reply.
         scenario = steps("parent", [*script(lab, "itself", itself(lab), tool="shell"), *asks])
     else:
         sub = steps("sub", script(lab, "itself", itself(lab)))

@@ -69,7 +69,7 @@ def test_own_shape(lab: Lab) -> None:
     """Our tools called as the program's own are, and a follow-up to an agent that has ended."""
     steps = lab.facts.own_shape
     Path("steps.json").write_text(json.dumps(steps), encoding="utf-8")
-    model = lab.facts.model
+    model = lab.facts.model_with_tools or lab.facts.model
     agent = lab.spawn("steps", "--model", model)
     assert lab.completed(agent) == f"Done: steps after {len(steps)} tool results."
     first, second = children_of(lab, agent)

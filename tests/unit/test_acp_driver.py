@@ -256,6 +256,8 @@ def test_an_agent_that_goes_on_after_a_denial_has_ended_well() -> None:
             Reason.RATE_LIMITED,
         ),
         ({"code": -32603, "message": "x", "data": {"error": {"statusCode": 529}}}, Reason.OVERLOADED),
+        ({"code": -32603, "message": "x", "data": "Model stream ended without a finish reason."}, Reason.TRUNCATED),
+        ({"code": -32603, "message": "x", "data": {"details": "401 No such key."}}, Reason.AUTH),
         ({"code": -32603, "message": "x", "data": '{"error": {"message": "insufficient_quota"}}'}, Reason.BILLING),
         ({"code": -32603, "message": "x", "data": {"message": "prompt is too long"}}, Reason.CONTEXT),
         ({"code": -32603, "message": "Session too large: context exceeds model limit"}, Reason.CONTEXT),

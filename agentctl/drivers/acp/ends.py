@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -27,6 +28,7 @@ _AUTH_REQUIRED = -32000
 _STATUS_FIELDS = ("status", "statusCode", "httpStatusCode", "status_code")
 _TEXT_FIELDS = ("message", "error", "details", "detail", "reason", "errorKind", "type", "code", "stack")
 _DEEPEST = 6
+_LEADING_STATUS = re.compile(r"([45]\d\d) ", re.ASCII)
 _FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
 _UNKNOWN = "unknown"
 _CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "access": Reason.AUTH, "refusal": Reason.REFUSED}
@@ -86,7 +88,7 @@ def failed(error: RpcError) -> tuple[Reason, str]:
     """
     texts = list(_texts_in(error.data, _DEEPEST))
     message = "; ".join(dict.fromkeys([error.message, *(text for text in texts if text not in error.message)]))
-    status = _status_in(error.data, _DEEPEST)
+    status = _status_in(error.data, _DEEPEST) or _status_before(texts)
     if (known := reason_in(message)) is Reason.BILLING:
         return known, bounded(message)
     if error.code == _AUTH_REQUIRED:
@@ -137,6 +139,12 @@ def _status_in(data: Any, depth: int) -> int | None:
             return int(fields[name])
     inner = (_status_in(value, depth - 1) for value in fields.values()) if depth else ()
     return next((status for status in inner if status is not None), None)
+
+
+def _status_before(texts: Iterable[str]) -> int | None:
+    """Return the status with which a sentence begins, as some programs pass it on: `401 Unknown key`."""
+    found = (_LEADING_STATUS.match(text) for text in texts)
+    return next((int(status[1]) for status in found if status), None)
 
 
 def _json_in(text: str) -> Any:
