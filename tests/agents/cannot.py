@@ -19,11 +19,12 @@ _READERS_ASK_NOBODY = Cannot(
     "it has no tool for questions over ACP, and an agent that may only read has no server of ours", is_tried=False
 )
 _TOKENS_COME_LATE = Cannot("it tells its tokens at the end of a turn: too late for a limit, so the spawn is refused")
-_NO_READERS = Cannot(
-    "no way is known that keeps it from changing anything: the spawn of an agent that reads is refused"
+_NO_SERVERS = Cannot(
+    "it starts no servers in a folder that its person has not trusted, so it has none of our tools", is_tried=False
 )
 _RETRIES_IN_SILENCE = Cannot("it tries again for minutes, and tells nobody: it is shown as stalled", is_tried=False)
 _REFUSED_KEY_COMES_LATE = Cannot("it tells nothing of a refused key until its own tries are over", is_tried=False)
+_NO_WORDS = Cannot("it reads nothing of a project whose folder its person has not trusted, not even its words")
 _NO_SUB_AGENTS_WHERE_ASKED = Cannot("where somebody is asked it has no sub-agents: their requests would reach nobody")
 _SUB_AGENTS_ARE_HIDDEN = Cannot("of its sub-agents it tells only that they work, and how they end")
 
@@ -57,27 +58,27 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
         "it passes nothing on of an answer that the model's limit has cut"
     ),
     # qwen
+    ("asking_a_person.its_child", "qwen"): _NO_SERVERS,
+    ("asking_a_person.an_agent_allows_what_its_rules_allow", "qwen"): _NO_SERVERS,
     ("asking_a_person.an_agent_does_not_answer_its_own_request", "qwen"): Cannot(
         "it runs nothing while somebody is asked: there is nothing that could answer", is_tried=False
     ),
     ("answers.background_sub_agent", "qwen"): _ENDS_BEFORE_ITS_SUB_AGENTS,
-    ("answers.question_at_the_limit[explore]", "qwen"): _NO_READERS,
-    ("permissions.read_only", "qwen"): _NO_READERS,
-    ("project_words.the_projects_own_words[explore-.]", "qwen"): _NO_READERS,
-    ("project_words.the_projects_own_words[general-.]", "qwen"): Cannot(
-        "in its safe mode, without which it obeys a project's settings, it reads nothing of the project's words"
-    ),
+    ("project_words.the_projects_own_words[explore-.]", "qwen"): _NO_WORDS,
+    ("project_words.the_projects_own_words[general-.]", "qwen"): _NO_WORDS,
     ("permissions.of_sub_agent", "qwen"): _NO_SUB_AGENTS_WHERE_ASKED._replace(is_tried=False),
     ("watch.nested_calls", "qwen"): _NO_SUB_AGENTS_WHERE_ASKED._replace(is_tried=False),
-    ("delegation.offered_at_once", "qwen"): Cannot(
-        "it connects to servers while it works: our tools are there a moment later", is_tried=False
-    ),
-    ("delegation.own_shape", "qwen"): Cannot(
-        "it checks arguments by itself, and lets no other form through than the one that our tools describe"
-    ),
-    ("delegation.cheap_server", "qwen"): Cannot(
-        "it asks a server for more than its tools when it begins, so that all of ours is loaded", is_tried=False
-    ),
+    **{
+        (f"delegation.{name}", "qwen"): _NO_SERVERS
+        for name in (
+            "child",
+            "offered_at_once",
+            "own_shape",
+            "cheap_server",
+            "child_that_asks",
+            "question_by_our_tool",
+        )
+    },
     ("endings.error[429]", "qwen"): _RETRIES_IN_SILENCE,
     ("endings.error[500]", "qwen"): _RETRIES_IN_SILENCE,
     ("endings.error[529]", "qwen"): _RETRIES_IN_SILENCE,
