@@ -32,10 +32,10 @@ test: $(VENV)/.dev ## run the tests, except the long ones
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page and not slurm"
 
-test-agents: $(VENV)/.dev ## run the real Claude Code and Codex, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
+test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 -m agents tests/agents
+	$(PY) -m pytest --numprocesses 3 -m agents tests/agents
 
 test-drivers: $(VENV)/.dev ## run agents over ACP, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "drivers and not slow"

@@ -120,4 +120,4 @@ def test_rebuilt_activity(lab: Lab) -> None:
     before = lab.activity(agent)
     run("activity", agent, "--rebuild")
     assert lab.activity(agent) == before
-    assert {"message", "tool", "question"} <= {row["type"] for row in before}
+    assert {"message", "tool"} <= {row["type"] for row in before}
