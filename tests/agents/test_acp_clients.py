@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.agents.install import Unavailable, install_acpx
 from tests.agents.facts import VENDORS
+from tests.agents.install import Unavailable, install_acpx
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import done
 from tests.support import PROGRAM, environment, run
