@@ -205,8 +205,8 @@ class Driver(NamedTuple):
     account: Callable[[Mapping[str, str], Callable[[str], bytes]], Sequence[str]] | None = None
     #: Another way to run the program, for when the conversation cannot even be opened.
     fallback: Fallback | None = None
-    #: The library that its dialogue imports, named like the extra of agentctl that installs it; None: it needs none.
-    library: str | None = None
+    #: The extra of agentctl with the library that its dialogue imports, which has the same name; None: it needs none.
+    extra: str | None = None
     #: How long the program may take to end once it was hung up on.
     lingers_s: float = 10.0
     #: The dialect of agentctl's own tools that its model knows best.

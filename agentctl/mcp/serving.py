@@ -57,7 +57,7 @@ def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None =
     """
     check_library()
     from agentctl.mcp import stdio
-    from agentctl.operations.where.inherited import complete_environment
+    from agentctl.mcp.worker_environment import complete_environment
 
     complete_environment()
     stdio.serve(toolbox or serving.toolbox(), begun, call_s=serving.call_seconds, progress_s=serving.progress_seconds)

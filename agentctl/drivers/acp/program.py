@@ -15,8 +15,8 @@ from agentctl.drivers.dialogue import Dialogue, Driver
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple
 
-#: The library, and the extra of agentctl that installs it.
-LIBRARY = EXTRA = "acp"
+#: The extra of agentctl that installs the library, which has the same name.
+EXTRA = "acp"
 #: What the protocol lets agentctl honour with every program; `cannot` of a row takes some of it away.
 _HONOURS = frozenset({"model", "effort", "maxTurns", "permissions", "resume", "keep", "mcpServers"})
 #: How a program is given the role of a definition: before the first prompt, or in the field of `session/new` in which
@@ -182,7 +182,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         tools=row.tools,
         asks=row.asks,
         account=account,
-        library=LIBRARY,
+        extra=EXTRA,
         lingers_s=_LINGERS_S,
         facts=row.to_json(),
         obeys=row.obeys,

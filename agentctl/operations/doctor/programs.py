@@ -24,9 +24,9 @@ def examine_programs() -> Iterator[Finding]:
     for driver in drivers:
         if driver.name in installed:
             yield _of_installed(driver, installed[driver.name])
-        elif driver.library is None:
+        elif driver.extra is None:
             yield finding("note", f"{driver.name}: {driver.program} is not installed", "", driver.install)
-    others = [driver.name for driver in drivers if driver.library is not None]
+    others = [driver.name for driver in drivers if driver.extra is not None]
     absent = [name for name in others if name not in installed]
     if absent:
         yield finding("note", f"of the programs that speak ACP, not installed: {', '.join(absent)}", "", "")

@@ -62,7 +62,7 @@ class Ordered(NamedTuple):
     def argv(self) -> list[str]:
         """The worker's command line: our program that drives the agent's program."""
         # A library is looked for wherever this command finds it; the others need none, and start faster.
-        flags = ["-E", "-P"] if driver_for(self.order).library else ["-I", "-S"]
+        flags = ["-E", "-P"] if driver_for(self.order).extra else ["-I", "-S"]
         return [sys.executable, *flags, str(_PROGRAM), self.order.driver]
 
     def of(self, worker: WorkerDir, cwd: str) -> Order:
@@ -180,9 +180,9 @@ def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
 
 
 def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
-    if driver.library is not None and find_spec(driver.library) is None:
-        extra = f"pip install 'agentctl[{driver.library}]'"
-        raise Refused(f"the driver {driver.name} needs a library that is not installed", hint=extra)
+    if driver.extra is not None and find_spec(driver.extra) is None:
+        install = f"pip install 'agentctl[{driver.extra}]'"
+        raise Refused(f"the driver {driver.name} needs a library that is not installed", hint=install)
     if driver.name in (COMMAND, ANY_ACP):
         if not spec.argv:
             raise Refused(

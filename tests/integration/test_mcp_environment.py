@@ -19,7 +19,7 @@ names = json.loads(sys.argv[1])
 environ = {name: os.environ[name] for name in names} | {"HOME": "/elsewhere"} | json.loads(sys.argv[2])
 tells = '''
 import json, os
-from agentctl.operations.where.inherited import complete_environment
+from agentctl.mcp.worker_environment import complete_environment
 complete_environment()
 print(json.dumps(dict(os.environ)))
 '''
