@@ -27,7 +27,10 @@ _REFUSED_KEY_COMES_LATE = Cannot("it tells nothing of a refused key until its ow
 _NO_WORDS = Cannot("it reads nothing of a project whose folder its person has not trusted, not even its words")
 _NO_SUB_AGENTS_WHERE_ASKED = Cannot("where somebody is asked it has no sub-agents: their requests would reach nobody")
 _SUB_AGENTS_ARE_HIDDEN = Cannot("of its sub-agents it tells only that they work, and how they end")
-
+_SUB_AGENTS_ARE_WORKERS = Cannot(
+    "it has no sub-agents within itself: those that it starts are workers, as any child by our own tools",
+    is_tried=False,
+)
 _ENDS_BEFORE_ITS_SUB_AGENTS = Cannot(
     "it ends its turn, and so the agent, while a sub-agent works in the background", is_tried=False
 )
@@ -97,6 +100,20 @@ CANNOT: Mapping[tuple[str, str], Cannot] = {
     ("watch.nested_calls", "codex-acp"): _SUB_AGENTS_ARE_HIDDEN,
     ("endings.refused_key_at_the_first_sign", "codex-acp"): _REFUSED_KEY_COMES_LATE,
     ("trees.tokens_of_a_tree", "codex-acp"): _TOKENS_COME_LATE,
+    # llm
+    **{
+        (name, "llm"): _SUB_AGENTS_ARE_WORKERS
+        for name in (
+            "answers.sub_agent",
+            "answers.background_sub_agent",
+            "cancels.in_sub_agent",
+            "permissions.of_sub_agent",
+            "watch.nested_calls",
+        )
+    },
+    ("asking_a_person.an_agent_does_not_answer_its_own_request", "llm"): Cannot(
+        "it runs no other call while somebody is asked: there is nothing that could answer", is_tried=False
+    ),
 }
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.agents.cannot import cannot
-from tests.agents.install import ACP_AGENTS, AGENTS, Unavailable, install_all
+from tests.agents.facts import VERSIONS
+from tests.agents.install import Unavailable, install_all
 from tests.agents.lab import Lab
 from tests.agents.matrix import Matrix
 from tests.agents.standin import StandIn
@@ -52,7 +53,7 @@ def installed() -> dict[str, Path]:
         pytest.skip(f"no agent programs: {error}")
 
 
-@pytest.fixture(params=[package.program for package in (*AGENTS, *ACP_AGENTS)])
+@pytest.fixture(params=VERSIONS)
 def program(request: pytest.FixtureRequest) -> str:
     """The agent program to test."""
     return str(request.param)
@@ -68,7 +69,8 @@ def lab(
     request: pytest.FixtureRequest,
 ) -> Iterator[Lab]:
     """A task, and the one agent program in PATH beside a stand-in for its model."""
-    monkeypatch.setenv("PATH", f"{installed[program].parent}{os.pathsep}{os.environ['PATH']}")
+    if program in installed:  # `llm` is a part of agentctl.
+        monkeypatch.setenv("PATH", f"{installed[program].parent}{os.pathsep}{os.environ['PATH']}")
     with StandIn() as standin:
         lab = Lab(program, tmp_path, new_task(cap=5, grace=3), standin)
         yield lab

@@ -7,7 +7,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.agents.install import AGENTS
+from agentctl import __version__
+from tests.agents.install import ACP_AGENTS, AGENTS
+
+#: The version of every program that is tested, in the order in which they are shown; `llm` is our own.
+VERSIONS = {**{package.program: package.version for package in (*AGENTS, *ACP_AGENTS)}, "llm": __version__}
 
 #: Tests of what two vendors' own programs have and no protocol does (sandboxes, accounts, `install`), or for which it
 #: does not matter what the program is.
@@ -75,6 +79,10 @@ class Facts(NamedTuple):
     reads_words_above: bool = False
     #: Its commands run in a sandbox.
     is_sandboxed: bool = False
+    #: Our tools come over MCP, from a server of ours; else the program has them itself.
+    has_our_server: bool = True
+    #: What its model is offered where a definition names `Read` and `Grep` alone.
+    readers: frozenset[str] = frozenset({"Read", "Grep"})
     #: The limits of a call or definition that it has none of its own for: the spawn is refused.
     refuses: frozenset[str] = frozenset({"maxBudgetUsd", "tools"})
 
@@ -112,5 +120,8 @@ FACTS: Mapping[str, Facts] = {
         role_is_system=False, asks=False, sub_agents_ask=False, ends_when_denied=True, is_sandboxed=True,
         reads_words_above=True,
     ),
-    "llm": Facts("standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md", refuses=frozenset()),
+    "llm": Facts(
+        "standin/other", "other", _NO_QUOTA, _WINDOW_TOO_SMALL, _OF_CODEX, "AGENTS.md", offers_always=False,
+        sub_agents_ask=False, has_our_server=False, readers=frozenset({"read_file", "search"}), refuses=frozenset(),
+    ),
 }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from tests.agents.install import ACP_AGENTS, AGENTS
+from tests.agents.facts import VERSIONS
 
 _WORDS = {"passed": "yes", "failed": "FAILED", "error": "FAILED", "skipped": "not tried", "xfailed": "cannot"}
 
@@ -42,11 +42,9 @@ class Matrix:
 
     def text(self) -> str:
         """Return it as a table of Markdown."""
-        versions = {package.program: package.version for package in (*AGENTS, *ACP_AGENTS)}
-        programs = list(versions)
-        head = ["behaviour", *(f"{program} {versions[program]}" for program in programs)]
+        head = ["behaviour", *(f"{program} {version}" for program, version in VERSIONS.items())]
         lines = [head, ["---"] * len(head)]
-        lines += [[row, *(cells.get(program, "-") for program in programs)] for row, cells in self.rows.items()]
+        lines += [[row, *(cells.get(program, "-") for program in VERSIONS)] for row, cells in self.rows.items()]
         table = ["| " + " | ".join(cells) + " |" for cells in lines]
         reasons = [f"- {program}: {why}. {'; '.join(what)}" for (program, why), what in self.reasons.items()]
         return "\n".join([*table, *([""] if reasons else []), *reasons])

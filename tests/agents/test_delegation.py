@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
 from tests.agents.facts import VENDORS
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import COLOURS
@@ -30,12 +32,13 @@ def test_offered_at_once(lab: Lab) -> None:
 
 
 def test_cheap_server(lab: Lab) -> None:
-    """An agent that has called none of our tools yet has a small server."""
+    """An agent that has called none of our tools yet has a small server, or none."""
     agent = lab.spawn("mute")
     lab.arrived("mute")
     servers = [process for process in lab.processes() if any(word.endswith("/early.py") for word in process.cmdline())]
-    assert servers
-    loaded = [file.path for process in servers for file in process.memory_maps()]
+    assert bool(servers) is lab.facts.has_our_server
+    offering = servers or [psutil.Process(lab.program_of(agent))]
+    loaded = [file.path for process in offering for file in process.memory_maps()]
     assert not [path for path in loaded if "pydantic" in path]
     lab.cancel(agent)
 
@@ -43,7 +46,7 @@ def test_cheap_server(lab: Lab) -> None:
 def offers_ours(lab: Lab, scenario: str) -> bool:
     """Whether the first request of a conversation holds our tools, and not their names alone."""
     first = next(one for one in lab.standin.requests if one.tools and one.scenario[0] == scenario)
-    ours = [name for name in first.tools if "agentctl" in name]
+    ours = [name for name in first.tools if "agentctl" in name or not lab.facts.has_our_server]
     return any(name.endswith(("task", "spawn_agent")) for name in ours)
 
 

@@ -40,7 +40,7 @@ def test_tools_of_a_definition(lab: Lab) -> None:
         refused(lab, "tools", "--agent", "reader")
     agent = lab.spawn("write", "--permissions", "allow", agent="reader")
     lab.completed(agent)
-    assert set(lab.standin.requests[-1].tools) - {PLACEHOLDER} == {"Read", "Grep"}
+    assert set(lab.standin.requests[-1].tools) - {PLACEHOLDER} == lab.facts.readers
     assert list(lab.work.iterdir()) == []
 
 

@@ -15,7 +15,7 @@ from tests.agents.scenarios import done
 def test_side_by_side(lab: Lab, installed: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Three side by side with one of each vendor's own, each with a permission of its own."""
     others = [package.program for package in AGENTS if package.program != lab.program]
-    folders = [str(installed[name].parent) for name in (lab.program, *others)]
+    folders = [str(installed[name].parent) for name in (lab.program, *others) if name in installed]
     monkeypatch.setenv("PATH", os.pathsep.join([*folders, os.environ["PATH"]]))
     drivers = [lab.program] * 3 + others
     agents = [lab.spawn(f"ask=file{number}", name=f"a{number}", driver=driver) for number, driver in enumerate(drivers)]
