@@ -36,9 +36,8 @@ class Lab:
 
     def environ(self, retries: int = 1) -> dict[str, str | None]:
         """Return what the program needs in its environment, and write its configuration."""
-        if self.program == "llm":
-            config = Path(os.environ["HOME"]) / ".config" / "agentctl"
-            write_providers(config, self.standin.url, self.model, retries)
+        config = Path(os.environ["HOME"]) / ".config" / "agentctl"
+        write_providers(config, self.standin.url, self.model, retries)
         return environ_of(self.folder, self.standin.url, retries)
 
     def configure(self, **limits: float) -> None:

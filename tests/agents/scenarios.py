@@ -227,27 +227,34 @@ def _subagent(request: Request, argument: str) -> Reply:
 
 
 def _delegate(request: Request, argument: str) -> Reply:
-    """A sub-agent by our own tools, in another process; it plays the scenario in the argument, and is waited for."""
+    """A sub-agent by our own tools, in another process; it plays the scenario in the argument, and is waited for.
+
+    Or the argument names a file with the scenario and whatever else is chosen for the sub-agent.
+    """
     if not _is_claude(request):
         return _handmade(request, argument)
     if request.results:
         return Reply(text=f"It answered: {request.results[-1]}")
-    order = {"objective": f"Report back. SCENARIO:{argument}"}
-    return Reply(text="I delegate.", calls=(Call(f"{_OURS}task", order),))
+    return Reply(text="I delegate.", calls=(Call(f"{_OURS}task", _order("objective", argument)),))
 
 
 def _handmade(request: Request, argument: str) -> Reply:
     """The same in two steps: start it, then wait for it."""
     results = request.results
     if not results:
-        order = {"instruction": f"Report back. SCENARIO:{argument}"}
-        return Reply(text="I delegate.", calls=(Call(_ours(request, "spawn_agent"), order),))
+        call = Call(_ours(request, "spawn_agent"), _order("instruction", argument))
+        return Reply(text="I delegate.", calls=(call,))
     if not re.search(r"success\W+true", results[-1]) and len(results) < _MOST_WAITS:
         # A wait that tells of a question is no end; whoever watches the task answers it.
         seen = re.findall(r"cursor\W+([0-9a-f]+)", results[-1])
         again = {"timeout_ms": 20000} | ({"cursor": seen[-1]} if seen else {})
         return Reply(calls=(Call(_ours(request, "wait"), again),))
     return Reply(text=f"It answered: {results[-1]}")
+
+
+def _order(prompt: str, argument: str) -> dict[str, Any]:
+    chosen = json.loads(Path(argument).read_text(encoding="utf-8")) if argument.endswith(".json") else {}
+    return {prompt: f"Report back. SCENARIO:{chosen.pop('scenario', argument)}", **chosen}
 
 
 def _ours(request: Request, name: str) -> str:
