@@ -46,6 +46,10 @@ def _looser(spec: AgentSpec, hidden: AgentSpec) -> list[str]:
         found.append(f"it denies less, {of}")
     if hidden.isolation is not None and spec.isolation is None:
         found.append(f"it has no isolation, {of}")
+    # Another driver or model may send the same work to somebody else.
+    found += [
+        f"it names another {key}, {of}" for key in ("driver", "model") if getattr(spec, key) != getattr(hidden, key)
+    ]
     for name in _LIMITS:
         limit, own = getattr(hidden, name), getattr(spec, name)
         if limit is not None and (own is None or own > limit):

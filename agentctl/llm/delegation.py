@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentctl.domain.offers import OFFER_VARIABLE
@@ -30,17 +30,16 @@ class DelegationTools:
 
     Args:
         offer: The file that the host prepares.
-        is_chosen: Returns whether the agent has the tool of a name.
     """
 
-    def __init__(self, offer: str, is_chosen: Callable[[str], bool]) -> None:
+    def __init__(self, offer: str) -> None:
         os.environ[OFFER_VARIABLE] = offer
         found = prepared()
         self._toolbox: Toolbox | None = None
         tools = map(object_in, list_in(found.get("tools"))) if found is not None else self._made()
         self.instructions = text_in(found.get("instructions")) if found is not None else ""
         specs = map(_spec, tools)
-        self.specs = [spec for spec in specs if spec.name not in _OWN and is_chosen(spec.name)]
+        self.specs = [spec for spec in specs if spec.name not in _OWN]
 
     def _made(self) -> Iterable[dict[str, Any]]:
         """Return the tools where nobody has prepared them."""

@@ -119,10 +119,10 @@ class LlmProgram:
         is_reading = order.get("readOnly") is True
         has = chosen(_names(order.get("tools")), read_only=is_reading)
         offer = text_in(order.get("offer"))
-        delegation = DelegationTools(offer, has.has_of_ours) if offer and has.ours else None
+        delegation = DelegationTools(offer) if offer else None
         places = Places(os.getcwd(), object_in(order.get("walls")), worker.outputs)
         more = delegation.instructions if delegation is not None and delegation.specs else ""
-        specs = [*(spec for spec in SPECS if spec.name in has.names), *(delegation.specs if delegation else ())]
+        specs = [*(spec for spec in SPECS if spec.name in has), *(delegation.specs if delegation else ())]
         template = ModelRequest(
             model=text_in(provider.get("model")),
             system=system_prompt(places, text_in(order.get("instructions")), more, read_only=is_reading),

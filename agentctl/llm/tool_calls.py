@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.realpath import Resolver
+from agentctl.domain.offers import PREFIX
 from agentctl.domain.permissions import decide
 from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple
@@ -20,7 +21,7 @@ from agentctl.llm.history import UNKNOWN
 from agentctl.llm.places import Places, looked_into
 from agentctl.llm.processes import Output, look, run_shell
 from agentctl.llm.talking import SharedParts
-from agentctl.llm.toolset import LONGEST_S, OURS, PARALLEL, SHELL_S, ChosenTools, checked, own_name, rule_name
+from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, checked, own_name, rule_name
 
 _MOST_TEXT = 60_000
 #: How many calls are carried out side by side: each search is a process.
@@ -50,7 +51,7 @@ class ToolCalls:
     """
 
     def __init__(
-        self, shared: SharedParts, places: Places, has: ChosenTools, delegation: DelegationTools | None,
+        self, shared: SharedParts, places: Places, has: Collection[str], delegation: DelegationTools | None,
         rules: tuple[Sequence[Mapping[str, str]], Sequence[Sequence[Mapping[str, str]]]], outputs: str,
     ) -> None:  # fmt: skip
         self._host, self._breaker, self._mask = shared
@@ -115,11 +116,11 @@ class ToolCalls:
         if call.arguments is None:
             raise ToolError("the arguments are not a JSON object: call it again with one")
         if self._delegation is not None and name not in self._runs and self._delegation.has(name):
-            if self._said(f"{OURS}__{name}", call.arguments) == "ask":
-                self._ask(call.id, f"{OURS}__{name}", call.arguments)
+            if self._said(f"{PREFIX}{name}", call.arguments) == "ask":
+                self._ask(call.id, f"{PREFIX}{name}", call.arguments)
             return Result(*self._delegation.call(name, call.arguments, self._breaker))
-        if name not in self._has.names:
-            known = ", ".join([*sorted(self._has.names), *(self._delegation.names() if self._delegation else ())])
+        if name not in self._has:
+            known = ", ".join([*sorted(self._has), *(self._delegation.names() if self._delegation else ())])
             raise ToolError(f"there is no tool {call.name!r}; there are: {known}"[:1000])
         return self._runs[name](call.id, checked(name, call.arguments))
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
-from agentctl.lean import NamedTuple
 from agentctl.llm.errors import ToolError
 from agentctl.llm.request import ToolSpec
 
@@ -20,8 +18,6 @@ _NAMES = {word.lower(): name for name, common in COMMON.items() for word in (nam
 READING = frozenset({"read_file", "find", "search", "ask_user"})
 #: Those of them that can be carried out side by side.
 PARALLEL = frozenset({"read_file", "find", "search"})
-#: Begins the names of agentctl's own tools in a definition.
-OURS = "mcp__agentctl"
 SHELL_S, LONGEST_S = 300, 7200
 _TYPES: Mapping[str, type] = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
 
@@ -101,37 +97,20 @@ SPECS = (
 _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
-class ChosenTools(NamedTuple):
-    """The tools of an agent: those of this program by their names, and agentctl's own by patterns of theirs."""
-
-    names: frozenset[str]
-    ours: Sequence[str]
-
-    def has_of_ours(self, name: str) -> bool:
-        """Return whether it has one of agentctl's own tools."""
-        return any(fnmatchcase(f"{OURS}__{name}", pattern) for pattern in self.ours)
-
-
-def chosen(tools: Sequence[str] | None, *, read_only: bool) -> ChosenTools:
-    """Return the tools that an agent has.
+def chosen(tools: Sequence[str] | None, *, read_only: bool) -> frozenset[str]:
+    """Return the tools of this program that an agent has.
 
     Args:
         tools: The only ones, by any of their names (`Read`, `read_file`, `Bash(git *)`); None: all of them.
 
-    >>> sorted(chosen(["Read", "Bash(git *)", "WebFetch"], read_only=False).names)
+    >>> sorted(chosen(["Read", "Bash(git *)", "WebFetch"], read_only=False))
     ['read_file', 'shell']
-    >>> sorted(chosen(["Read", "Bash"], read_only=True).names)
+    >>> sorted(chosen(["Read", "Bash"], read_only=True))
     ['read_file']
-    >>> [chosen(["mcp__agentctl__wait"], read_only=False).has_of_ours(name) for name in ("wait", "spawn_agent")]
-    [True, False]
     """
     named = None if tools is None else [tool.partition("(")[0].strip() for tool in tools]
     names = set(_BY_NAME) if named is None else {_NAMES[name.lower()] for name in named if name.lower() in _NAMES}
-    # The name of the server alone means all of its tools.
-    ours = (
-        [f"{OURS}__*"] if named is None or OURS in named else [name for name in named if name.startswith(f"{OURS}__")]
-    )
-    return ChosenTools(frozenset(names & READING if read_only else names), [] if read_only else ours)
+    return frozenset(names & READING if read_only else names)
 
 
 def rule_name(tool: str) -> str:

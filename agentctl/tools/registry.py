@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
-from agentctl.errors import AgentctlError, BrokenOff, NotFound, UsageError, WaitStopped
+from agentctl.errors import AgentctlError, BrokenOff, NotFound, Refused, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.delegating import TIMEOUT
 from agentctl.operations.wait.keys import Sight, gather
@@ -18,7 +18,7 @@ from agentctl.tools.descriptions import instructions
 from agentctl.tools.hints import error_result
 from agentctl.tools.listing import LIST_AGENTS
 from agentctl.tools.results import question_of
-from agentctl.tools.scope import Scope, ScopeSource, Situation
+from agentctl.tools.scope import Scope, ScopeSource, Situation, is_granted
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
 
@@ -76,7 +76,8 @@ class Toolbox:
     def instructions(self) -> str:
         """Return the instructions for a client; they name only tools that it is offered."""
         try:
-            may_start = self.session.situation().depth_left > 0
+            situation = self.session.situation()
+            may_start = any(tool.spawns and _may(tool, situation) for tool in self._tools(situation))
         except (AgentctlError, OSError):  # Each call will say what is wrong.
             may_start = True
         return instructions(self.dialect, may_start=may_start)
@@ -109,6 +110,11 @@ class Toolbox:
             if scope is None:
                 assert tool.without_task is not None
                 return tool.without_task(arguments)
+            if not scope.grants(tool.name):
+                raise Refused(
+                    f"this agent may not use {tool.name}",
+                    hint="its definition lists its tools, and this is none of them",
+                )
             begun = tool.run(scope, arguments, call)
             if isinstance(begun, Pending):
                 scope.note(*begun.targets)
@@ -203,7 +209,7 @@ def _names_in(dialect: str) -> set[str]:
 
 
 def _may(tool: Tool, situation: Situation) -> bool:
-    return not tool.spawns or situation.depth_left > 0
+    return is_granted(tool.name, situation.granted) and (not tool.spawns or situation.depth_left > 0)
 
 
 def is_error(answer: Any) -> bool:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 
 from agentctl.adapters.definitions import Origin
@@ -14,6 +15,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import WorkerId, check_name, first_of
+from agentctl.domain.offers import ours_among
 from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of
@@ -28,6 +30,7 @@ from agentctl.operations.where.subtasks_below import subtree
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.environment import TASK_VARIABLE
 from agentctl.supervision.worker.kinship import descendants
+from agentctl.supervision.worker.spec import read_order
 from agentctl.tools.definition import Target
 
 
@@ -42,8 +45,15 @@ class Situation(NamedTuple):
     agents: Sequence[Agent] = ()
     #: The caller is a worker, not a person's own session.
     is_worker: bool = False
+    #: The tools that the caller's definition grants, as patterns.
+    granted: Sequence[str] = ("*",)
     #: How long a call may take; 0: without a limit; None: as long as the client is known to wait.
     call_s: float | None = None
+
+
+def is_granted(tool: str, granted: Sequence[str]) -> bool:
+    """Return whether a tool is among those that these patterns grant."""
+    return any(fnmatchcase(tool, pattern) for pattern in granted)
 
 
 class StartedWorkers:
@@ -83,7 +93,16 @@ class Scope:
             depth_left=self._depth_left(),
             agents=self.offered_agents(),
             is_worker=self.me is not None,
+            granted=self._granted(),
         )
+
+    def grants(self, tool: str) -> bool:
+        """Return whether the caller may call a tool: a definition that lists tools grants no others."""
+        return is_granted(tool, self._granted())
+
+    def _granted(self) -> Sequence[str]:
+        order = read_order(self.me.worker) if self.me is not None else None
+        return ours_among((order or {}).get("tools"))
 
     def _depth_left(self) -> int:
         try:

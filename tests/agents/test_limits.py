@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from agentctl.domain.offers import PREFIX
 from tests.agents.lab import Lab
+from tests.agents.scenarios import done
 from tests.support import run
 
 TURNS = 12
@@ -42,6 +47,23 @@ def test_tools_of_a_definition(lab: Lab) -> None:
     lab.completed(agent)
     assert set(lab.standin.requests[-1].tools) - {PLACEHOLDER} == lab.facts.readers
     assert list(lab.work.iterdir()) == []
+
+
+def test_one_of_our_tools(lab: Lab) -> None:
+    """A definition that names one of agentctl's own tools: no other one of them."""
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    text = "---\nname: waiter\ndescription: Waits.\ntools: Read, mcp__agentctl__wait\n---\nYou wait.\n"
+    (folder / "waiter.md").write_text(text, encoding="utf-8")
+    if "tools" in lab.facts.refuses:
+        refused(lab, "tools", "--agent", "waiter")
+    starting = [["ours:task", {"objective": "SCENARIO:text"}], ["ours:spawn_agent", {"instruction": "SCENARIO:text"}]]
+    Path("steps.json").write_text(json.dumps([starting, [["ours:wait", {"timeout_ms": 1}]]]), encoding="utf-8")
+    agent = lab.spawn("steps", agent="waiter")
+    assert lab.completed(agent) == done("steps", 3)
+    ours = [name.removeprefix(PREFIX) for name in lab.standin.requests[-1].tools]
+    assert {"wait", "task", "spawn_agent", "send_input"} & {*ours} == {"wait"}
+    assert [row["agentInstance"] for row in run("list", "--json").json] == [agent]
 
 
 def refused(lab: Lab, key: str, *options: str) -> None:

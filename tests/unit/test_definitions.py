@@ -74,6 +74,8 @@ def test_the_first_of_a_name_wins_from_the_project_to_the_shipped(places: Places
         places.write(name, toml("plan", READ_ONLY) if is_toml else md("plan", "permissionMode: plan"))
     for name in IN_ORDER:
         file = places.project.parent / name
+        if name.startswith("project"):  # Another program's file names its driver.
+            trust_files(places.root, [str(file)])
         spec = find_agent_spec(places.root, "plan")
         assert spec.source == str(file)
         assert spec.instructions == "Do it."
@@ -264,6 +266,22 @@ def test_a_definition_is_held_to_the_persons_own_of_that_name(places: Places) ->
     places.write("project/.claude/agents/r.md", md("reviewer", "tools: Read, Bash"))
     with pytest.raises(Refused, match="it has more tools, unlike the reviewer that it hides; it denies less"):
         find_agent_spec(places.root, "reviewer")
+
+
+@pytest.mark.parametrize("line", ["driver: llm", "model: openai/gpt-x"])
+def test_a_definition_that_sends_the_work_elsewhere_needs_trust(places: Places, line: str) -> None:
+    file = places.write("project/.agentctl/agents/g.md", md("general", line))
+    with pytest.raises(Refused, match=f"it names another {line.partition(':')[0]}, unlike the general that it hides"):
+        find_agent_spec(places.root, "general")
+    trust_files(places.root, [str(file)])
+    assert find_agent_spec(places.root, "general").source == str(file)
+
+
+def test_a_definition_that_takes_back_the_persons_choice_of_a_driver_needs_trust(places: Places) -> None:
+    places.write("home/.agentctl/agents/g.md", md("general", "driver: llm", "model: ollama/here"))
+    places.write("project/.agentctl/agents/g.md", md("general"))
+    with pytest.raises(Refused, match="it names another driver, unlike the general that it hides"):
+        find_agent_spec(places.root, "general")
 
 
 def test_one_who_is_a_worker_trusts_nobody(places: Places, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,16 +11,15 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.offers import OFFER_VARIABLE, SERVER
+from agentctl.domain.offers import OFFER_VARIABLE, PREFIX, SERVER, ours_among
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
 from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
 from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
-_PREFIX = f"mcp__{SERVER}__"
 #: The agents below have limits of their own; the tools that start them need no permission.
-SERVER_RULE = {"tool": f"{_PREFIX}*", "pattern": "*", "answer": "allow"}
+SERVER_RULE = {"tool": f"{PREFIX}*", "pattern": "*", "answer": "allow"}
 #: A call lasts as long as a sub-agent works.
 _CALL_S = 7 * 86_400
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "cli" / "early.py"
@@ -73,11 +72,7 @@ def is_ours(server: Mapping[str, Any]) -> bool:
 
 def _may(order: Order, driver: Driver) -> bool:
     can_delegate = not driver.honours.isdisjoint({"mcpServers", "delegation"})
-    return can_delegate and not order.read_only and (order.tools is None or _names_ours(order))
-
-
-def _names_ours(order: Order) -> bool:
-    return any(name.startswith(_PREFIX.rstrip("_")) for name in order.tools or ())
+    return can_delegate and not order.read_only and bool(ours_among(order.tools))
 
 
 def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
@@ -86,7 +81,7 @@ def _gains(task: TaskDir, order: Order, driver: Driver) -> bool:
     For an agent that may start nothing, a server is useful only to ask questions, which most programs can do
     themselves, or if the definition names its tools.
     """
-    return _names_ours(order) or not driver.asks or _may_start(task)
+    return order.tools is not None or not driver.asks or _may_start(task)
 
 
 def _may_start(task: TaskDir) -> bool:

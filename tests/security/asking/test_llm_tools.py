@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.agents.lab import Lab, option
 from tests.agents.scenarios import Call, Reply
 from tests.agents.standin import StandIn
 from tests.steps import new_task
-from tests.support import run, wait_until
+from tests.support import run, wait_until, worker
 
 SECRET = "the secret outside"
 #: renameat2(2): two names change places in one step.
@@ -262,6 +263,20 @@ def test_a_rule_for_the_tools_that_start_agents_holds(lab: Lab) -> None:
     (told,) = results(lab, agent)
     assert "denied" in told
     assert {row["agentInstance"] for row in run("list", "--json").json} == {"a1", "a2"}
+
+
+def test_who_calls_a_tool_that_was_not_offered_is_refused(lab: Lab) -> None:
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    text = "---\nname: lister\ndescription: Lists.\ntools: Bash, mcp__agentctl__list_agents\n---\nYou list.\n"
+    (folder / "lister.md").write_text(text, encoding="utf-8")
+    made = json.dumps([["spawn_agent", {"instruction": "SCENARIO:text"}, 30], ["list_agents", {}, 30]])
+    calls(lab, ("shell", {"command": shlex.join([*worker("calls_tools", "codex", made)])}))
+    (told,) = results(lab, lab.spawn("text", "--permissions", "allow", agent="lister"))
+    offered, started, listed = (json.loads(line) for line in told.splitlines())
+    assert (list(offered), listed) == (["list_agents"], [])
+    assert started["error"] == "this agent may not use spawn_agent"
+    assert [row["agentInstance"] for row in run("list", "--json").json] == ["a1"]
 
 
 @pytest.mark.parametrize("named", ["mcp__agentctl__list_agents", "mcp__agentctl__l*"])
