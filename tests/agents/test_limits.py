@@ -37,12 +37,7 @@ def test_max_budget(lab: Lab) -> None:
 
 def test_tools_of_a_definition(lab: Lab) -> None:
     """A definition's own list of tools: no other one runs."""
-    folder = lab.task.path.parent.parent / "agents"
-    folder.mkdir()
-    text = "---\nname: reader\ndescription: Reads.\ntools: Read, Grep\n---\nYou read.\n"
-    (folder / "reader.md").write_text(text, encoding="utf-8")
-    if "tools" in lab.facts.refuses:
-        refused(lab, "tools", "--agent", "reader")
+    define(lab, "reader", "Read, Grep")
     agent = lab.spawn("write", "--permissions", "allow", agent="reader")
     lab.completed(agent)
     assert set(lab.standin.requests[-1].tools) - {PLACEHOLDER} == lab.facts.readers
@@ -51,12 +46,7 @@ def test_tools_of_a_definition(lab: Lab) -> None:
 
 def test_one_of_our_tools(lab: Lab) -> None:
     """A definition that names one of agentctl's own tools: no other one of them."""
-    folder = lab.task.path.parent.parent / "agents"
-    folder.mkdir()
-    text = "---\nname: waiter\ndescription: Waits.\ntools: Read, mcp__agentctl__wait\n---\nYou wait.\n"
-    (folder / "waiter.md").write_text(text, encoding="utf-8")
-    if "tools" in lab.facts.refuses:
-        refused(lab, "tools", "--agent", "waiter")
+    define(lab, "waiter", f"Read, {PREFIX}wait")
     starting = [["ours:task", {"objective": "SCENARIO:text"}], ["ours:spawn_agent", {"instruction": "SCENARIO:text"}]]
     Path("steps.json").write_text(json.dumps([starting, [["ours:wait", {"timeout_ms": 1}]]]), encoding="utf-8")
     agent = lab.spawn("steps", agent="waiter")
@@ -64,6 +54,16 @@ def test_one_of_our_tools(lab: Lab) -> None:
     ours = [name.removeprefix(PREFIX) for name in lab.standin.requests[-1].tools]
     assert {"wait", "task", "spawn_agent", "send_input"} & {*ours} == {"wait"}
     assert [row["agentInstance"] for row in run("list", "--json").json] == [agent]
+
+
+def define(lab: Lab, agent: str, tools: str) -> None:
+    """Define an agent with a list of tools; a program without such lists refuses it."""
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    text = f"---\nname: {agent}\ndescription: Of a test.\ntools: {tools}\n---\nYou work.\n"
+    (folder / f"{agent}.md").write_text(text, encoding="utf-8")
+    if "tools" in lab.facts.refuses:
+        refused(lab, "tools", "--agent", agent)
 
 
 def refused(lab: Lab, key: str, *options: str) -> None:

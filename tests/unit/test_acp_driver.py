@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity.fold import ActivityFold
-from agentctl.domain.activity.row import Row, RowType, encode_row
+from agentctl.domain.activity.row import RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.conversation import AcpDialogue
 from agentctl.drivers.acp.program import AcpProgram, Manner
 from agentctl.drivers.dialogue import (
     Action,
-    AgentOutcome,
     Ask,
     Finished,
     HangUp,
@@ -26,11 +25,11 @@ from agentctl.drivers.dialogue import (
     Retrying,
     Say,
     SessionIs,
-    StopProgram,
     UsageReported,
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from tests.actions import Recorded
 
 SESSION = "s-1"
 PLAIN = AcpProgram(program="agent")
@@ -41,12 +40,12 @@ def order(row: AcpProgram = PLAIN, **more: Any) -> Order:
     return Order(**{**given_, "acp": {**row.to_json(), "instructions": "prompt"}, **more})
 
 
-class Talk:
+class Talk(Recorded):
     """A dialogue, with what it did."""
 
     def __init__(self, given_order: Order | None = None) -> None:
+        super().__init__()
         self.dialogue = AcpDialogue(given_order or order())
-        self.actions: list[Action] = []
         self.said: list[dict[str, Any]] = []
         self.do(self.dialogue.begin())
 
@@ -83,19 +82,6 @@ class Talk:
         options = [{"optionId": f"o-{number}", "name": kind, "kind": kind} for number, kind in enumerate(kinds)]
         params = {"sessionId": SESSION, "toolCall": {"toolCallId": "c", **call}, "options": options}
         return self.hear({"id": request_id, "method": "session/request_permission", "params": params})
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [action for action in self.actions if isinstance(action, kind)]
-
-    @property
-    def rows(self) -> list[Row]:
-        return [note.row for note in self.of(Note)]
-
-    @property
-    def outcome(self) -> AgentOutcome:
-        ends = self.of(Finished) + self.of(StopProgram)
-        assert ends, self.actions
-        return ends[-1].outcome  # type: ignore[no-any-return]
 
     @property
     def methods(self) -> list[str]:

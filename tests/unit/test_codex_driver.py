@@ -25,7 +25,6 @@ from agentctl.drivers.dialogue import (
     Ask,
     Finished,
     HangUp,
-    Note,
     Progress,
     Retrying,
     Say,
@@ -34,6 +33,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from tests.actions import Recorded
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"
 ROOT, CHILD = "root-thread", "child-thread"
@@ -49,13 +49,13 @@ def rows_of(name: str) -> list[Message]:
     return [json.loads(line) for line in (RECORDINGS / f"{name}.jsonl").read_text().splitlines()]
 
 
-class Conversation:
+class Conversation(Recorded):
     """A dialogue whose actions are recorded; questions are answered at once, if there is an answer."""
 
     def __init__(self, given_order: Order, answer: str | None = None) -> None:
+        super().__init__()
         self.dialogue = CodexDialogue(given_order)
         self.answer = answer
-        self.actions: list[Action] = []
         self.said: deque[Message] = deque()
         self.do(self.dialogue.begin())
 
@@ -87,21 +87,6 @@ class Conversation:
 
     def completed(self, thread: str = ROOT, status: str = "completed", **turn: Any) -> list[Action]:
         return self.told("turn/completed", threadId=thread, turn={"id": "t1", "status": status, **turn})
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [action for action in self.actions if isinstance(action, kind)]
-
-    @property
-    def rows(self) -> list[Row]:
-        return [note.row for note in self.of(Note)]
-
-    @property
-    def outcome(self) -> AgentOutcome:
-        ends = self.of(Finished) + self.of(StopProgram)
-        assert ends, self.actions
-        outcome = ends[-1].outcome
-        assert isinstance(outcome, AgentOutcome)
-        return outcome
 
 
 def held(name: str, given_order: Order, answer: str | None = None) -> Conversation:
