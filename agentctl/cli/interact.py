@@ -1,5 +1,6 @@
 """`interact ask|list|respond`: the questions of workers, and their answers."""
 
+import json
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
@@ -141,8 +142,16 @@ def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
 
 
 def _line(row: dict[str, Any]) -> str:
-    known = (row["taskId"], row["agentInstance"], row["id"], row["kind"], row["question"])
+    known = (row["taskId"], row["agentInstance"], row["id"], row["kind"], _asked(row))
     return fields(*known, *(f"{one['id']}={one['label']}" for one in row["options"] or ()))
+
+
+def _asked(row: dict[str, Any]) -> str:
+    """Return a question in one line: that for a permission with the call that it is about."""
+    if not row.get("tool") or not row.get("arguments"):
+        return str(row["question"])
+    cut = " [cut]" if row.get("isCut") else ""
+    return distinct(f"{row['question']} {json.dumps(row['arguments'], ensure_ascii=False)}{cut}")
 
 
 def _shown(rows: list[dict[str, Any]]) -> list[str]:
@@ -168,6 +177,8 @@ def _paragraph(row: dict[str, Any]) -> Iterator[str]:
         yield f"    {plain(one['id'])}  {plain(one['label'])}"
     if row.get("multiple"):
         yield "    several may be chosen, with commas between them"
+    if row.get("other") and row["options"]:
+        yield "    an answer in your own words is taken, too"
     if row.get("default") is not None:
         yield f"    default: {plain(row['default'])}"
     if not row.get("waiting", True):

@@ -8,7 +8,7 @@ Any other line, including any error, is left to the parser.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib import import_module
 from types import FunctionType
 
@@ -64,10 +64,10 @@ def read_plain(words: Sequence[str], kinds: dict[str, str]) -> dict[str, Any] | 
             given[key] = value
         else:
             return None
-    return given | end if (end := _end(rest, kinds, "agent" in given)) is not None else None
+    return given | end if (end := _end(rest, kinds, given)) is not None else None
 
 
-def _end(rest: list[str], kinds: dict[str, str], is_agent_named: bool) -> dict[str, Any] | None:
+def _end(rest: list[str], kinds: dict[str, str], given: Collection[str]) -> dict[str, Any] | None:
     """Return what follows the options."""
     if not rest:
         return {}
@@ -75,10 +75,16 @@ def _end(rest: list[str], kinds: dict[str, str], is_agent_named: bool) -> dict[s
         return None
     if rest[0] == "--":
         return {"command": rest[1:]} if rest[1:] else None
-    is_plain = len(rest) == 1 and not rest[0].startswith("-") and reads_as_prompt(rest[0], is_agent_named)
+    is_plain = len(rest) == 1 and not rest[0].startswith("-") and reads_as_prompt(rest[0], given)
     return {"prompt": rest[0]} if is_plain else None
 
 
-def reads_as_prompt(word: str, is_agent_named: bool) -> bool:
-    """Return whether a word without `--` before it is meant for an agent, and is not a command."""
-    return is_agent_named or " " in word.strip()
+def reads_as_prompt(word: str, given: Collection[str]) -> bool:
+    """Return whether a word without `--` before it is meant for an agent, and is not a command.
+
+    Args:
+        given: The names of the options that were given: some are of agents alone.
+    """
+    from agentctl.operations.start.options import OF_AGENTS
+
+    return " " in word.strip() or any(option.name in given for option in OF_AGENTS)

@@ -70,7 +70,7 @@ def _code(result: dict[str, Any]) -> int:
     status, instance = result["status"], result["agentInstance"]
     if status not in TERMINAL:
         note(f"error: {instance} is {status}: it has not ended")
-        note(f"hint: agentctl wait {instance}")
+        note(f"hint: agentctl {'interact list' if status == Status.BLOCKED else f'wait {instance}'}")
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE

@@ -19,7 +19,7 @@ class SpawnVerb(Verb):
         rest = super().parse_args(ctx, args if ctx.resilient_parsing else self._with_prompt_last(ctx, args))
         words = ctx.params.get("command") or []
         if words and given[-len(words) - 1 : -len(words)] != ["--"] and not ctx.resilient_parsing:
-            _check_prompt(words, is_agent_named=ctx.params.get("agent") is not None)
+            _check_prompt(words, [name for name, value in ctx.params.items() if value])
             ctx.params["prompt"], ctx.params["command"] = words[0], None
         return rest
 
@@ -42,15 +42,16 @@ class SpawnVerb(Verb):
         if "--" in args:
             return args
         words: list[str] = list(self.make_parser(ctx).parse_args(list(args))[0].get("command") or ())
-        is_prompt = bool(words) and reads_as_prompt(words[0], _names_agent(args))
+        is_prompt = bool(words) and reads_as_prompt(words[0], _named_in(args))
         if not is_prompt or not words[1:] or not words[1].startswith("-"):
             return args
         self.make_parser(ctx).parse_args(words[1:])  # An option that lacks its value must not take `--` for it.
         return [*args[: -len(words)], *words[1:], "--", words[0]]
 
 
-def _names_agent(args: list[str]) -> bool:
-    return any(arg == "--agent" or arg.startswith("--agent=") for arg in args)
+def _named_in(args: list[str]) -> list[str]:
+    """Return the names of the options that are written out in these words."""
+    return [arg[2:].partition("=")[0].replace("-", "_") for arg in args if arg.startswith("--")]
 
 
 def _with_prompt_marked(args: list[str]) -> list[str]:
@@ -60,9 +61,9 @@ def _with_prompt_marked(args: list[str]) -> list[str]:
     return [*args[:-1], "--", last] if is_prompt and "--" not in args else list(args)
 
 
-def _check_prompt(words: list[str], *, is_agent_named: bool) -> None:
+def _check_prompt(words: list[str], given: list[str]) -> None:
     """Refuse what looks like a command: an agent that is started by mistake costs money."""
-    if len(words) == 1 and not reads_as_prompt(words[0], is_agent_named):
+    if len(words) == 1 and not reads_as_prompt(words[0], given):
         raise UsageError(
             f"{words[0]!r} is one word: --agent makes it a prompt, and a command follows --",
             hint=f"agentctl spawn --agent general {shlex.quote(words[0])}; agentctl spawn -- {shlex.quote(words[0])}",

@@ -287,7 +287,16 @@ def test_a_prompt_may_begin_with_a_dash(task: Task, prompt: str) -> None:
     assert read(task.agent("a") / "spec.json")["order"]["prompt"] == prompt
 
 
-def test_one_word_is_a_prompt_where_an_agent_is_named(task: Task) -> None:
+@pytest.mark.parametrize(
+    "words", [["--driver", "claude", "say"], ["--model=m", "say"], ["say", "--permissions", "deny"]]
+)
+def test_one_word_is_a_prompt_where_an_option_of_agents_is_given(task: Task, words: list[str]) -> None:
+    run("spawn", "--name", "a", *words)
+    ends()
+    assert read(task.agent("a") / "spec.json")["order"]["prompt"] == "say"
+
+
+def test_one_word_alone_is_neither_a_prompt_nor_a_command(task: Task) -> None:
     refused = run("spawn", "--name", "c", "--wait", "crash", check=False)
     assert refused.code == 2
     assert "'crash' is one word: --agent makes it a prompt" in refused.err

@@ -29,6 +29,8 @@ _NOT_OF_FILES = frozenset({"agents", "template", "launches", "turns"})
 #: A shim takes its byte within milliseconds, unless the machine is busy, or it waits for the disk.
 _ANSWER_S = 3.0
 _LOOK_S = 0.02
+#: States of a process that was stopped by a signal, or by whoever traces it (proc_pid_stat(5), field 3).
+_STOPPED = frozenset("Tt")
 #: How much of the end of a shim.log is looked at.
 _TAIL = 1 << 16
 #: As shim/loop.py writes it, above a traceback.
@@ -194,10 +196,7 @@ def examine_shims(task: TaskDir, conditions: Mapping[str, Condition]) -> Iterato
         for fd in pipes.values():
             os.close(fd)
     for name in waiting:
-        yield finding(
-            "error", f"its shim does not answer: stopped, or stuck; until it goes on, no limit of {name} is enforced",
-            f"{task.id}/{name}", _next(task.worker(name)),
-        )  # fmt: skip
+        yield _deaf(task, name)
 
 
 def _woken(worker: WorkerDir) -> int | None:
@@ -213,12 +212,21 @@ def _unread(fd: int) -> int:
     return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0])
 
 
-def _next(worker: WorkerDir) -> str:
+def _deaf(task: TaskDir, name: str) -> Finding:
+    """Return the finding for a worker whose shim has not answered: only one that is stopped will never do so."""
     from agentctl.adapters import processes
     from agentctl.adapters.files import read_quietly
 
-    shim = processes.identity_from(read_quietly(worker.shim))
-    return f"kill -CONT {shim.pid}; if that does not help: kill -9 {shim.pid}, then cancel it" if shim else ""
+    where, shim = f"{task.id}/{name}", processes.identity_from(read_quietly(task.worker(name).shim))
+    stat = processes.read_stat(shim.pid) if shim else None
+    if shim is None or stat is None:
+        return finding("note", "its shim has ended in the meantime", where, "")
+    if stat.state in _STOPPED:
+        what = f"its shim is stopped; until it goes on, no limit of {name} is enforced"
+        return finding("error", what, where, f"kill -CONT {shim.pid}")
+    what = f"its shim has not answered within {_ANSWER_S:g} s: the machine is busy, its disk is slow, or it is stuck"
+    helps = f"look again; if it never answers: kill -9 {shim.pid}, then agentctl cancel {name}"
+    return finding("warning", what, where, helps)
 
 
 def examine_notes(task: TaskDir) -> Iterator[Finding]:
