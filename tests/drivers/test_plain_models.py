@@ -438,6 +438,23 @@ def test_doctor_finds_the_models_of_this_machine_and_the_keys(lab: Lab) -> None:
     assert KEY not in told.out
 
 
+def test_doctor_says_what_keeps_a_persons_own_providers_from_being_used(lab: Lab) -> None:
+    environ = lab.environ() | {"NO_KEY": None}
+    with StandIn() as gone:
+        url = gone.url
+    own = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    rows = [f"silent: {{url: {url}/v1, start: run it}}", f"answering: {{url: {lab.standin.url}/v1}}"]
+    rows += ["keyless: {url: 'https://models.lab/v1', keyVariable: NO_KEY}"]
+    rows += ["mute: {url: 'https://models.lab/v1', keyCommand: [no-such-program]}"]
+    own.write_text("providers:\n" + "".join(f"  {row}\n" for row in rows), encoding="utf-8")
+    found = {row["what"]: row for row in run("doctor", "--json", env=environ, check=False).json}
+    silent = found["silent: no server of models answers"]
+    assert (silent["severity"], silent["next"]) == ("warning", "run it")
+    assert "answering: it has the models stand-in, org/stand-in-small" in found
+    assert found["keyless: its key is not here: NO_KEY is not set"]["next"] == "export NO_KEY=KEY"
+    assert "mute: there is no no-such-program, which prints its key" in found
+
+
 def test_doctor_asks_no_other_machine(lab: Lab) -> None:
     told = run("doctor", "--json", env=lab.environ() | {"OLLAMA_HOST": "192.0.2.1:11434"}, check=False)
     assert not [row for row in told.json if row["what"].startswith("ollama")]

@@ -1,9 +1,13 @@
-"""Which models can be used without an agent program: local servers that answer, and providers whose key is here."""
+"""Which models can be used without an agent program: local servers that answer, and providers whose key is here.
+
+Of the providers in a person's own file it is also said what keeps them from being used.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +17,7 @@ from agentctl.drivers.llm.providers import is_model_name, url_of
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.errors import UsageError
 from agentctl.operations.where.findings import Finding, finding
-from agentctl.operations.where.model_providers import named_keys, provider_rows
+from agentctl.operations.where.model_providers import named_keys, own_providers, provider_rows
 
 _ANSWER_S = 0.5
 _MOST_BYTES, _MOST_SHOWN = 1 << 20, 8
@@ -25,21 +29,42 @@ def examine_models(environ: Mapping[str, str] = os.environ) -> Iterator[Finding]
     """Yield a finding for each local server that answers, and for each provider whose key is in the environment."""
     try:
         rows = provider_rows().providers
-        servers = {name: url_of(name, row, environ) for name, row in rows.items() if row.get("local")}
+        urls = {name: url_of(name, row, environ) for name, row in rows.items()}
         keys = named_keys(environ)
     except UsageError as error:
         yield finding("warning", error.message, "", error.hint if isinstance(error.hint, str) else "")
         return
-    for name, models in _answers({name: url for name, url in servers.items() if _is_here(url)}).items():
-        if not models:
-            yield finding("note", f"{name}: it answers, and has no models", servers[name], "")
-            continue
-        shown = ", ".join(models[:_MOST_SHOWN]) + (
-            f" and {len(models) - _MOST_SHOWN} more" if models[_MOST_SHOWN:] else ""
-        )
-        yield finding("ok", f"{name}: it has the models {shown}", servers[name], _use(f"{name}/{models[0]}"))
+    own = own_providers()
+    here = {name: url for name, url in urls.items() if _is_here(url) and (rows[name].get("local") or name in own)}
+    answers = _answers(here)
+    for name, models in answers.items():
+        yield _answering(name, here[name], models)
     for name, variable in keys:
         yield finding("ok", f"{name}: its key is in {variable}", "", _use(f"{name}/MODEL"))
+    for name in sorted(own):
+        if name in here and name not in answers:
+            helps = str(rows[name].get("start") or "start it, or correct its url")
+            yield finding("warning", f"{name}: no server of models answers", here[name], helps)
+        yield from _without_key(name, rows[name], environ)
+
+
+def _answering(name: str, url: str, models: list[str]) -> Finding:
+    if not models:
+        return finding("note", f"{name}: it answers, and has no models", url, "")
+    more = f" and {len(models) - _MOST_SHOWN} more" if models[_MOST_SHOWN:] else ""
+    shown = f"{', '.join(models[:_MOST_SHOWN])}{more}"
+    return finding("ok", f"{name}: it has the models {shown}", url, _use(f"{name}/{models[0]}"))
+
+
+def _without_key(name: str, row: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a finding where a provider's key cannot be had."""
+    variable, command = row.get("keyVariable"), row.get("keyCommand")
+    if command and shutil.which(command[0], path=environ.get("PATH")) is None:
+        yield finding(
+            "warning", f"{name}: there is no {command[0]}, which prints its key", "", "correct its keyCommand"
+        )
+    elif variable and not command and not environ.get(variable):
+        yield finding("warning", f"{name}: its key is not here: {variable} is not set", "", f"export {variable}=KEY")
 
 
 def _use(model: str) -> str:

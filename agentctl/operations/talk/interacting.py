@@ -164,7 +164,7 @@ def _choose(root: Root, task: TaskDir | None, instance: str | None, question_id:
             f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER"
         )
     if worker is not None:
-        refuse_if_ended(worker, "ask questions")
+        refuse_if_ended(worker, "get answers")
     which = (
         f"{instance} has no open question"
         if worker

@@ -75,3 +75,13 @@ def named_keys(environ: Mapping[str, str]) -> list[tuple[str, str]]:
         if variable and environ.get(variable):
             found.append((name, variable))
     return found
+
+
+def own_providers() -> frozenset[str]:
+    """Return the names of the providers in a person's own file, which `provider_rows` has read."""
+    own = personal_providers()
+    try:
+        value = _parsed(own, read_bytes(os.path.realpath(own))).value
+    except OSError:
+        return frozenset()
+    return frozenset(map(str, value.get("providers") or ()))
