@@ -503,6 +503,29 @@ def test_an_idle_worker_of_a_killed_server_is_let_end_by_the_next_one(task: Task
     asyncio.run(run_it())
 
 
+def test_a_worker_that_was_no_editors_is_left_alone_whatever_its_name(task: Task) -> None:
+    names = ("acp--first", "acp-zz-last")
+    for name in names:
+        run("spawn", "--agent", "general", "--name", name, "--keep", "say one")
+        run("wait-any", name, "--for", "blocked")
+
+    async def run_it() -> None:
+        async with edited() as killed:
+            session = await killed.opened()
+            await killed.says(session, "say two")
+            killed.process.kill()
+            await killed.process.wait()
+        async with edited() as next_one:
+            await next_one.opened()
+            await seen(lambda: task.exit(session))
+
+    asyncio.run(run_it())
+    for name in names:
+        assert list((task.agent(name) / "inbox").glob("*")) == []
+        run("send", name, "--close")
+    run("wait", *names)
+
+
 def test_sessions_are_listed_loaded_resumed_and_closed_in_another_process(task: Task, tmp_path: Path) -> None:
     cwd = str(Path.cwd())
 
