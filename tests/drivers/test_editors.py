@@ -12,10 +12,14 @@ from typing import Any
 
 import psutil
 import pytest
+from acp import text_block
 from acp.exceptions import RequestError
 from acp.schema import EnvVariable, HttpMcpServer, McpServerStdio, PermissionOption, ToolCallUpdate
 
 import agentctl
+from agentctl.acp.agent import EditorAgent, EditorOptions
+from agentctl.acp.choices import Choices
+from agentctl.errors import StorageError
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
 from tests.steps import Task
@@ -316,6 +320,47 @@ def test_a_cancel_withdraws_what_is_asked(task: Task) -> None:
     assert run("interact", "list", "--json").json == []
 
 
+class HesitatingLink:
+    """A client in this process, which shows dialogs that nobody answers."""
+
+    def __init__(self, *_: object) -> None:
+        self.asked: list[str] = []
+
+    def is_taken_back(self, request: object) -> bool:
+        return request is not None
+
+    async def update(self, session_id: str, update: dict[str, Any]) -> None:
+        """Take an update."""
+
+    async def ask(self, _method: str, params: dict[str, Any]) -> None:
+        """Show a dialog."""
+        self.asked.append(params["toolCall"]["title"])
+        await asyncio.Event().wait()
+
+
+def test_a_cancel_that_cannot_be_written_shows_the_question_again(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = HesitatingLink()
+    monkeypatch.setattr("agentctl.acp.agent.EditorLink", lambda *_: link)
+
+    def on_a_full_disk(_: object) -> None:
+        raise StorageError("the disk is full")
+
+    async def run_it() -> None:
+        agent = EditorAgent(EditorOptions(Choices()))
+        await agent.initialize(1)
+        session = (await agent.new_session(str(Path.cwd()))).session_id
+        prompt = asyncio.create_task(agent.prompt([text_block("permit make test")], session))
+        await seen(lambda: link.asked)
+        with monkeypatch.context() as full:
+            full.setattr("agentctl.acp.runs.cancel", on_a_full_disk)
+            await agent.cancel(session)
+            await seen(lambda: len(link.asked) == 2)
+        await agent.cancel(session)
+        assert (await prompt).stop_reason == "cancelled"
+
+    asyncio.run(run_it())
+
+
 @pytest.mark.parametrize(
     ("does", "expected"),
     [("crash", "out of cheese"), ("cut", "truncated"), ("once 500 {tmp}/f", "model_error")],
@@ -454,6 +499,56 @@ me.answer("done without you")
     gate.touch()
     run("wait", session)
     assert run("result", session).out.strip().endswith("done without you")
+
+
+def test_a_prompt_that_is_being_given_when_the_editor_goes_away_is_given(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run_it() -> str:
+        monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
+        async with edited() as editor:
+            monkeypatch.delenv("AGENTCTL_FAILPOINT")
+            session = await editor.opened()
+            prompt = asyncio.create_task(editor.says(session, "say one"))
+            process = psutil.Process(editor.process.pid)
+            await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+            assert editor.process.stdin is not None
+            editor.process.stdin.close()
+            process.resume()
+            assert await asyncio.wait_for(editor.process.wait(), 20) == 0
+            with pytest.raises(ConnectionError):
+                await prompt
+        return session
+
+    session = asyncio.run(run_it())
+    run("wait", session)
+    assert run("result", session).out.strip() == "one"
+
+
+def test_a_session_that_is_closed_while_its_prompt_is_being_given_ends_with_it(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run_it() -> str:
+        monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
+        async with edited() as editor:
+            monkeypatch.delenv("AGENTCTL_FAILPOINT")
+            session = await editor.opened()
+            prompt = asyncio.create_task(editor.says(session, "hang"))
+            process = psutil.Process(editor.process.pid)
+            await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+            close = asyncio.create_task(editor.conn.close_session(session_id=session))
+            await asyncio.sleep(0)
+            process.resume()
+            await close
+            ended = task.exit(session)
+            assert ended is not None
+            assert ended["status"] == "cancelled"
+            assert (await prompt).stop_reason == "cancelled"
+            held = [one.path for one in process.open_files() if one.path.endswith("editor.lock")]
+            assert held == []
+        return session
+
+    asyncio.run(run_it())
 
 
 def test_a_killed_server_leaves_the_question_open_and_the_session_can_be_loaded(task: Task) -> None:
