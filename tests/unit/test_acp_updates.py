@@ -13,7 +13,7 @@ from agentctl.acp.bounds import bounded_json, pieces
 from agentctl.acp.updates import CallPlace, Update, WorkerUpdates
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
-from tests.acp_steps import calls_of
+from tests.acp_steps import calls_of, content_of
 
 ENDED = ("completed", "failed")
 
@@ -144,6 +144,30 @@ def test_a_message_is_told_once_and_set_apart_from_the_one_before() -> None:
     message = Row(RowType.MESSAGE, "m1", text="one")
     updates = told([line_of(message), line_of(message), line_of(message._replace(id="m2", text="two"))])
     assert [one["content"]["text"] for one in updates] == ["one", "\n\ntwo"]
+
+
+def test_a_message_that_goes_on_after_a_thought_is_told_on() -> None:
+    first = Row(RowType.MESSAGE, "m", text="I will look.")
+    rows = [first, Row(RowType.THOUGHT, "t", text="hm"), first._replace(text="I will look. It is 42."), first]
+    updates = told([line_of(row) for row in rows])
+    assert [(one["sessionUpdate"][:13], one["content"]["text"]) for one in updates] == [
+        ("agent_message", "I will look."),
+        ("agent_thought", "hm"),
+        ("agent_message", " It is 42."),
+    ]
+    below = told([line_of(row._replace(parent="a")) for row in rows])
+    assert [content_of(one) for one in below[1:]] == ["I will look.", "I will look. It is 42."]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 12)), max_size=20))
+def test_messages_that_grow_in_any_order_are_told_whole_and_once(steps: list[tuple[str, int]]) -> None:
+    whole = {name: name * 12 for name in "abc"}
+    rows = [line_of(Row(RowType.MESSAGE, name, text=whole[name][:length])) for name, length in steps]
+    found = dict.fromkeys("abc", "")
+    for update in told(rows):
+        found[update["messageId"][-1]] += update["content"]["text"].removeprefix("\n\n")
+    longest = {name: max((length for one, length in steps if one == name), default=0) for name in "abc"}
+    assert found == {name: whole[name][: longest[name]] for name in "abc"}
 
 
 def test_a_call_whose_rows_come_again_is_told_once() -> None:
