@@ -12,10 +12,11 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import TOKENS
 from agentctl.domain.numbers import finite
-from agentctl.domain.plaintext import beginning, whole
+from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.delegate.delegating import error_of
+from agentctl.operations.show.current_state import read_task
 from agentctl.supervision.worker.endings import decision_of
 
 END_TURN, CANCELLED = "end_turn", "cancelled"
@@ -24,7 +25,7 @@ _STOPS: dict[str, str] = {
     Reason.MAX_TURNS: "max_turn_requests",
     Reason.CONTEXT: "max_tokens",
 }
-_LONGEST = 2000
+_LONGEST, _MOST_SURVIVORS = 2000, 10
 
 
 class TurnFailed(Refused):
@@ -53,6 +54,17 @@ def stop_of_end(worker: WorkerDir) -> str:
     raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
 
 
+def failed_cancel(worker: WorkerDir) -> TurnFailed:
+    """Return the failure of a cancel that some processes have survived; they are listed."""
+    view = read_task(worker.task)[0].workers.get(worker.instance)
+    survivors = view.survivors if view is not None else ()
+    named = [f"pid {one.get('pid')}: {plain(one.get('command') or '')}"[:200] for one in survivors[:_MOST_SURVIVORS]]
+    more = [f"and {len(survivors) - len(named)} more"] if len(survivors) > len(named) else []
+    message = f"{worker.instance} is not cancelled: these processes cannot be killed: {'; '.join([*named, *more])}"
+    hint = f"agentctl goes on watching them: agentctl why {_place_of(worker)}"
+    return TurnFailed(worker, "survivors", message, hint)
+
+
 def stop_of_idle(worker: WorkerDir) -> str:
     """Return the stop reason of the last turn of an agent that was kept.
 
@@ -72,7 +84,6 @@ def stop_of_idle(worker: WorkerDir) -> str:
 
 
 def _next_step(worker: WorkerDir, reason: str) -> str:
-    place = f"{worker.instance} --task {worker.task.id} --root {shlex.quote(str(worker.task.root.path))}"
     match reason:
         case Reason.AUTH | Reason.BILLING:
             return "log in with the agent's own program (agentctl doctor names it), then send the prompt again"
@@ -81,11 +92,15 @@ def _next_step(worker: WorkerDir, reason: str) -> str:
         case Reason.RATE_LIMITED | Reason.OVERLOADED | Reason.MODEL_ERROR:
             return "send the prompt again later: the conversation goes on where it stopped"
         case _:
-            return f"agentctl why {place}"
+            return f"agentctl why {_place_of(worker)}"
+
+
+def _place_of(worker: WorkerDir) -> str:
+    return f"{worker.instance} --task {worker.task.id} --root {shlex.quote(str(worker.task.root.path))}"
 
 
 def usage_of(worker: WorkerDir) -> dict[str, Any] | None:
-    """Return the tokens of all runs of an agent, in the form of the protocol; None if its program reports none."""
+    """Return the tokens of all attempts of a run, in the form of the protocol; None if its program reports none."""
     used = read_quietly(worker.result).get("usage")
     if not isinstance(used, dict):
         return None

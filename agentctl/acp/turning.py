@@ -12,7 +12,7 @@ from acp.exceptions import RequestError
 from agentctl.acp import dialogs, runs
 from agentctl.acp.bounds import pieces
 from agentctl.acp.conversation import EditorQuestion
-from agentctl.acp.endings import CANCELLED, END_TURN, in_words, response_of, stop_of_end, stop_of_idle
+from agentctl.acp.endings import CANCELLED, END_TURN, failed_cancel, in_words, response_of, stop_of_end, stop_of_idle
 from agentctl.acp.following import Ears, Over, follow, thought
 from agentctl.acp.history import final_text
 from agentctl.acp.link import EditorLink
@@ -107,10 +107,7 @@ class Turning:
             return await self._in_thread(lambda: response_of(worker, stop_of_idle(worker)))
         await self._tell(list(self._session.conversation.close_run(worker)))
         if over is Over.SURVIVED:
-            await self._tell(
-                [thought(f"Some processes of {worker.instance} cannot be killed; agentctl goes on watching them.")]
-            )
-            return await self._in_thread(lambda: response_of(worker, CANCELLED))
+            raise await self._in_thread(lambda: failed_cancel(worker))
         if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
             return await self._in_thread(lambda: response_of(worker, CANCELLED))
         text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))

@@ -19,6 +19,10 @@ from acp.schema import EnvVariable, HttpMcpServer, McpServerStdio, PermissionOpt
 import agentctl
 from agentctl.acp.agent import EditorAgent, EditorOptions
 from agentctl.acp.choices import Choices
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.events import CANCEL_FAILED, make_event
 from agentctl.errors import StorageError
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
@@ -303,6 +307,24 @@ def test_a_cancel_in_the_middle_of_a_call_leaves_nothing_alive(task: Task, tmp_p
         again = await editor.says(session, "say I am back")
         assert again.stop_reason == "end_turn"
         assert "I am back" in editor.text()
+
+    edit(to)
+
+
+def test_a_cancel_that_processes_survive_is_an_error_that_lists_them(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        prompt = asyncio.create_task(editor.says(session, "hang"))
+        await seen(lambda: "working" in editor.text())
+        survivors = {"survivors": [{"pid": 4711, "command": "cp /nfs/a b"}, {"pid": 4712, "command": "sync\x1b"}]}
+        events = TaskDir(str(task.path)).events
+        eventlog.append(events, [make_event(now_iso(), CANCEL_FAILED, task.path.name, "user", survivors, session)])
+        with pytest.raises(RequestError, match=r"pid 4711: cp /nfs/a b; pid 4712: sync") as failed:
+            await prompt
+        assert failed.value.data is not None
+        assert failed.value.data["reason"] == "survivors"
+        await asyncio.to_thread(run, "cancel", session, check=False)
+        await asyncio.to_thread(run, "wait", session, check=False)
 
     edit(to)
 
