@@ -165,13 +165,12 @@ class Turning:
         if question.call is None:
             await self._tell([{"sessionUpdate": "tool_call", **choice.tool_call, "_meta": question.meta}])
         params = {"sessionId": self._session.id, "toolCall": choice.tool_call, "options": choice.options}
-        said = None
         try:
-            said = dialogs.chosen(choice, await self._link.ask("session/request_permission", params))
-            await self._answer(question, said)
+            reply = await self._link.ask("session/request_permission", params)
+            await self._answer(question, dialogs.chosen(choice, reply))
         finally:
             if question.call is None:
-                status = COMPLETED if said is not None else FAILED
+                status = COMPLETED if await self._in_thread(lambda: runs.is_answered(question)) else FAILED
                 await self._tell([{"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}])
 
     async def _answer(self, question: EditorQuestion, said: str | None) -> None:

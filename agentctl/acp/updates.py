@@ -16,6 +16,7 @@ from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.activity.rows import Line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.domain.plaintext import beginning
+from agentctl.drivers.values import bounded_values
 from agentctl.lean import NamedTuple
 from agentctl.text.activity import label_of, short, string
 
@@ -119,9 +120,14 @@ class WorkerUpdates:
                 yield {"sessionUpdate": "tool_call_update", "toolCallId": call.call, "status": FAILED}
 
     def open_call(self, tool: str, arguments: object) -> str | None:
-        """Return the id of the open call of a tool that has these arguments, or is the only one; None if unclear."""
-        mine = [one for one in self._open.values() if one.name == tool and not one.is_plan]
-        same = [one for one in mine if one.arguments == arguments] or mine
+        """Return the id of the open call that a request for permission is about; None if that is unclear.
+
+        It is the call of that tool with these arguments, else the only one of that tool. A program may name the tool as
+        rules do (`Bash`), and its call as the model does (`shell`): without a call of that tool, the arguments tell.
+        """
+        calls = [one for one in self._open.values() if not one.is_plan]
+        mine = [one for one in calls if one.name == tool]
+        same = [one for one in mine or calls if _has(one.arguments, arguments)] or mine
         return same[0].call if len(same) == 1 else None
 
     def meta_below(self, asked_by: object) -> dict[str, Any]:
@@ -240,6 +246,13 @@ class WorkerUpdates:
         text = id_.decode("utf-8", "replace")
         is_short = len(text) <= _LONGEST_ID and "\N{REPLACEMENT CHARACTER}" not in text
         return f"{self.place.name}:{text if is_short else blake2b(id_, digest_size=16).hexdigest()}"
+
+
+def _has(detail: object, arguments: object) -> bool:
+    """Return whether a call has these arguments; its row has long ones cut, and may have others besides."""
+    if not isinstance(detail, dict) or not isinstance(arguments, dict) or not arguments:
+        return detail == arguments
+    return bounded_values(arguments).items() <= detail.items()
 
 
 def meta(name: str, above: str | None, depth: int) -> dict[str, Any]:

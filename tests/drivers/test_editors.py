@@ -213,6 +213,23 @@ def test_a_question_that_is_answered_elsewhere_is_withdrawn(task: Task) -> None:
     edit(to, editor=Editor(hesitates))
 
 
+def test_the_card_of_a_question_is_completed_by_an_answer_from_anywhere_and_by_nothing_else(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        prompt = asyncio.create_task(editor.says(session, "question"))
+        await seen(lambda: editor.dialogs)
+        await asyncio.to_thread(run, "interact", "respond", session, "red")
+        assert (await prompt).stop_reason == "end_turn"
+        prompt = asyncio.create_task(editor.says(session, "question"))
+        await seen(lambda: len(editor.dialogs) == 2)
+        await editor.conn.cancel(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+        asked = [call for name, call in editor.calls().items() if name.startswith("question:")]
+        assert [call["status"] for call in asked] == ["completed", "failed"]
+
+    edit(to, editor=Editor(hesitates))
+
+
 def test_a_call_that_is_too_long_to_be_seen_can_only_be_denied(task: Task, tmp_path: Path) -> None:
     script = """
 me.ask("Bash", {"command": "echo " + "x" * 9000 + "; rm -rf /"}, "permission")
