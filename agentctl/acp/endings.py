@@ -5,9 +5,9 @@ Only a natural end is `end_turn`. The protocol has no reason for a failure: it i
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
+from agentctl.acp.next_steps import next_step, why_command
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import TOKENS
@@ -51,7 +51,7 @@ def stop_of_end(worker: WorkerDir) -> str:
     if reason in _STOPS:
         return _STOPS[reason]
     said = error_of(worker, decision) if decision is not None else "how it ended cannot be read"
-    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
 
 
 def failed_cancel(worker: WorkerDir) -> TurnFailed:
@@ -61,7 +61,7 @@ def failed_cancel(worker: WorkerDir) -> TurnFailed:
     named = [f"pid {one.get('pid')}: {plain(one.get('command') or '')}"[:200] for one in survivors[:_MOST_SURVIVORS]]
     more = [f"and {len(survivors) - len(named)} more"] if len(survivors) > len(named) else []
     message = f"{worker.instance} is not cancelled: these processes cannot be killed: {'; '.join([*named, *more])}"
-    hint = f"agentctl goes on watching them: agentctl why {_place_of(worker)}"
+    hint = f"agentctl goes on watching them: {why_command(worker)}"
     return TurnFailed(worker, "survivors", message, hint)
 
 
@@ -80,23 +80,7 @@ def stop_of_idle(worker: WorkerDir) -> str:
     if reason in _STOPS:
         return _STOPS[reason]
     said = f"{reason}: {message}" if isinstance(message, str) and message else reason
-    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
-
-
-def _next_step(worker: WorkerDir, reason: str) -> str:
-    match reason:
-        case Reason.AUTH | Reason.BILLING:
-            return "log in with the agent's own program (agentctl doctor names it), then send the prompt again"
-        case Reason.NOT_INSTALLED | Reason.NOT_STARTED:
-            return "agentctl doctor says which agent programs are installed, and how to get the others"
-        case Reason.RATE_LIMITED | Reason.OVERLOADED | Reason.MODEL_ERROR:
-            return "send the prompt again later: the conversation goes on where it stopped"
-        case _:
-            return f"agentctl why {_place_of(worker)}"
-
-
-def _place_of(worker: WorkerDir) -> str:
-    return f"{worker.instance} --task {worker.task.id} --root {shlex.quote(str(worker.task.root.path))}"
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
 
 
 def usage_of(worker: WorkerDir) -> dict[str, Any] | None:

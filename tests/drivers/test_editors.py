@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from agentctl.domain.events import CANCEL_FAILED, make_event
 from agentctl.errors import StorageError
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
+from tests.agents.lab import Lab
+from tests.agents.standin import StandIn
 from tests.steps import Task
 from tests.support import is_alive, run, wait_until
 
@@ -414,6 +417,53 @@ def test_a_failure_is_an_error_and_never_an_answer(task: Task, tmp_path: Path, d
         assert failed.value.data["next"]
 
     edit(to)
+
+
+@pytest.fixture
+def lab(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """A stand-in for a plain model, in the environment of the editor."""
+    with StandIn() as standin:
+        found = Lab("llm", tmp_path, task, standin)
+        for name, value in found.environ().items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("does", "step"),
+    [
+        ("fail=401", "standin needs a valid key: set OPENAI_API_KEY"),
+        ("fail=402", "standin needs a key whose account has credit: set OPENAI_API_KEY"),
+        ("fail=404", "agentctl why"),
+        ("fail=500", "later"),
+    ],
+)
+def test_the_next_step_of_a_plain_model_is_one_that_helps(lab: Lab, does: str, step: str) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        with pytest.raises(RequestError) as failed:
+            await editor.says(session, f"SCENARIO:{does}")
+        assert failed.value.data is not None
+        assert step in failed.value.data["next"]
+
+    edit(to, "--driver", "llm")
+
+
+def test_a_permission_of_a_plain_model_is_on_the_card_of_its_call(lab: Lab) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, "SCENARIO:ask")).stop_reason == "end_turn"
+        ((asked, _options),) = editor.dialogs
+        assert asked.raw_input is not None
+        assert asked.raw_input["command"] == "touch asked.txt"
+        ((name, call),) = editor.calls().items()
+        assert (name, call["status"]) == (asked.tool_call_id, "completed")
+
+    edit(to, "--driver", "llm")
+    assert Path("asked.txt").exists()
 
 
 def test_a_model_that_declines_and_a_limit_have_reasons_of_their_own(task: Task, tmp_path: Path) -> None:
