@@ -39,7 +39,7 @@ from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.locating import find_root
+from agentctl.operations.where.locating import find_root, find_task
 
 T = TypeVar("T")
 
@@ -117,8 +117,9 @@ class EditorAgent:
 
         def opened() -> tuple[str, dict[str, Any]]:
             root = self._root()
-            known = chosen.changed(choices, AGENT, choices.agent, root)
-            return runs.new_name(root), _options(known, root)
+            if self.serving.task is not None:
+                find_task(self.serving.task, root=self.serving.root)
+            return runs.new_name(root), _options(chosen.check(choices, root), root)
 
         name, options = await self._in_folder(cwd, opened)
         await self._see_to_abandoned(cwd)

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from agentctl.acp.endings import TurnFailed, in_words
 from agentctl.acp.stdio import Message, Stdio
-from agentctl.domain.plaintext import beginning, plain
+from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.errors import AgentctlError, NotFound, UsageError
 
 INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, FAILED, UNKNOWN_METHOD = -32602, -32600, -32002, -32603, -32601
@@ -88,7 +88,8 @@ class EditorLink:
             raise RequestError(FAILED, in_words(error), error.data) from error
         except AgentctlError as error:
             code = INVALID_PARAMS if isinstance(error, UsageError) else FAILED
-            raise RequestError(NOT_FOUND if isinstance(error, NotFound) else code, in_words(error)) from error
+            data = {"next": whole(error.hint)} if error.hint else None
+            raise RequestError(NOT_FOUND if isinstance(error, NotFound) else code, in_words(error), data) from error
 
     # -- to the client -------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -95,6 +96,28 @@ def test_a_new_session_offers_its_choices_and_starts_nothing(root: Path, tmp_pat
 
     edit(to)
     assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says", "step"),
+    [
+        ("--agent", "nope", "nope", "known: "),
+        ("--driver", "nope", "there is no driver 'nope'", "known: claude"),
+        ("--permissions", "sometimes", "must be allow, deny, ask", None),
+        ("--permissions", "[{]", "is not JSON", "rules look like"),
+        ("--task", "nosuch", "no task 'nosuch'", "known: "),
+    ],
+)
+def test_a_wrong_option_is_told_when_a_session_is_opened(
+    task: Task, option: str, value: str, says: str, step: str | None
+) -> None:
+    async def to(editor: Editor) -> None:
+        with pytest.raises(RequestError, match=re.escape(says)) as failed:
+            await editor.opened()
+        assert (step or "") in (failed.value.data or {"next": ""})["next"]
+        assert (failed.value.data is None) == (step is None)
+
+    edit(to, option, value)
 
 
 def test_several_prompts_go_to_one_worker(task: Task) -> None:
