@@ -29,6 +29,8 @@ from agentctl import __version__
 from agentctl.acp import choices as chosen
 from agentctl.acp import history, runs
 from agentctl.acp.choices import AGENT, Choices
+from agentctl.acp.endings import in_words
+from agentctl.acp.following import thought
 from agentctl.acp.keeping import let_abandoned_end
 from agentctl.acp.link import EditorLink
 from agentctl.acp.prompts import text_of
@@ -306,14 +308,14 @@ class EditorAgent:
         turn.withdraw()
         worker = turn.worker
         if worker is not None:  # Otherwise the turn itself sees that it is cancelled, as soon as it has a worker.
-            self._soon(self._request_end(turn, worker))
+            self._soon(self._request_end(session.id, turn, worker))
 
-    async def _request_end(self, turn: Turn, worker: WorkerDir) -> None:
+    async def _request_end(self, session_id: str, turn: Turn, worker: WorkerDir) -> None:
         try:
             await self._in_thread(lambda: runs.cancel(worker))
-        except AgentctlError:
+        except AgentctlError as error:
             turn.is_cancelled = False  # A full disk, for example: the turn goes on, and can be cancelled again.
-            raise
+            await self.link.update(session_id, thought(f"The cancel has failed: {in_words(error)}"))
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -390,12 +390,13 @@ class HesitatingLink:
 
     def __init__(self, *_: object) -> None:
         self.asked: list[str] = []
+        self.updates: list[dict[str, Any]] = []
 
     def is_taken_back(self, request: object) -> bool:
         return request is not None
 
-    async def update(self, session_id: str, update: dict[str, Any]) -> None:
-        """Take an update."""
+    async def update(self, _session_id: str, update: dict[str, Any]) -> None:
+        self.updates.append(update)
 
     async def ask(self, _method: str, params: dict[str, Any]) -> None:
         """Show a dialog."""
@@ -420,6 +421,7 @@ def test_a_cancel_that_cannot_be_written_shows_the_question_again(task: Task, mo
             full.setattr("agentctl.acp.runs.cancel", on_a_full_disk)
             await agent.cancel(session)
             await seen(lambda: len(link.asked) == 2)
+        assert "The cancel has failed: the disk is full" in json.dumps(link.updates)
         await agent.cancel(session)
         assert (await prompt).stop_reason == "cancelled"
 
