@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -29,6 +29,8 @@ from agentctl import __version__
 from agentctl.acp import choices as chosen
 from agentctl.acp import history, runs
 from agentctl.acp.choices import AGENT, Choices
+from agentctl.acp.endings import in_words
+from agentctl.acp.following import thought
 from agentctl.acp.keeping import let_abandoned_end
 from agentctl.acp.link import EditorLink
 from agentctl.acp.prompts import text_of
@@ -39,7 +41,7 @@ from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.locating import find_root
+from agentctl.operations.where.locating import find_root, find_task
 
 T = TypeVar("T")
 
@@ -74,12 +76,13 @@ class EditorAgent:
 
     def __init__(self, serving: EditorOptions) -> None:
         self.serving = serving
-        self.link = EditorLink(self, self._cancel)
+        self.link = EditorLink(self, self._take_back)
         self.sessions: dict[str, EditorSession] = {}
         self._start = os.getcwd()
         self._is_open = False
         self._shows_forms = False
-        #: One thread that works in the folder of the session at hand, by which a command finds root and definitions.
+        #: One thread for all that depends on the working folder, by which a command finds root and definitions. It is
+        #: the folder of the whole process: what is done in `_threads` may neither ask for it nor use a relative path.
         self._folder = ThreadPoolExecutor(1)
         self._threads = ThreadPoolExecutor(_MOST_THREADS)
         #: The roots in which abandoned workers were looked for.
@@ -116,8 +119,9 @@ class EditorAgent:
 
         def opened() -> tuple[str, dict[str, Any]]:
             root = self._root()
-            known = chosen.changed(choices, AGENT, choices.agent, root)
-            return runs.new_name(root), _options(known, root)
+            if self.serving.task is not None:
+                find_task(self.serving.task, root=self.serving.root)
+            return runs.new_name(root), _options(chosen.check(choices, root), root)
 
         name, options = await self._in_folder(cwd, opened)
         await self._see_to_abandoned(cwd)
@@ -140,12 +144,9 @@ class EditorAgent:
 
     async def _taken_up(self, cwd: str, session_id: str, *, is_told: bool) -> tuple[EditorSession, dict[str, Any]]:
         self._check_open(cwd)
-        known = self.sessions.get(session_id)
-        if known is not None and known.turn is not None:
-            raise Refused(f"a prompt of {plain(session_id)} is under way", hint="cancel it first")
-
-        if known is not None and known.worker is None:  # It is open here, and nothing has been said in it.
-            return known, await self._in_folder(cwd, lambda: _options(known.choices, self._root()))
+        fresh = self._resting(session_id)
+        if fresh is not None and fresh.worker is None:  # It is open here, and nothing has been said in it.
+            return fresh, await self._in_folder(cwd, lambda: _options(fresh.choices, self._root()))
 
         def found() -> tuple[history.Loaded, Choices, dict[str, Any]]:
             root = self._root()
@@ -160,12 +161,20 @@ class EditorAgent:
         while (update := await self._in_thread(lambda: next(updates, None))) is not None:
             if is_told:
                 await self.link.update(session_id, update)
+        known = self._resting(session_id)  # Once more: a prompt may have come meanwhile.
         if known is not None:
             known.let_go()
         session = EditorSession(session_id, cwd, choices, conversation=loaded.conversation)
         session.go_on_with(loaded.worker)
         self.sessions[session_id] = session
         return session, options
+
+    def _resting(self, session_id: str) -> EditorSession | None:
+        """Return a session if it is open here; raise `Refused` where a prompt of it is under way."""
+        known = self.sessions.get(session_id)
+        if known is not None and known.turn is not None:
+            raise Refused(f"a prompt of {plain(session_id)} is under way", hint="cancel it first")
+        return known
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> ListSessionsResponse:
         """List the sessions of the root that the folder lies in, else of this process's."""
@@ -182,10 +191,12 @@ class EditorAgent:
         """Cancel what a session does, and forget it; its worker ends."""
         session = self._session(session_id)
         del self.sessions[session_id]
-        session.let_go()
-        worker, is_at_work = session.worker, session.turn is not None
+        session.is_closed, is_at_work = True, session.turn is not None
         if is_at_work:
             self._cancel_turn(session)
+        await self._all_given()
+        session.let_go()
+        worker = session.worker
         if worker is not None:
             await self._in_thread(lambda: runs.stop(worker) if is_at_work else runs.leave(iter([worker])))
         return CloseSessionResponse()
@@ -220,7 +231,7 @@ class EditorAgent:
             if getattr(session.choices, name, None) == value:
                 return await self._in_folder(session.cwd, lambda: _options(session.choices, self._root()))
             raise Refused(
-                f"the {plain(name)} of a session is chosen before its first prompt",
+                f"choose the {plain(name)} of a session before its first prompt",
                 hint="open a new session for another",
             )
 
@@ -234,8 +245,14 @@ class EditorAgent:
 
     # -- prompts -------------------------------------------------------------------------------------------------
 
-    async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> PromptResponse:
-        """Give a prompt to the session's agent, and answer it when its turn is over."""
+    async def prompt(
+        self, prompt: list[Any], session_id: str, request: object = None, **_: Any
+    ) -> PromptResponse:  # fmt: skip
+        """Give a prompt to the session's agent, and answer it when its turn is over.
+
+        Args:
+            request: The id of the client's request, of which the link knows whether it was taken back.
+        """
         session = self._session(session_id)
         if session.turn is not None:
             raise Refused(
@@ -243,10 +260,16 @@ class EditorAgent:
                 hint="wait for its answer, or cancel it with session/cancel",
             )
         text = text_of(prompt)
-        turn = session.turn = Turn()
-        turning = Turning(session, turn, self.link, self._in_thread, shows_forms=self._shows_forms)
+        if self.link.is_taken_back(request):
+            return PromptResponse(stop_reason="cancelled")  # Nothing was started.
+        turn = session.turn = Turn(request)
+
+        def gives(work: Callable[[], runs.GivenPrompt]) -> Awaitable[runs.GivenPrompt]:
+            return self._in_folder(session.cwd, lambda: _noted(session, work()))
+
+        turning = Turning(session, turn, self.link, self._in_thread, gives, shows_forms=self._shows_forms)
         try:
-            response = await turning.run(lambda: self._in_folder(session.cwd, lambda: self._give(session, text)), text)
+            response = await turning.run(lambda: self._give(session, text), text)
         finally:
             await turning.withdraw()
             session.turn = None
@@ -267,38 +290,42 @@ class EditorAgent:
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the prompt of a session; without one, do nothing."""
-        self._cancel(session_id)
-
-    def _cancel(self, session_id: str) -> None:
         session = self.sessions.get(session_id)
         if session is not None:
             self._cancel_turn(session)
+
+    def _take_back(self, request: object) -> None:
+        """Cancel the prompt that came with a request; without a turn of it, the link tells it once it begins."""
+        for session in self.sessions.values():
+            if session.turn is not None and session.turn.request == request:
+                self._cancel_turn(session)
 
     def _cancel_turn(self, session: EditorSession) -> None:
         turn = session.turn
         if turn is None or turn.is_cancelled:
             return
         turn.is_cancelled = True
-        for dialog in turn.dialogs.values():
-            dialog.cancel()
+        turn.withdraw()
         worker = turn.worker
         if worker is not None:  # Otherwise the turn itself sees that it is cancelled, as soon as it has a worker.
-            self._soon(self._request_end(turn, worker))
+            self._soon(self._request_end(session.id, turn, worker))
 
-    async def _request_end(self, turn: Turn, worker: WorkerDir) -> None:
+    async def _request_end(self, session_id: str, turn: Turn, worker: WorkerDir) -> None:
         try:
             await self._in_thread(lambda: runs.cancel(worker))
-        except AgentctlError:
+        except AgentctlError as error:
             turn.is_cancelled = False  # A full disk, for example: the turn goes on, and can be cancelled again.
-            raise
+            await self.link.update(session_id, thought(f"The cancel has failed: {in_words(error)}"))
 
     # -- the end -------------------------------------------------------------------------------------------------
 
     async def leave(self) -> None:
         """Let go of all sessions: idle agents end now, those at work with their answers; open questions stay open."""
-        workers = [one.worker or (one.turn.worker if one.turn else None) for one in self.sessions.values()]
+        await self._all_given()
         await self.link.close()
-        await self._in_thread(lambda: runs.leave(iter([one for one in workers if one is not None])))
+        await self._all_given()  # What a turn has begun to give meanwhile.
+        workers = [one.worker for one in self.sessions.values() if one.worker is not None]
+        await self._in_thread(lambda: runs.leave(iter(workers)))
 
     # -- in threads ----------------------------------------------------------------------------------------------
 
@@ -313,6 +340,10 @@ class EditorAgent:
             return work()
 
         return await asyncio.get_running_loop().run_in_executor(self._folder, there)
+
+    async def _all_given(self) -> None:
+        """Return once each prompt that is being given has its run, which its session then knows."""
+        await asyncio.get_running_loop().run_in_executor(self._folder, bool)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
@@ -346,6 +377,12 @@ class EditorAgent:
         if session is None:
             raise NotFound(f"there is no open session {plain(session_id)[:100]!r}", hint="session/new, or session/load")
         return session
+
+
+def _noted(session: EditorSession, given: runs.GivenPrompt) -> runs.GivenPrompt:
+    """Note the run that has a prompt now, in the thread that gave it: the client may be gone when it returns."""
+    session.go_on_with(given.worker)
+    return given
 
 
 def _options(choices: Choices, root: Root | None) -> dict[str, Any]:

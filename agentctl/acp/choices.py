@@ -6,8 +6,11 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.plaintext import plain
+from agentctl.drivers.registry import load
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
+from agentctl.operations.start.permissions import given_rules
+from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.trust.definitions import find_agent, list_agent_specs
 
 AGENT, PERMISSIONS, MODEL = "agent", "permissions", "model"
@@ -31,6 +34,19 @@ class Choices(NamedTuple):
     permissions: str | None = None
     #: A model that was named when the server was started: it can be chosen again.
     known_model: str | None = None
+
+
+def check(choices: Choices, root: Root | None) -> Choices:
+    """Check what was chosen on the command line, as a start would: a session would fail with its first prompt only.
+
+    Raises:
+        UsageError, NotFound: There is no such agent or driver, or the permissions are none.
+        Refused: The agent is not trusted.
+    """
+    if choices.driver is not None:
+        load(choices.driver)
+    given_rules(AgentWork(prompt="", permissions=choices.permissions))
+    return changed(choices, AGENT, choices.agent, root)
 
 
 def config_options(choices: Choices, root: Root | None) -> list[dict[str, Any]]:

@@ -5,17 +5,18 @@ Only a natural end is `end_turn`. The protocol has no reason for a failure: it i
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
+from agentctl.acp.next_steps import next_step, why_command
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import TOKENS
 from agentctl.domain.numbers import finite
-from agentctl.domain.plaintext import beginning, whole
+from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.delegate.delegating import error_of
+from agentctl.operations.show.current_state import read_task
 from agentctl.supervision.worker.endings import decision_of
 
 END_TURN, CANCELLED = "end_turn", "cancelled"
@@ -24,7 +25,7 @@ _STOPS: dict[str, str] = {
     Reason.MAX_TURNS: "max_turn_requests",
     Reason.CONTEXT: "max_tokens",
 }
-_LONGEST = 2000
+_LONGEST, _MOST_SURVIVORS = 2000, 10
 
 
 class TurnFailed(Refused):
@@ -50,7 +51,18 @@ def stop_of_end(worker: WorkerDir) -> str:
     if reason in _STOPS:
         return _STOPS[reason]
     said = error_of(worker, decision) if decision is not None else "how it ended cannot be read"
-    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
+
+
+def failed_cancel(worker: WorkerDir) -> TurnFailed:
+    """Return the failure of a cancel that some processes have survived; they are listed."""
+    view = read_task(worker.task)[0].workers.get(worker.instance)
+    survivors = view.survivors if view is not None else ()
+    named = [f"pid {one.get('pid')}: {plain(one.get('command') or '')}"[:200] for one in survivors[:_MOST_SURVIVORS]]
+    more = [f"and {len(survivors) - len(named)} more"] if len(survivors) > len(named) else []
+    message = f"{worker.instance} is not cancelled: these processes cannot be killed: {'; '.join([*named, *more])}"
+    hint = f"agentctl goes on watching them: {why_command(worker)}"
+    return TurnFailed(worker, "survivors", message, hint)
 
 
 def stop_of_idle(worker: WorkerDir) -> str:
@@ -68,24 +80,11 @@ def stop_of_idle(worker: WorkerDir) -> str:
     if reason in _STOPS:
         return _STOPS[reason]
     said = f"{reason}: {message}" if isinstance(message, str) and message else reason
-    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", _next_step(worker, reason))
-
-
-def _next_step(worker: WorkerDir, reason: str) -> str:
-    place = f"{worker.instance} --task {worker.task.id} --root {shlex.quote(str(worker.task.root.path))}"
-    match reason:
-        case Reason.AUTH | Reason.BILLING:
-            return "log in with the agent's own program (agentctl doctor names it), then send the prompt again"
-        case Reason.NOT_INSTALLED | Reason.NOT_STARTED:
-            return "agentctl doctor says which agent programs are installed, and how to get the others"
-        case Reason.RATE_LIMITED | Reason.OVERLOADED | Reason.MODEL_ERROR:
-            return "send the prompt again later: the conversation goes on where it stopped"
-        case _:
-            return f"agentctl why {place}"
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
 
 
 def usage_of(worker: WorkerDir) -> dict[str, Any] | None:
-    """Return the tokens of all runs of an agent, in the form of the protocol; None if its program reports none."""
+    """Return the tokens of all attempts of a run, in the form of the protocol; None if its program reports none."""
     used = read_quietly(worker.result).get("usage")
     if not isinstance(used, dict):
         return None

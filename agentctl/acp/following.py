@@ -23,6 +23,8 @@ from agentctl.operations.wait.rounds import WaitRounds
 _PAUSE_S = 0.03
 #: A worker that is queued for longer is told of.
 _QUEUED_S = 1.0
+#: How often open questions are looked at: those that a cancel has withdrawn are shown anew if it could not be written.
+_ASKED_S = 1.0
 
 
 class Over(Enum):
@@ -71,14 +73,15 @@ def follow(conversation: EditorConversation, worker: WorkerDir, ears: Ears, brok
             updates = [*waiting.notes(view), *conversation.look()]
             if updates:
                 ears.tell(updates)
-            if over is None and ears.asked(conversation.questions()):
+            questions = conversation.questions() if over is None else {}
+            if over is None and ears.asked(questions):
                 over = Over.ASKS
             if over is not None:
                 rounds.give_back()
                 return over
             rounds.serve()
             time.sleep(_PAUSE_S)
-            rounds.sleep()
+            rounds.sleep(_ASKED_S if questions else None)
 
 
 def _over(worker: WorkerDir, view: WorkerView | None, ears: Ears) -> Over | None:

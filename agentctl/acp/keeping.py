@@ -33,4 +33,6 @@ def let_abandoned_end(root: Root) -> None:
 
 
 def _is_abandoned(worker: WorkerDir) -> bool:
-    return not worker.has_ended and is_idle(worker) and not is_alive_held(worker.editor)
+    """Return whether an editor has held a worker, and does no longer; without the file none has: it is a terminal's."""
+    was_held = worker.editor.exists() and not is_alive_held(worker.editor)
+    return was_held and not worker.has_ended and is_idle(worker)

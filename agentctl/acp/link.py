@@ -16,10 +16,11 @@ from pydantic import ValidationError
 
 from agentctl.acp.endings import TurnFailed, in_words
 from agentctl.acp.stdio import Message, Stdio
-from agentctl.domain.plaintext import beginning, plain
+from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.errors import AgentctlError, NotFound, UsageError
 
 INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, FAILED, UNKNOWN_METHOD = -32602, -32600, -32002, -32603, -32601
+#: No capability says whether a client knows it. One that does not may ignore it, as any notification; some log it.
 _CANCEL = "$/cancel_request"
 #: The id of the request that a task sends, once it is sent.
 _sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
@@ -30,13 +31,13 @@ class EditorLink:
 
     Args:
         served: Has the methods of the library's `Agent`.
-        cancelled: Called with a session's id if the client takes its prompt back.
+        taken_back: Called with the id of a request if the client takes that prompt back.
     """
 
-    def __init__(self, served: Any, cancelled: Callable[[str], None]) -> None:
-        self._cancelled = cancelled
-        #: The prompts that are not answered yet: id of the request -> session.
-        self._prompts: dict[object, str] = {}
+    def __init__(self, served: Any, taken_back: Callable[[object], None]) -> None:
+        self._taken_back = taken_back
+        #: The prompts that are not answered yet: id of the request -> whether the client has taken it back.
+        self._prompts: dict[object, bool] = {}
         self._transport = _Noting(self._heard, self._prompts)
         self._route = build_agent_router(cast("Agent", served), use_unstable_protocol=True)
         self._connection = Connection(self._handle, self._transport, listening=False)
@@ -52,21 +53,30 @@ class EditorLink:
     # -- from the client -----------------------------------------------------------------------------------------
 
     def _heard(self, message: Message) -> bool:
-        """Take a message first: the library knows nothing of a request that is taken back."""
+        """Take a message first: the library knows nothing of a request that is taken back.
+
+        What is in `_meta`, it passes on as arguments: nothing of a client's, and with a prompt the id of its request.
+        """
         params = message.get("params")
-        if message.get("method") == "session/prompt" and isinstance(params, dict):
-            self._prompts[message.get("id")] = str(params.get("sessionId"))
+        if isinstance(params, dict):
+            params.pop("_meta", None)
+        if message.get("method") == "session/prompt" and isinstance(params, dict) and "id" in message:
+            self._prompts[message["id"]] = False
+            params["_meta"] = {"request": message["id"]}
         if message.get("method") != _CANCEL:
             return False
         name = params.get("requestId") if isinstance(params, dict) else None
         if isinstance(name, int | str) and name in self._prompts:
-            self._cancelled(self._prompts[name])
+            self._prompts[name] = True
+            self._taken_back(name)
         return True
+
+    def is_taken_back(self, request: object) -> bool:
+        """Return whether the client has taken a prompt back, which it may do before the prompt is begun."""
+        return self._prompts.get(request, False)
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
         """Pass a request on; whatever is wrong becomes an error that says so, without its whole content."""
-        if isinstance(params, dict):  # The library would pass what is in `_meta` on as arguments.
-            params = {key: value for key, value in params.items() if key != "_meta"}
         try:
             return await self._route(method, params if params is not None else {}, is_notification)
         except RequestError as error:
@@ -79,7 +89,8 @@ class EditorLink:
             raise RequestError(FAILED, in_words(error), error.data) from error
         except AgentctlError as error:
             code = INVALID_PARAMS if isinstance(error, UsageError) else FAILED
-            raise RequestError(NOT_FOUND if isinstance(error, NotFound) else code, in_words(error)) from error
+            data = {"next": whole(error.hint)} if error.hint else None
+            raise RequestError(NOT_FOUND if isinstance(error, NotFound) else code, in_words(error), data) from error
 
     # -- to the client -------------------------------------------------------------------------------------------
 
@@ -108,7 +119,7 @@ class EditorLink:
 class _Noting(Stdio):
     """Notes the ids of what is sent: of a request for the task that sends it, of an answer that its prompt is over."""
 
-    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, str]) -> None:
+    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, bool]) -> None:
         super().__init__(heard)
         self._prompts = prompts
 

@@ -185,6 +185,12 @@ def is_open(question: EditorQuestion) -> bool:
     return not worker.has_ended and not worker.answer(str(question.shown["id"])).exists()
 
 
+def is_answered(question: EditorQuestion) -> bool:
+    """Return whether somebody has answered a question, here or elsewhere."""
+    given = read_quietly(question.worker.answer(str(question.shown["id"])))
+    return "answer" in given and not given.get("expired")
+
+
 def cancel(worker: WorkerDir) -> None:
     """Request the end of a run and of all workers below it; whoever follows it sees the end."""
     cancel_workers(worker.task, [worker.instance], wait=False)

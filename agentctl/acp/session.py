@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from agentctl.acp.choices import Choices
@@ -14,17 +15,31 @@ from agentctl.adapters.taskdir import WorkerDir
 
 
 class Turn:
-    """A prompt that is not answered yet."""
+    """A prompt that is not answered yet.
 
-    def __init__(self) -> None:
+    Args:
+        request: The id of the client's request.
+    """
+
+    def __init__(self, request: object = None) -> None:
+        self.request = request
         #: The client wants it to end.
         self.is_cancelled = False
         #: The run that has the prompt; None until it is started.
         self.worker: WorkerDir | None = None
         #: The questions that the client shows, or was told of, by their names.
         self.dialogs: dict[str, asyncio.Task[None]] = {}
+        #: The dialogs that are being withdrawn.
+        self.closing: list[asyncio.Task[None]] = []
         #: A question that the client shows as a text: the next prompt is its answer.
         self.asks: EditorQuestion | None = None
+
+    def withdraw(self, names: Collection[str] | None = None) -> None:
+        """Begin to withdraw dialogs, or all of them: where their questions are open later, they are shown anew."""
+        for name in [*self.dialogs] if names is None else names:
+            dialog = self.dialogs.pop(name)
+            dialog.cancel()
+            self.closing.append(dialog)
 
 
 @dataclass
@@ -46,13 +61,16 @@ class EditorSession:
     servers: ClientServers = field(default_factory=lambda: ClientServers({}, {}))
     #: What its user should know with the next prompt.
     notes: tuple[str, ...] = ()
+    #: The client has closed it: whatever run it still gets is cancelled, and not held.
+    is_closed: bool = False
 
     def go_on_with(self, worker: WorkerDir) -> None:
         """Note the run that has the newest prompt, and hold it."""
         if self.worker is None or self.worker.path != worker.path:
             self.let_go()
         self.worker = worker
-        self.held = hold(worker) if self.held is None else self.held
+        if self.held is None and not self.is_closed:
+            self.held = hold(worker)
 
     def let_go(self) -> None:
         """Hold its worker no longer."""

@@ -12,7 +12,7 @@ from acp.exceptions import RequestError
 from agentctl.acp import dialogs, runs
 from agentctl.acp.bounds import pieces
 from agentctl.acp.conversation import EditorQuestion
-from agentctl.acp.endings import CANCELLED, END_TURN, in_words, response_of, stop_of_end, stop_of_idle
+from agentctl.acp.endings import CANCELLED, END_TURN, failed_cancel, in_words, response_of, stop_of_end, stop_of_idle
 from agentctl.acp.following import Ears, Over, follow, thought
 from agentctl.acp.history import final_text
 from agentctl.acp.link import EditorLink
@@ -28,6 +28,10 @@ from agentctl.supervision.worker.endings import status_at_end
 T = TypeVar("T")
 
 
+#: Has a run given a prompt, in the thread in which that is done, and notes it in the session.
+Gives = Callable[[Callable[[], GivenPrompt]], Awaitable[GivenPrompt]]
+
+
 class InThread(Protocol):
     """Does something in a thread."""
 
@@ -40,39 +44,34 @@ class Turning:
     """The turn of one prompt."""
 
     def __init__(
-        self, session: EditorSession, turn: Turn, link: EditorLink, in_thread: InThread, *, shows_forms: bool
-    ) -> None:
+        self, session: EditorSession, turn: Turn, link: EditorLink, in_thread: InThread, gives: Gives,
+        *, shows_forms: bool,
+    ) -> None:  # fmt: skip
         self._session, self._turn, self._link, self._in_thread = session, turn, link, in_thread
-        self._shows_forms = shows_forms
-        #: The dialogs that are being withdrawn.
-        self._closing: list[asyncio.Task[None]] = []
+        self._gives, self._shows_forms = gives, shows_forms
 
-    async def run(self, give: Callable[[], Awaitable[GivenPrompt]], text: str) -> dict[str, Any]:
+    async def run(self, give: Callable[[], GivenPrompt], text: str) -> dict[str, Any]:
         """Give the prompt and see it through; return the response.
 
         Raises:
             TurnFailed: The agent has failed.
         """
         session, turn = self._session, self._turn
-        for note in session.notes:
-            await self._tell([thought(note)])
-        session.notes = ()
-        given = await give()
+        given = await self._gives(give)  # First of all: a client that goes away now has sent it all the same.
+        notes, session.notes = session.notes, ()
         while True:
             worker = turn.worker = given.worker
-            session.go_on_with(worker)
             updates = session.conversation.add_run(worker)
             updates.has_spoken = False
             updates.expect(text)
-            for note in given.notes:
-                await self._tell([thought(note)])
+            await self._tell([thought(note) for note in (*notes, *given.notes)])
             if turn.is_cancelled:
                 await self._in_thread(lambda: runs.cancel(worker))  # noqa: B023 - called at once
             over = await self._followed(worker)
             if over is not Over.ENDED or turn.is_cancelled or not await self._in_thread(lambda: _left_unread(worker)):  # noqa: B023
                 return await self._concluded(worker, updates, over)
             await self._tell(list(session.conversation.close_run(worker)))
-            given = await self._in_thread(lambda: runs.take_up(worker))  # noqa: B023
+            given, notes = await self._gives(lambda: runs.take_up(worker)), ()  # noqa: B023
 
     async def _followed(self, worker: WorkerDir) -> Over:
         loop = asyncio.get_running_loop()
@@ -108,10 +107,7 @@ class Turning:
             return await self._in_thread(lambda: response_of(worker, stop_of_idle(worker)))
         await self._tell(list(self._session.conversation.close_run(worker)))
         if over is Over.SURVIVED:
-            await self._tell(
-                [thought(f"Some processes of {worker.instance} cannot be killed; agentctl goes on watching them.")]
-            )
-            return await self._in_thread(lambda: response_of(worker, CANCELLED))
+            raise await self._in_thread(lambda: failed_cancel(worker))
         if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
             return await self._in_thread(lambda: response_of(worker, CANCELLED))
         text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))
@@ -128,8 +124,7 @@ class Turning:
     async def _show(self, questions: dict[str, EditorQuestion]) -> bool:
         """Show new questions, and withdraw those that are no longer open; return whether the turn ends with one."""
         shown = self._turn.dialogs
-        for name in [name for name in shown if name not in questions]:
-            self._close(shown.pop(name))
+        self._turn.withdraw([name for name in shown if name not in questions])
         if self._turn.is_cancelled:
             return False
         for name in [name for name in questions if name not in shown]:
@@ -143,13 +138,8 @@ class Turning:
 
     async def withdraw(self) -> None:
         """Withdraw all questions that the client shows; return once it is told, so before the response."""
-        for dialog in self._turn.dialogs.values():
-            self._close(dialog)
-        await asyncio.gather(*self._closing, return_exceptions=True)
-
-    def _close(self, dialog: asyncio.Task[None]) -> None:
-        dialog.cancel()
-        self._closing.append(dialog)
+        self._turn.withdraw()
+        await asyncio.gather(*self._turn.closing, return_exceptions=True)
 
     async def _ask(self, name: str, question: EditorQuestion) -> None:
         """Show a question, and pass the answer on. No failure here ends the turn: the question stays open."""
@@ -175,13 +165,12 @@ class Turning:
         if question.call is None:
             await self._tell([{"sessionUpdate": "tool_call", **choice.tool_call, "_meta": question.meta}])
         params = {"sessionId": self._session.id, "toolCall": choice.tool_call, "options": choice.options}
-        said = None
         try:
-            said = dialogs.chosen(choice, await self._link.ask("session/request_permission", params))
-            await self._answer(question, said)
+            reply = await self._link.ask("session/request_permission", params)
+            await self._answer(question, dialogs.chosen(choice, reply))
         finally:
             if question.call is None:
-                status = COMPLETED if said is not None else FAILED
+                status = COMPLETED if await self._in_thread(lambda: runs.is_answered(question)) else FAILED
                 await self._tell([{"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}])
 
     async def _answer(self, question: EditorQuestion, said: str | None) -> None:

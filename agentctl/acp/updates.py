@@ -16,6 +16,7 @@ from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.activity.rows import Line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.domain.plaintext import beginning
+from agentctl.drivers.values import bounded_values
 from agentctl.lean import NamedTuple
 from agentctl.text.activity import label_of, short, string
 
@@ -26,6 +27,8 @@ _QUIET_NOTES = frozenset({"unknown", "permission"})
 _LONGEST_RESULT, _LONGEST_ID = 10_000, 200
 #: Rows of more sub-agents are shown as if the worker itself had done them.
 _MOST_AGENTS = 20_000
+#: A text of which more comes is one of the newest.
+_MOST_GROWING = 100
 
 
 class CallPlace(NamedTuple):
@@ -51,6 +54,28 @@ class _Open(NamedTuple):
     is_plan: bool = False
 
 
+class _GrowingTexts:
+    """How much was told of the newest texts: a program may go on with one after a thought or a call."""
+
+    def __init__(self) -> None:
+        self._seen = SeenHashes()
+        #: Of the newest: key -> the length, and the hash, of what was told.
+        self._heads: dict[int, tuple[int, int]] = {}
+
+    def take(self, key: int, text: str) -> int | None:
+        """Return how many characters of a text were told before, and note that all are now; None if nothing is new."""
+        length, head = self._heads.get(key, (0, hash("")))
+        is_known = key in self._seen
+        if is_known and (key not in self._heads or len(text) <= length or hash(text[:length]) != head):
+            return None
+        self._seen.add(key)
+        self._heads.pop(key, None)
+        self._heads[key] = len(text), hash(text)
+        if len(self._heads) > _MOST_GROWING:
+            del self._heads[next(iter(self._heads))]
+        return length
+
+
 class WorkerUpdates:
     """The updates about one worker.
 
@@ -62,12 +87,13 @@ class WorkerUpdates:
         self.place, self.with_user = place, with_user
         self._open: dict[bytes, _Open] = {}
         self._over = SeenHashes()
+        self._texts = _GrowingTexts()
         #: Id of a sub-agent -> its depth.
         self._agents: dict[bytes, int] = {}
         #: Messages of this session's user, which its client shows already.
         self._expected: list[str] = []
-        #: The kind of the last piece of text: a text of the same kind is set apart from it.
-        self._last = ""
+        #: Kind and id of the last piece of text: another text of the same kind is set apart from it.
+        self._last = ("", b"")
         #: Whether the worker itself has said anything since this was last set to False.
         self.has_spoken = False
 
@@ -81,12 +107,12 @@ class WorkerUpdates:
             case RowType.MESSAGE | RowType.THOUGHT | RowType.NOTE | RowType.PROGRESS:
                 yield from self._speech(line)
             case RowType.TOOL | RowType.AGENT:
-                self._last = ""
+                self._last = ("", b"")
                 yield from self._call(line)
 
     def close(self) -> Iterator[Update]:
         """Yield the ends of calls that are still open: the worker has ended, or stopped."""
-        self._last = ""
+        self._last = ("", b"")
         for id_, call in list(self._open.items()):
             del self._open[id_]
             self._over.add(hash(id_))
@@ -94,9 +120,14 @@ class WorkerUpdates:
                 yield {"sessionUpdate": "tool_call_update", "toolCallId": call.call, "status": FAILED}
 
     def open_call(self, tool: str, arguments: object) -> str | None:
-        """Return the id of the open call of a tool that has these arguments, or is the only one; None if unclear."""
-        mine = [one for one in self._open.values() if one.name == tool and not one.is_plan]
-        same = [one for one in mine if one.arguments == arguments] or mine
+        """Return the id of the open call that a request for permission is about; None if that is unclear.
+
+        It is the call of that tool with these arguments, else the only one of that tool. A program may name the tool as
+        rules do (`Bash`), and its call as the model does (`shell`): without a call of that tool, the arguments tell.
+        """
+        calls = [one for one in self._open.values() if not one.is_plan]
+        mine = [one for one in calls if one.name == tool]
+        same = [one for one in mine or calls if _has(one.arguments, arguments)] or mine
         return same[0].call if len(same) == 1 else None
 
     def meta_below(self, asked_by: object) -> dict[str, Any]:
@@ -111,12 +142,14 @@ class WorkerUpdates:
         text, key = string(line.fields.get("text")) or "", hash((line.id, line.kind))
         if line.kind == RowType.PROGRESS:
             text = label_of({**line.fields, "type": line.kind})
-        if line.phase != Phase.END or key in self._over or not text:
+        before = self._texts.take(key, text) if line.phase == Phase.END and text else None
+        if before is None:
             return
-        self._over.add(key)
         if line.kind == RowType.NOTE and line.fields.get("name") in _QUIET_NOTES:
             return
         is_user = line.kind == RowType.MESSAGE and line.fields.get("name") == "user"
+        if is_user and before:
+            return
         if line.parent or self.place.call is not None:
             if not is_user and line.kind != RowType.THOUGHT:
                 yield from self._said_below(line, text)
@@ -125,7 +158,7 @@ class WorkerUpdates:
         else:
             self.has_spoken = self.has_spoken or line.kind == RowType.MESSAGE
             kind = "agent_message_chunk" if line.kind == RowType.MESSAGE else "agent_thought_chunk"
-            yield from self._chunks(kind, text, line)
+            yield from self._chunks(kind, text[before:], line)
 
     def _said_by_user(self, line: Line, text: str) -> Iterator[Update]:
         is_known = _head_of(text) in self._expected
@@ -135,8 +168,8 @@ class WorkerUpdates:
             yield from self._chunks("user_message_chunk", text, line)
 
     def _chunks(self, kind: str, text: str, line: Line) -> Iterator[Update]:
-        apart = "\n\n" if self._last == kind else ""
-        self._last = kind
+        apart = "\n\n" if self._last[0] == kind and self._last[1] != line.id else ""
+        self._last = (kind, line.id)
         for piece in pieces(apart + text):
             content = {"type": "text", "text": piece}
             yield {"sessionUpdate": kind, "messageId": self._call_id(line.id), "content": content}
@@ -213,6 +246,13 @@ class WorkerUpdates:
         text = id_.decode("utf-8", "replace")
         is_short = len(text) <= _LONGEST_ID and "\N{REPLACEMENT CHARACTER}" not in text
         return f"{self.place.name}:{text if is_short else blake2b(id_, digest_size=16).hexdigest()}"
+
+
+def _has(detail: object, arguments: object) -> bool:
+    """Return whether a call has these arguments; its row has long ones cut, and may have others besides."""
+    if not isinstance(detail, dict) or not isinstance(arguments, dict) or not arguments:
+        return detail == arguments
+    return bounded_values(arguments).items() <= detail.items()
 
 
 def meta(name: str, above: str | None, depth: int) -> dict[str, Any]:

@@ -5,19 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from acp import text_block
 from acp.exceptions import RequestError
 from acp.schema import EnvVariable, HttpMcpServer, McpServerStdio, PermissionOption, ToolCallUpdate
 
 import agentctl
+from agentctl.acp.agent import EditorAgent, EditorOptions
+from agentctl.acp.choices import Choices
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.events import CANCEL_FAILED, make_event
+from agentctl.errors import StorageError
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
+from tests.agents.lab import Lab
+from tests.agents.standin import StandIn
 from tests.steps import Task
 from tests.support import is_alive, run, wait_until
 
@@ -84,6 +96,28 @@ def test_a_new_session_offers_its_choices_and_starts_nothing(root: Path, tmp_pat
 
     edit(to)
     assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says", "step"),
+    [
+        ("--agent", "nope", "nope", "known: "),
+        ("--driver", "nope", "there is no driver 'nope'", "known: claude"),
+        ("--permissions", "sometimes", "must be allow, deny, ask", None),
+        ("--permissions", "[{]", "is not JSON", "rules look like"),
+        ("--task", "nosuch", "no task 'nosuch'", "known: "),
+    ],
+)
+def test_a_wrong_option_is_told_when_a_session_is_opened(
+    task: Task, option: str, value: str, says: str, step: str | None
+) -> None:
+    async def to(editor: Editor) -> None:
+        with pytest.raises(RequestError, match=re.escape(says)) as failed:
+            await editor.opened()
+        assert (step or "") in (failed.value.data or {"next": ""})["next"]
+        assert (failed.value.data is None) == (step is None)
+
+    edit(to, option, value)
 
 
 def test_several_prompts_go_to_one_worker(task: Task) -> None:
@@ -205,6 +239,23 @@ def test_a_question_that_is_answered_elsewhere_is_withdrawn(task: Task) -> None:
     edit(to, editor=Editor(hesitates))
 
 
+def test_the_card_of_a_question_is_completed_by_an_answer_from_anywhere_and_by_nothing_else(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        prompt = asyncio.create_task(editor.says(session, "question"))
+        await seen(lambda: editor.dialogs)
+        await asyncio.to_thread(run, "interact", "respond", session, "red")
+        assert (await prompt).stop_reason == "end_turn"
+        prompt = asyncio.create_task(editor.says(session, "question"))
+        await seen(lambda: len(editor.dialogs) == 2)
+        await editor.conn.cancel(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+        asked = [call for name, call in editor.calls().items() if name.startswith("question:")]
+        assert [call["status"] for call in asked] == ["completed", "failed"]
+
+    edit(to, editor=Editor(hesitates))
+
+
 def test_a_call_that_is_too_long_to_be_seen_can_only_be_denied(task: Task, tmp_path: Path) -> None:
     script = """
 me.ask("Bash", {"command": "echo " + "x" * 9000 + "; rm -rf /"}, "permission")
@@ -303,6 +354,24 @@ def test_a_cancel_in_the_middle_of_a_call_leaves_nothing_alive(task: Task, tmp_p
     edit(to)
 
 
+def test_a_cancel_that_processes_survive_is_an_error_that_lists_them(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        prompt = asyncio.create_task(editor.says(session, "hang"))
+        await seen(lambda: "working" in editor.text())
+        survivors = {"survivors": [{"pid": 4711, "command": "cp /nfs/a b"}, {"pid": 4712, "command": "sync\x1b"}]}
+        events = TaskDir(str(task.path)).events
+        eventlog.append(events, [make_event(now_iso(), CANCEL_FAILED, task.path.name, "user", survivors, session)])
+        with pytest.raises(RequestError, match=r"pid 4711: cp /nfs/a b; pid 4712: sync") as failed:
+            await prompt
+        assert failed.value.data is not None
+        assert failed.value.data["reason"] == "survivors"
+        await asyncio.to_thread(run, "cancel", session, check=False)
+        await asyncio.to_thread(run, "wait", session, check=False)
+
+    edit(to)
+
+
 def test_a_cancel_withdraws_what_is_asked(task: Task) -> None:
     async def to(editor: Editor) -> None:
         session = await editor.opened()
@@ -314,6 +383,49 @@ def test_a_cancel_withdraws_what_is_asked(task: Task) -> None:
 
     edit(to, editor=Editor(hesitates))
     assert run("interact", "list", "--json").json == []
+
+
+class HesitatingLink:
+    """A client in this process, which shows dialogs that nobody answers."""
+
+    def __init__(self, *_: object) -> None:
+        self.asked: list[str] = []
+        self.updates: list[dict[str, Any]] = []
+
+    def is_taken_back(self, request: object) -> bool:
+        return request is not None
+
+    async def update(self, _session_id: str, update: dict[str, Any]) -> None:
+        self.updates.append(update)
+
+    async def ask(self, _method: str, params: dict[str, Any]) -> None:
+        """Show a dialog."""
+        self.asked.append(params["toolCall"]["title"])
+        await asyncio.Event().wait()
+
+
+def test_a_cancel_that_cannot_be_written_shows_the_question_again(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = HesitatingLink()
+    monkeypatch.setattr("agentctl.acp.agent.EditorLink", lambda *_: link)
+
+    def on_a_full_disk(_: object) -> None:
+        raise StorageError("the disk is full")
+
+    async def run_it() -> None:
+        agent = EditorAgent(EditorOptions(Choices()))
+        await agent.initialize(1)
+        session = (await agent.new_session(str(Path.cwd()))).session_id
+        prompt = asyncio.create_task(agent.prompt([text_block("permit make test")], session))
+        await seen(lambda: link.asked)
+        with monkeypatch.context() as full:
+            full.setattr("agentctl.acp.runs.cancel", on_a_full_disk)
+            await agent.cancel(session)
+            await seen(lambda: len(link.asked) == 2)
+        assert "The cancel has failed: the disk is full" in json.dumps(link.updates)
+        await agent.cancel(session)
+        assert (await prompt).stop_reason == "cancelled"
+
+    asyncio.run(run_it())
 
 
 @pytest.mark.parametrize(
@@ -330,6 +442,53 @@ def test_a_failure_is_an_error_and_never_an_answer(task: Task, tmp_path: Path, d
         assert failed.value.data["next"]
 
     edit(to)
+
+
+@pytest.fixture
+def lab(task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
+    """A stand-in for a plain model, in the environment of the editor."""
+    with StandIn() as standin:
+        found = Lab("llm", tmp_path, task, standin)
+        for name, value in found.environ().items():
+            if value is None:
+                monkeypatch.delenv(name, raising=False)
+            else:
+                monkeypatch.setenv(name, value)
+        yield found
+
+
+@pytest.mark.parametrize(
+    ("does", "step"),
+    [
+        ("fail=401", "standin needs a valid key: set OPENAI_API_KEY"),
+        ("fail=402", "standin needs a key whose account has credit: set OPENAI_API_KEY"),
+        ("fail=404", "agentctl why"),
+        ("fail=500", "later"),
+    ],
+)
+def test_the_next_step_of_a_plain_model_is_one_that_helps(lab: Lab, does: str, step: str) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        with pytest.raises(RequestError) as failed:
+            await editor.says(session, f"SCENARIO:{does}")
+        assert failed.value.data is not None
+        assert step in failed.value.data["next"]
+
+    edit(to, "--driver", "llm")
+
+
+def test_a_permission_of_a_plain_model_is_on_the_card_of_its_call(lab: Lab) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, "SCENARIO:ask")).stop_reason == "end_turn"
+        ((asked, _options),) = editor.dialogs
+        assert asked.raw_input is not None
+        assert asked.raw_input["command"] == "touch asked.txt"
+        ((name, call),) = editor.calls().items()
+        assert (name, call["status"]) == (asked.tool_call_id, "completed")
+
+    edit(to, "--driver", "llm")
+    assert Path("asked.txt").exists()
 
 
 def test_a_model_that_declines_and_a_limit_have_reasons_of_their_own(task: Task, tmp_path: Path) -> None:
@@ -456,6 +615,56 @@ me.answer("done without you")
     assert run("result", session).out.strip().endswith("done without you")
 
 
+def test_a_prompt_that_is_being_given_when_the_editor_goes_away_is_given(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run_it() -> str:
+        monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
+        async with edited() as editor:
+            monkeypatch.delenv("AGENTCTL_FAILPOINT")
+            session = await editor.opened()
+            prompt = asyncio.create_task(editor.says(session, "say one"))
+            process = psutil.Process(editor.process.pid)
+            await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+            assert editor.process.stdin is not None
+            editor.process.stdin.close()
+            process.resume()
+            assert await asyncio.wait_for(editor.process.wait(), 20) == 0
+            with pytest.raises(ConnectionError):
+                await prompt
+        return session
+
+    session = asyncio.run(run_it())
+    run("wait", session)
+    assert run("result", session).out.strip() == "one"
+
+
+def test_a_session_that_is_closed_while_its_prompt_is_being_given_ends_with_it(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def run_it() -> str:
+        monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
+        async with edited() as editor:
+            monkeypatch.delenv("AGENTCTL_FAILPOINT")
+            session = await editor.opened()
+            prompt = asyncio.create_task(editor.says(session, "hang"))
+            process = psutil.Process(editor.process.pid)
+            await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+            close = asyncio.create_task(editor.conn.close_session(session_id=session))
+            await asyncio.sleep(0)
+            process.resume()
+            await close
+            ended = task.exit(session)
+            assert ended is not None
+            assert ended["status"] == "cancelled"
+            assert (await prompt).stop_reason == "cancelled"
+            held = [one.path for one in process.open_files() if one.path.endswith("editor.lock")]
+            assert held == []
+        return session
+
+    asyncio.run(run_it())
+
+
 def test_a_killed_server_leaves_the_question_open_and_the_session_can_be_loaded(task: Task) -> None:
     async def first() -> str:
         async with edited(editor=Editor(hesitates)) as editor:
@@ -501,6 +710,29 @@ def test_an_idle_worker_of_a_killed_server_is_let_end_by_the_next_one(task: Task
             assert (await other.says(held, "say three")).stop_reason == "end_turn"
 
     asyncio.run(run_it())
+
+
+def test_a_worker_that_was_no_editors_is_left_alone_whatever_its_name(task: Task) -> None:
+    names = ("acp--first", "acp-zz-last")
+    for name in names:
+        run("spawn", "--agent", "general", "--name", name, "--keep", "say one")
+        run("wait-any", name, "--for", "blocked")
+
+    async def run_it() -> None:
+        async with edited() as killed:
+            session = await killed.opened()
+            await killed.says(session, "say two")
+            killed.process.kill()
+            await killed.process.wait()
+        async with edited() as next_one:
+            await next_one.opened()
+            await seen(lambda: task.exit(session))
+
+    asyncio.run(run_it())
+    for name in names:
+        assert list((task.agent(name) / "inbox").glob("*")) == []
+        run("send", name, "--close")
+    run("wait", *names)
 
 
 def test_sessions_are_listed_loaded_resumed_and_closed_in_another_process(task: Task, tmp_path: Path) -> None:

@@ -134,6 +134,76 @@ def test_a_cancel_right_behind_its_prompt_counts(task: Task) -> None:
     asyncio.run(run_it())
 
 
+def lines(*messages: dict[str, Any]) -> bytes:
+    """Return messages as one piece of input."""
+    return b"".join(json.dumps({"jsonrpc": "2.0", **one}).encode() + b"\n" for one in messages)
+
+
+def taken_back(name: Any) -> dict[str, Any]:
+    return {"method": "$/cancel_request", "params": {"requestId": name}}
+
+
+def test_a_prompt_that_is_taken_back_before_it_is_begun_starts_nothing(task: Task) -> None:
+    async def run_it() -> None:
+        async with wired() as wire:
+            session = await opened(wire)
+            await wire.line(lines(prompt(session, "hang", 10), taken_back(10)))
+            assert (await wire.got()) == {"jsonrpc": "2.0", "id": 10, "result": {"stopReason": "cancelled"}}
+            await wire.send(**prompt(session, "say two", 11))
+            while (message := await wire.got()).get("id") != 11:
+                pass
+            assert message["result"]["stopReason"] == "end_turn"
+
+    asyncio.run(run_it())
+    assert [row["command"] for row in run("list", "--json").json] == ["say two"]
+
+
+def test_only_the_prompt_that_is_taken_back_is_cancelled(task: Task, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    script = f"""
+import os, time
+me.assistant({{"type": "text", "text": "working"}})
+while not os.path.exists({str(gate)!r}): time.sleep(0.02)
+me.answer("done")
+"""
+
+    async def run_it() -> None:
+        async with wired() as wire:
+            session = await opened(wire)
+            meta = {"params": {**prompt(session, plays(tmp_path, script))["params"], "_meta": {"request": 11}}}
+            await wire.send(**prompt(session, "", 10) | meta)
+            while "working" not in json.dumps(await wire.got()):
+                pass
+            await wire.line(lines(prompt(session, "say two", 11), taken_back(11), taken_back(12)))
+            while (message := await wire.got()).get("id") != 11:
+                pass
+            assert "is under way" in message["error"]["message"]
+            gate.touch()
+            while (message := await wire.got()).get("id") != 10:
+                pass
+            assert message["result"]["stopReason"] == "end_turn"
+
+    asyncio.run(run_it())
+
+
+def test_a_prompt_that_comes_while_its_session_is_loaded_can_be_cancelled(task: Task) -> None:
+    async def run_it() -> None:
+        async with wired() as wire:
+            session = await opened(wire)
+            assert "result" in await wire.reply(3, "session/prompt", **prompt(session, "say one")["params"])
+            load = {"cwd": str(Path.cwd()), "sessionId": session, "mcpServers": []}
+            await wire.line(lines({"id": 4, "method": "session/load", "params": load}, prompt(session, "hang", 5)))
+            while (message := await wire.got()).get("id") != 4:
+                pass
+            assert "is under way" in message["error"]["message"]
+            await wire.send(method="session/cancel", params={"sessionId": session})
+            while (message := await wire.got()).get("id") != 5:
+                pass
+            assert message["result"]["stopReason"] == "cancelled"
+
+    asyncio.run(run_it())
+
+
 def test_a_client_that_does_not_read_holds_up_nothing_but_itself(task: Task, tmp_path: Path) -> None:
     script = """
 for number in range(400):

@@ -13,7 +13,8 @@ from agentctl.acp.bounds import bounded_json, pieces
 from agentctl.acp.updates import CallPlace, Update, WorkerUpdates
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
-from tests.acp_steps import calls_of
+from agentctl.drivers.values import bounded_values
+from tests.acp_steps import calls_of, content_of
 
 ENDED = ("completed", "failed")
 
@@ -146,6 +147,30 @@ def test_a_message_is_told_once_and_set_apart_from_the_one_before() -> None:
     assert [one["content"]["text"] for one in updates] == ["one", "\n\ntwo"]
 
 
+def test_a_message_that_goes_on_after_a_thought_is_told_on() -> None:
+    first = Row(RowType.MESSAGE, "m", text="I will look.")
+    rows = [first, Row(RowType.THOUGHT, "t", text="hm"), first._replace(text="I will look. It is 42."), first]
+    updates = told([line_of(row) for row in rows])
+    assert [(one["sessionUpdate"][:13], one["content"]["text"]) for one in updates] == [
+        ("agent_message", "I will look."),
+        ("agent_thought", "hm"),
+        ("agent_message", " It is 42."),
+    ]
+    below = told([line_of(row._replace(parent="a")) for row in rows])
+    assert [content_of(one) for one in below[1:]] == ["I will look.", "I will look. It is 42."]
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 12)), max_size=20))
+def test_messages_that_grow_in_any_order_are_told_whole_and_once(steps: list[tuple[str, int]]) -> None:
+    whole = {name: name * 12 for name in "abc"}
+    rows = [line_of(Row(RowType.MESSAGE, name, text=whole[name][:length])) for name, length in steps]
+    found = dict.fromkeys("abc", "")
+    for update in told(rows):
+        found[update["messageId"][-1]] += update["content"]["text"].removeprefix("\n\n")
+    longest = {name: max((length for one, length in steps if one == name), default=0) for name in "abc"}
+    assert found == {name: whole[name][: longest[name]] for name in "abc"}
+
+
 def test_a_call_whose_rows_come_again_is_told_once() -> None:
     begin = line_of(Row(RowType.TOOL, "t", Phase.START, status="running", name="Bash", detail={"command": "ls"}))
     end = line_of(Row(RowType.TOOL, "t", status="completed", name="Bash", text="a.py"))
@@ -157,6 +182,29 @@ def test_a_call_that_is_only_known_by_its_end_is_told_whole() -> None:
     end = Row(RowType.TOOL, "t", status="failed", name="Bash", detail={"command": "ls"}, text="no")
     (call,) = calls_of(told([line_of(end)])).values()
     assert (call["title"], call["status"], call["rawInput"]) == ("Bash ls", "failed", {"command": "ls"})
+
+
+def fold_of(*calls: tuple[str, dict[str, Any]]) -> WorkerUpdates:
+    """Return a fold with open calls, whose ids are t/a:0, t/a:1, ..."""
+    fold = WorkerUpdates(CallPlace("t/a"))
+    for number, (name, detail) in enumerate(calls):
+        row = Row(RowType.TOOL, str(number), Phase.START, name=name, detail=bounded_values(detail))
+        line = read_line(line_of(row), number)
+        assert line is not None
+        assert list(fold.take(line))
+    return fold
+
+
+def test_a_request_is_about_the_call_with_its_arguments_however_the_two_are_named() -> None:
+    make, ls, long = {"command": "make"}, {"command": "ls"}, {"command": "x" * 9000}
+    fold = fold_of(("shell", make | {"unknown": 1}), ("shell", ls), ("shell", long), ("Bash", {"command": "pwd"}))
+    assert fold.open_call("Bash", {"command": "pwd"}) == "t/a:3"
+    assert fold.open_call("Bash", {"command": "other"}) == "t/a:3", "the only one of this name"
+    fold = fold_of(("shell", make | {"unknown": 1}), ("shell", ls), ("shell", long), ("read_file", {"path": "a"}))
+    assert [fold.open_call("Bash", one) for one in (make, ls, long)] == ["t/a:0", "t/a:1", "t/a:2"]
+    assert fold.open_call("Read", {"path": "a"}) == "t/a:3"
+    assert [fold.open_call("Bash", one) for one in ({}, None, {"command": "rm"})] == [None] * 3
+    assert fold_of(("shell", make), ("shell", make)).open_call("Bash", make) is None
 
 
 def test_a_change_of_a_file_is_a_diff_unless_it_was_cut() -> None:
