@@ -52,6 +52,8 @@ class OpenRequests:
         self._by_ask: dict[str, tuple[ProgramRequest, Ask]] = {}
         #: The answer to a request for permission was to stop the agent.
         self.was_stopped = False
+        #: A request for permission was denied; whoever begins a turn forgets it.
+        self.was_denied = False
 
     def __len__(self) -> int:
         """Return how many questions are open."""
@@ -85,6 +87,7 @@ class OpenRequests:
             return []
         request, ask = self._by_ask.pop(key)
         means = (ask.means or {}).get(answer) if ask.tool is not None else None
+        self.was_denied = self.was_denied or means == DENY
         self.was_stopped = self.was_stopped or answer in request.stopping
         status, text = "denied" if means == DENY else "answered", None if means == ALLOW else answer
         actions: list[Action] = [Note(_row(ask, Phase.END, status, text))]

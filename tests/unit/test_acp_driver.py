@@ -29,6 +29,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from agentctl.driving.questions import decided_by
 from tests.actions import Recorded
 
 SESSION = "s-1"
@@ -224,6 +225,16 @@ def test_a_turn_that_ends_with_a_denial_is_no_success(stop: str) -> None:
     assert talk.outcome.reason is Reason.PERMISSION_DENIED
 
 
+def test_an_answer_to_a_question_is_no_denial_whatever_its_words_are() -> None:
+    talk = Talk().opened()
+    talk.says("I ask.")
+    schema = {"type": "object", "properties": {"policy": {"type": "string"}}, "required": ["policy"]}
+    talk.hear({"id": 7, "method": "elicitation/create", "params": {"message": "Which?", "requestedSchema": schema}})
+    talk.do(talk.dialogue.answered(talk.of(Ask)[0].key, "deny by default"))
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.reason is None
+
+
 def test_an_agent_that_goes_on_after_a_denial_has_ended_well() -> None:
     talk = Talk().opened()
     talk.asks(title="rm -rf /", kind="execute")
@@ -350,6 +361,10 @@ def test_a_rule_never_allows_for_good() -> None:
     talk.asks(kinds=("allow_always",), kind="execute")
     (ask,) = talk.of(Ask)
     assert (ask.allow, ask.deny) == ("", "deny")
+    for answer, decided in ("allow", None), ("ask", None), ("deny", "deny"):
+        rules = [{"tool": "*", "pattern": "*", "answer": answer}]
+        found = decided_by(order(permissions=rules), ask)
+        assert (found and found.answer) == decided, "where nothing allows it just once, a person chooses"
     talk.do(talk.dialogue.answered(ask.key, "deny"))
     assert talk.said[-1]["result"] == {"outcome": {"outcome": "cancelled"}}
 
@@ -371,6 +386,23 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
     talk = Talk(order(mcp_servers=servers)).opened()
     talk.asks(title="agentctl_spawn_agent", kind="execute")
     assert talk.of(Ask)[0].tool == "Bash"
+
+
+@pytest.mark.parametrize("title", ["Read", "READ ", "Bash", "exec_command", "mcp__mail__send", "Write\nsomething"])
+@pytest.mark.parametrize("kind", ["other", None])
+def test_a_title_never_makes_a_call_another_tool_that_a_rule_allows(title: str, kind: str | None) -> None:
+    name = title.partition("\n")[0].strip()
+    for answers, decided in (
+        ({name: "allow"}, None), ({name: "deny"}, "deny"), ({name: "deny", "*": "allow"}, "deny"),
+        ({name: "ask", "*": "allow"}, None), ({name: "allow", "*": "allow"}, "allow"),
+    ):  # fmt: skip
+        rules = [{"tool": tool, "pattern": "*", "answer": answer} for tool, answer in answers.items()]
+        talk = Talk(order(permissions=rules)).opened()
+        talk.asks(title=title, kind=kind)
+        (ask,) = talk.of(Ask)
+        assert title in ask.question
+        found = decided_by(talk.dialogue.order, ask)
+        assert (found and found.answer) == decided
 
 
 def test_what_a_command_touches_is_shown_and_not_compared_with_rules() -> None:

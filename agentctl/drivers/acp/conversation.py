@@ -75,7 +75,7 @@ class AcpDialogue:
         self._is_turning = self._is_open = self._is_loading = False
         #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
         self._is_interrupted = self._is_steered = self._is_over = False
-        self._was_denied = self._has_noted_own_turn = self._is_retrying = False
+        self._has_noted_own_turn = self._is_retrying = False
         self._replayed = 0
         self._ways_to_log_in: Any = None
         #: How the agent ended, once it has.
@@ -194,7 +194,7 @@ class AcpDialogue:
         said, self._waiting = self._waiting, []
         texts = [*self._role(), *map(_as_text, said)]
         self._is_turning, self._ending = True, None
-        self._is_steered = self._was_denied = self._has_noted_own_turn = False
+        self._is_steered = self.requests.was_denied = self._has_noted_own_turn = False
         params = {"sessionId": self.session, "prompt": text_blocks(texts)}
         prompt = self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)
         return [*map(Note, self.transcript.told(said)), prompt]
@@ -211,7 +211,7 @@ class AcpDialogue:
         """Handle the end of a turn."""
         response = read(PromptResponse, result)
         stop = response.stop_reason if response is not None else text_in(result.get("stopReason"))
-        ending = stopped(stop, was_denied=self._was_denied, is_silent=not self.transcript.answer)
+        ending = stopped(stop, was_denied=self.requests.was_denied, is_silent=not self.transcript.answer)
         if (failure := failure_in(object_in(result.get("_meta")))) is not None and failure.is_final:
             ending = failure.reason, failure.message
         actions: Actions = [Note(row) for row in self.usage.of_turn(response)]
@@ -234,7 +234,7 @@ class AcpDialogue:
             return [*actions, HangUp()]
         if self._is_over:
             ending = (Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
-        elif self._waiting and (ending[0] is None or self._is_steered or self._was_denied):
+        elif self._waiting and (ending[0] is None or self._is_steered or self.requests.was_denied):
             return [*actions, *self._prompt()]
         self._ending = ending
         return [*actions, *self._unknown_note(), Finished(self._outcome(*ending))]
@@ -244,7 +244,6 @@ class AcpDialogue:
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
         actions = self.requests.answered(key, answer)
-        self._was_denied = self._was_denied or answer.startswith(asks.DENIAL)
         return [*actions, *self.told(f"Denied by the user: {reason}", interrupt=False)] if reason else actions
 
     def interrupted(self) -> Sequence[Action]:
@@ -317,7 +316,7 @@ class AcpDialogue:
             rows += self._retried(object_in(update.get("_meta")))
         if kind in WORK:
             rows += self._went_on()
-        self._was_denied = self._was_denied and kind not in GOES_ON
+        self.requests.was_denied = self.requests.was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]
         limit = self.order.max_turns
