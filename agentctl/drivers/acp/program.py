@@ -99,11 +99,12 @@ class AcpProgram(NamedTuple):
         return (self.allowing if _allows_all(order) and self.allowing else self.asking) or Manner()
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a running agent needs to know, as the order keeps it."""
+        """Return what a running agent, and whoever continues it, needs to know; the order keeps it."""
         manners = {"readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing}
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
+            "cannot": list(self.cannot),
             "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
