@@ -19,9 +19,11 @@ from agentctl.drivers.acp.program import AcpProgram, Manner
 from agentctl.drivers.dialogue import (
     Action,
     Ask,
+    Expect,
     Finished,
     HangUp,
     Note,
+    Progress,
     Retrying,
     Say,
     SessionIs,
@@ -341,6 +343,52 @@ def test_messages_that_a_program_asks_for_in_mid_turn() -> None:
     assert talk.said[-1]["result"] == {"messages": ["more"]}
     talk.result(stopReason="end_turn")
     assert talk.of(Finished)
+
+
+def test_a_message_that_interrupts_is_not_lost_with_the_turn_that_it_ends() -> None:
+    talk = Talk().opened()
+    talk.do(talk.dialogue.told("stop that", interrupt=True))
+    talk.hear({"id": "d", "method": "craft/drainMidTurnQueue", "params": {}})
+    assert talk.said[-1]["result"] == {"messages": []}
+    talk.asks(8)
+    assert not talk.of(Ask), "nobody is asked about a turn that is being cancelled"
+    talk.result(stopReason="cancelled")
+    assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["stop that"]
+
+
+def test_calls_that_are_known_only_by_requests_count_as_rounds_and_close_what_was_being_said() -> None:
+    talk = Talk(order(max_turns=2)).opened()
+    talk.says("I begin.")
+    for number in range(3):
+        talk.asks(number, toolCallId=f"c{number}", title="touch x", kind="execute")
+        assert "I begin." in [row.text for row in talk.rows]
+        talk.do(talk.dialogue.answered(str(number), "allow"))
+        talk.update("tool_call_update", toolCallId=f"c{number}", status="completed")
+    assert talk.dialogue.transcript.rounds == 3
+    assert len(talk.of(Ask)) == 2, "the third one is beyond the limit"
+    assert "session/cancel" in talk.methods
+    talk.result(stopReason="cancelled")
+    assert (talk.outcome.reason, talk.outcome.turns_used) == (Reason.MAX_TURNS, 2)
+
+
+def test_the_call_of_a_sub_agent_that_is_known_only_by_a_request_is_no_round_of_the_agent() -> None:
+    talk = Talk().opened()
+    options = [{"optionId": "o", "name": "yes", "kind": "allow_once"}]
+    params = {"sessionId": "child", "toolCall": {"toolCallId": "c", "title": "x"}, "options": options}
+    talk.hear({"id": 1, "method": "session/request_permission", "params": params})
+    assert (talk.of(Ask)[0].asked_by, talk.dialogue.transcript.rounds) == ("child", 0)
+    assert [row.id for row in talk.rows if row.type is RowType.AGENT] == ["child"]
+
+
+def test_nothing_ends_the_deadline_of_a_cancel_but_the_end_of_its_turn() -> None:
+    talk = Talk(order(max_turns=1)).opened()
+    for number in range(2):
+        talk.update("tool_call", toolCallId=f"c{number}", title="x", status="completed")
+    assert talk.of(Expect)[-1].outcome.reason is Reason.MAX_TURNS
+    retry = {"air": {"sessionFailure": {"category": "service", "severity": "warning"}}}
+    assert not {type(one) for one in talk.update("session_info_update", _meta=retry)} & {Retrying, Progress}
+    assert Progress() not in talk.says("I go on.")
+    assert Progress() in talk.result(stopReason="cancelled")
 
 
 # -- questions --------------------------------------------------------------------------------------------------------

@@ -224,9 +224,13 @@ class AcpDialogue:
         hint = auth_hint(self._ways_to_log_in) if reason is Reason.AUTH else ""
         return self._turn_ended((reason, f"{message}{hint}"))
 
+    @property
+    def _is_cancelled(self) -> bool:
+        """Whether agentctl has cancelled the turn that is under way."""
+        return self._is_interrupted or self._is_steered or self._is_over
+
     def _turn_ended(self, ending: Decision) -> Actions:
-        is_own = self._is_interrupted or self._is_steered or self._is_over
-        self._is_turning = False
+        is_own, self._is_turning = self._is_cancelled, False
         rows = [Note(row) for row in self.transcript.end_turn(is_cancelled=is_own or ending[0] is not None)]
         actions: Actions = [*self.requests.cancel_all(), *rows, Progress()]
         if self._is_interrupted:
@@ -319,17 +323,21 @@ class AcpDialogue:
         self.requests.was_denied = self.requests.was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]
+        return [*rows, *self._cancelled_beyond_limit()]
+
+    def _cancelled_beyond_limit(self) -> Actions:
+        """Cancel the turn once it has had more rounds of tools than it may."""
         limit = self.order.max_turns
-        if limit is not None and self.transcript.rounds > limit and not self._is_over and self._is_turning:
-            self._is_over = True
-            over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
-            return [*rows, *self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
-        return rows
+        if limit is None or self.transcript.rounds <= limit or self._is_over or not self._is_turning:
+            return []
+        self._is_over = True
+        over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
+        return [*self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
 
     def _retried(self, meta: Mapping[str, Any]) -> Actions:
         """Handle what a program tells of a request that it tries once more."""
         failure = failure_in(meta)
-        if failure is None or failure.is_final or not self._is_turning:
+        if failure is None or failure.is_final or not self._is_turning or self._is_over:
             return []
         if not failure.is_known:
             return [self._note(failure.message)]
@@ -340,7 +348,7 @@ class AcpDialogue:
 
     def _went_on(self) -> Actions:
         was_retrying, self._is_retrying = self._is_retrying, False
-        return [Progress()] if was_retrying else []
+        return [Progress()] if was_retrying and not self._is_over else []  # That would end the deadline of its cancel.
 
     def _began_by_itself(self) -> Actions:
         """End a turn that nobody asked for: an agent without a prompt has no slot to work in."""
@@ -356,11 +364,14 @@ class AcpDialogue:
             request = asks.questions(request_id, session, params)
             about = read(ToolCallUpdate, params.get("toolCall"))
             if request is None and about is not None:
-                return self._permission(request_id, session, self.transcript.call(about), params.get("options"))
+                call, rows = self.transcript.asked(about, session)
+                actions = [*map(Note, rows), *self._cancelled_beyond_limit()]
+                return [*actions, *self._permission(request_id, session, call, params.get("options"))]
         elif method == CLIENT_METHODS["elicitation_create"]:
             request = asks.form(request_id, session, params)
         elif method == _DRAIN:
-            said, self._waiting = self._waiting, []
+            # What is said in a turn that is being cancelled would be lost with it.
+            said, self._waiting = ([], self._waiting) if self._is_cancelled else (self._waiting, [])
             return [*map(Note, self.transcript.told(said)), reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
@@ -370,7 +381,7 @@ class AcpDialogue:
 
     def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
         request = asks.permission(request_id, session, call, options, self.row.withheld)
-        if self._is_interrupted or (self.order.read_only and call.kind not in READING):
+        if self._is_cancelled or (self.order.read_only and call.kind not in READING):
             return self.requests.refuse(request)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
 

@@ -102,15 +102,17 @@ class AcpTranscript:
 
     def rows(self, params: Mapping[str, Any]) -> list[Row]:
         """Return the rows of a `session/update`; one of another session is that of a sub-agent."""
-        update, session = object_in(params.get("update")), text_in(params.get("sessionId"))
+        update, parent = object_in(params.get("update")), self._parent_of(text_in(params.get("sessionId")))
         kind = text_in(update.get("sessionUpdate"))
-        parent = session if session and self.session and session != self.session else None
         handler = self._handlers.get(kind)
         if handler is None:
             if kind not in _QUIET:
                 self.note_unknown(bounded(f"update {kind or 'without a kind'}"))
             return []
         return [*self._announced(parent), *handler(update, parent)]
+
+    def _parent_of(self, session: str) -> str | None:
+        return session if session and self.session and session != self.session else None
 
     def _announced(self, session: str | None) -> Iterator[Row]:
         """Yield the first row of a sub-agent that has a session of its own."""
@@ -172,30 +174,42 @@ class AcpTranscript:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def call(self, update: ToolCallUpdate) -> AcpCall:
-        """Return the tool call that an update or a request is about, with what is new of it.
+    def asked(self, update: ToolCallUpdate, session: str) -> tuple[AcpCall, list[Row]]:
+        """Return the tool call that a request of a session is about, and the rows of what it interrupts.
 
         One that has ended is over: a request under its id is for another call, and shows nothing of it.
         """
-        call = AcpCall(update.tool_call_id, self._servers)
         if update.tool_call_id not in self._ended:
-            call = self._calls.setdefault(update.tool_call_id, call)
+            parent = self._parent_of(session)
+            first = list(self._announced(parent))
+            call, rows = self._taken(update, parent)
+            return call, [*first, *rows]
+        call = AcpCall(update.tool_call_id, self._servers)
         call.take(update)
-        return call
+        return call, []
+
+    def _taken(self, update: ToolCallUpdate, parent: str | None) -> tuple[AcpCall, list[Row]]:
+        """Return a tool call with what is new of it; the first that is heard of it begins it, update or request."""
+        is_new = update.tool_call_id not in self._calls
+        call = self._calls.setdefault(update.tool_call_id, AcpCall(update.tool_call_id, self._servers))
+        call.take(update)
+        call.parent = call.parent or parent
+        if not is_new:
+            return call, []
+        self._count_round(call)
+        return call, list(self._fall_silent(call.parent))
 
     def _tool(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
         said = read(ToolCallUpdate, update)
         if said is None:
             self.note_unknown("invalid tool call")
             return
-        is_new = said.tool_call_id not in self._calls
-        call = self.call(said)
-        call.parent = call.parent or parent
-        if is_new:
-            yield from self._fall_silent(call.parent)
-            self._count_round(call)
+        if said.tool_call_id in self._ended:
+            return
+        call, rows = self._taken(said, parent)
+        yield from rows
         row = self._row(call)
-        if call.id in self._ended or self._last_row.get(call.id) == row:
+        if self._last_row.get(call.id) == row:
             return
         is_first, self._last_row[call.id] = call.id not in self._last_row, row
         if not is_first and row.phase is Phase.START:
