@@ -194,6 +194,7 @@ class AcpDialogue:
         said, self._waiting = self._waiting, []
         texts = [*self._role(), *map(_as_text, said)]
         self._is_turning, self._ending = True, None
+        self.transcript.begin_turn()
         self._is_steered = self.requests.was_denied = self._has_noted_own_turn = False
         params = {"sessionId": self.session, "prompt": text_blocks(texts)}
         prompt = self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)

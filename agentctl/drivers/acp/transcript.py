@@ -92,8 +92,12 @@ class AcpTranscript:
 
     @property
     def answer(self) -> str:
-        """The agent's newest message."""
+        """The agent's newest message of this turn."""
         return self._answer.text if self._answer is not None else ""
+
+    def begin_turn(self) -> None:
+        """Forget the answer of the turn before: an agent that says nothing more has given none."""
+        self._answer = None
 
     def note_unknown(self, what: str) -> None:
         """Count something that is unknown; what is new beyond the first hundred is not told apart."""
