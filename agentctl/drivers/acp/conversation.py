@@ -23,6 +23,7 @@ from agentctl.drivers.acp.wire import (
     PromptResponse,
     ToolCallUpdate,
     greeting,
+    is_over_http,
     read,
     servers_as_settings,
     session_params,
@@ -101,17 +102,29 @@ class AcpDialogue:
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
         self._ways_to_log_in = result.get("authMethods")
-        servers = {} if self.row.servers_in else self.order.mcp_servers
+        servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
         if self.order.resume is None:
-            return [self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
+            return [*left_out, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
         method = _way_to_continue(greeted)
         if method is None:
             return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
         # What it says until it has opened the session is the history, even where none was asked for.
         self._is_loading = True
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
-        return [self.calls.call(method, params, self._opened, self._not_opened)]
+        return [*left_out, self.calls.call(method, params, self._opened, self._not_opened)]
+
+    def _servers_for(self, greeted: InitializeResponse) -> tuple[Mapping[str, Any], Actions]:
+        """Return the MCP servers that the program takes in the protocol's own field, and notes of those it does not."""
+        if self.row.servers_in:
+            return {}, []
+        servers, capabilities = self.order.mcp_servers, greeted.agent_capabilities
+        if capabilities is not None and capabilities.mcp_capabilities and capabilities.mcp_capabilities.http:
+            return servers, []
+        over_http = [name for name, server in servers.items() if is_over_http(server)]
+        why = f"it is reached over HTTP, and this version of {self.order.driver} takes only commands"
+        left_out: Actions = [self._note(f"the MCP server {name} was left out: {why}") for name in over_http]
+        return {name: server for name, server in servers.items() if name not in over_http}, left_out
 
     def _meta(self) -> dict[str, Any]:
         """Return the `_meta` of the request that opens the session, be it a new one or one that is continued."""
