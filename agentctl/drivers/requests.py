@@ -9,6 +9,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.answers import ALLOW, DENY
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 from agentctl.drivers.jsonrpc import key_of, reply
+from agentctl.drivers.values import bounded_values
 
 Answers = Mapping[str, str]
 
@@ -118,8 +119,7 @@ class OpenRequests:
 
 
 def _row(ask: Ask, phase: Phase, status: str, text: str | None = None) -> Row:
-    detail: Mapping[str, Any] | None = ask.arguments if phase is Phase.START else None
+    is_asked = phase is Phase.START
+    detail = bounded_values(ask.arguments) if is_asked and ask.arguments is not None else None
     row = Row(RowType.QUESTION, f"question:{ask.key}", phase, parent=ask.asked_by, status=status, name=ask.tool)
-    return row._replace(
-        agent_type=ask.asked_by_type, text=ask.question if phase is Phase.START else text, detail=detail
-    )
+    return row._replace(agent_type=ask.asked_by_type, text=ask.question if is_asked else text, detail=detail)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity.fold import ActivityFold
-from agentctl.domain.activity.row import RowType, encode_row
+from agentctl.domain.activity.row import Phase, RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.conversation import AcpDialogue
 from agentctl.drivers.acp.program import AcpProgram, Manner
@@ -110,6 +110,30 @@ def test_the_role_may_go_beside_the_session_with_what_a_manner_adds() -> None:
     talk.result(protocolVersion=1)
     assert talk.said[-1]["params"]["_meta"] == {
         "x": {"sources": [], "tools": ["Read"]}, "systemPrompt": {"append": "You are one."}
+    }  # fmt: skip
+
+
+HTTP = {"type": "http", "url": "https://example.org/mcp"}
+SERVERS = {"web": HTTP, "own": {"command": "x", "args": ["y"], "env": {"A": "b"}}}
+
+
+def test_a_server_over_http_is_given_to_a_program_that_takes_such_and_otherwise_left_out_with_a_word() -> None:
+    own = {"name": "own", "command": "x", "args": ["y"], "env": [{"name": "A", "value": "b"}]}
+    over_http = {"type": "http", "name": "web", "url": HTTP["url"], "headers": []}
+    for capabilities, given_ in ({"mcpCapabilities": {"http": True}}, [over_http, own]), ({}, [own]):
+        talk = Talk(order(mcp_servers=SERVERS))
+        talk.result(protocolVersion=1, agentCapabilities=capabilities)
+        assert talk.said[-1]["params"]["mcpServers"] == given_
+        assert ["the MCP server web was left out" in str(row.text) for row in talk.rows] == [True] * (not capabilities)
+
+
+def test_servers_as_settings_of_their_program_are_reached_as_the_order_says() -> None:
+    talk = Talk(order(PLAIN._replace(servers_in="x.servers"), mcp_servers=SERVERS))
+    talk.result(protocolVersion=1)
+    assert talk.said[-1]["params"]["mcpServers"] == []
+    assert talk.said[-1]["params"]["_meta"]["x"]["servers"] == {
+        "web": {**HTTP, "alwaysLoad": True},
+        "own": {"type": "stdio", "command": "x", "args": ["y"], "env": {"A": "b"}, "alwaysLoad": True},
     }  # fmt: skip
 
 
@@ -214,6 +238,16 @@ def test_an_agent_that_says_nothing_at_all_is_told_of() -> None:
     talk = Talk().opened()
     talk.result(stopReason="end_turn")
     assert talk.outcome.reason is None
+    assert "without a word" in str(talk.outcome.message)
+
+
+def test_a_turn_without_a_word_does_not_give_the_answer_of_the_turn_before() -> None:
+    talk = Talk().opened()
+    talk.says("the first answer")
+    talk.result(stopReason="end_turn")
+    talk.do(talk.dialogue.told("more", interrupt=False))
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.final_message is None
     assert "without a word" in str(talk.outcome.message)
 
 
@@ -518,6 +552,28 @@ def test_the_words_of_a_sub_agent_are_not_the_agents(meta: dict[str, Any]) -> No
     assert [row.parent for row in (note.row for note in talk.of(Note)) if row.text == "I am the sub-agent."] == ["t"]
 
 
+@pytest.mark.parametrize(("stop", "status"), [("end_turn", "completed"), ("max_tokens", "cancelled")])
+def test_a_sub_agent_with_a_session_of_its_own_ends_once_with_the_turn(stop: str, status: str) -> None:
+    talk = Talk().opened()
+    for _ in range(2):
+        talk.says("I am the sub-agent.", session="child")
+        talk.result(stopReason=stop)
+        talk.do(talk.dialogue.told("more", interrupt=False))
+    rows = [row for row in talk.rows if row.id == "child"]
+    assert [(row.phase, row.status) for row in rows] == [(Phase.START, "running"), (Phase.END, status)]
+    said = [number for number, row in enumerate(talk.rows) if row.parent == "child"]
+    assert said[0] < talk.rows.index(rows[1])
+
+
+def test_arguments_of_many_megabytes_are_in_no_row_and_whole_where_a_rule_looks() -> None:
+    talk = Talk().opened()
+    command = "x" * 3_000_000
+    talk.update("tool_call", toolCallId="c", title="x", kind="execute", rawInput={"command": command})
+    talk.asks(title="x", kind="execute", rawInput={"command": command})
+    assert all(len(encode_row(row, "2026-11-26T12:00:00.000Z")) < 20_000 for row in talk.rows)
+    assert talk.of(Ask)[0].arguments == {"command": command}
+
+
 # -- properties -------------------------------------------------------------------------------------------------------
 
 TEXTS = st.text(alphabet="ab \n", min_size=1, max_size=8)
@@ -707,6 +763,32 @@ def test_what_nobody_would_read_is_not_asked() -> None:
     talk.hear({"id": 4, "method": "elicitation/create", "params": {"message": "m", "requestedSchema": schema}})
     assert talk.said[-1]["error"]
     assert len(talk.of(Ask)) == 3
+
+
+@pytest.mark.parametrize("is_cost_first", [True, False])
+@pytest.mark.parametrize("kind", ["session", "turn"])
+def test_of_a_continued_session_without_a_record_only_what_comes_from_now_on_counts(
+    kind: str, *, is_cost_first: bool
+) -> None:
+    talk = Talk(order(PLAIN._replace(usage=kind, reports_cost=True), resume="old"))
+    talk.result(protocolVersion=1, agentCapabilities={"loadSession": True})
+    talk.result()
+
+    def cost(amount: float) -> None:
+        talk.update("usage_update", used=1, size=1, cost={"amount": amount, "currency": "USD"})
+
+    def tokens(count: int) -> None:
+        usage = {"inputTokens": count, "outputTokens": 0, "totalTokens": count}
+        talk.result(stopReason="end_turn", usage=usage)
+
+    if is_cost_first:
+        cost(50)
+    tokens(1_000_000 if kind == "session" else 10)
+    talk.do(talk.dialogue.told("more", interrupt=False))
+    cost(50 if not is_cost_first else 51)
+    tokens(1_000_005 if kind == "session" else 5)
+    assert talk.outcome.usage["input"] == (5 if kind == "session" else 15)
+    assert talk.outcome.cost_usd == (1 if is_cost_first else 0)
 
 
 def test_tokens_beyond_all_counting_can_still_be_written() -> None:

@@ -19,7 +19,7 @@ from agentctl.drivers.acp.wire import (
     meta_of,
     read,
 )
-from agentctl.drivers.values import bounded, object_in, text_in
+from agentctl.drivers.values import bounded, bounded_values, object_in, text_in
 
 #: Updates that change nothing that is shown here.
 _QUIET = frozenset(
@@ -81,6 +81,8 @@ class AcpTranscript:
         self._open: dict[tuple[str | None, RowType], _Speech] = {}
         self._said: dict[tuple[str | None, RowType, str], _Speech] = {}
         self._counts: Counter[str] = Counter()
+        #: The sub-agents with sessions of their own -> whether they are at work.
+        self._sessions: dict[str, bool] = {}
         self._last_row: dict[str, Row] = {}
         self._handlers: dict[str, Callable[[Mapping[str, Any], str | None], Iterator[Row]]] = {
             "agent_message_chunk": self._message,
@@ -120,10 +122,16 @@ class AcpTranscript:
 
     def _announced(self, session: str | None) -> Iterator[Row]:
         """Yield the first row of a sub-agent that has a session of its own."""
-        if session and session not in self._last_row:
-            row = Row(RowType.AGENT, session, Phase.START, status="running")
-            self._last_row[session] = row
-            yield row
+        if session and session not in self._sessions:
+            self._sessions[session] = True
+            yield Row(RowType.AGENT, session, Phase.START, status="running")
+
+    def _sessions_ended(self, status: str) -> Iterator[Row]:
+        """Yield the last rows of such sub-agents: nothing tells the end of one, but it works in the agent's turn."""
+        for session, is_at_work in self._sessions.items():
+            if is_at_work:
+                self._sessions[session] = False
+                yield Row(RowType.AGENT, session, Phase.END, status=status)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -245,7 +253,7 @@ class AcpTranscript:
             agent_type=call.agent_type if is_agent else None,
             name=bounded(call.title or call.name) if is_agent else call.name,
             text=call.result() or None if ended else None,
-            detail=None if is_agent else call.telling_arguments() or None,
+            detail=None if is_agent else bounded_values(call.telling_arguments()) or None,
         )
 
     # -- the rest --------------------------------------------------------------------------------------------------
@@ -265,13 +273,11 @@ class AcpTranscript:
         rows = [row for parent in {parent for parent, _ in self._open} for row in self._fall_silent(parent)]
         self._said.clear()
         self._working.clear()
-        if not is_cancelled:
-            return rows
-        for call in self._calls.values():
+        for call in self._calls.values() if is_cancelled else ():
             if not call.has_ended and call.id not in self._ended:
                 self._ended.add(call.id)
                 rows.append(self._row(call)._replace(phase=Phase.END, status="cancelled"))
-        return rows
+        return [*rows, *self._sessions_ended("cancelled" if is_cancelled else "completed")]
 
     def agent_type_of(self, agent: str | None) -> str | None:
         """Return the type of a sub-agent, by its id."""
