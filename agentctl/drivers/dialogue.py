@@ -70,7 +70,7 @@ class Withdraw(NamedTuple):
 
 
 class SessionIs(NamedTuple):
-    """The id of the vendor's session, which `resume` needs."""
+    """The id of the vendor's session, which `resume` needs; empty where its program cannot continue one."""
 
     session: str
     model: str | None = None

@@ -12,6 +12,7 @@ import psutil
 import pytest
 import yaml
 
+from agentctl.errors import ExitCode
 from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
 from tests.steps import Task, new_task
 from tests.support import WORKERS, Completed, is_alive, run, wait_until
@@ -271,10 +272,13 @@ def test_a_resumed_session_may_have_another_id_and_its_history_is_no_new_work(ta
 def test_one_that_cannot_continue_a_session_says_so(task: Task) -> None:
     spawn("forgets")
     ends()
-    resumed = run("resume", "--json", "a", "go on").json["agentInstance"]
-    end = ends(resumed)
-    assert end["reason"] == "not_started"
-    assert "cannot continue a session" in end["message"]
+    told = run("resume", "a", "go on", check=False)
+    assert told.code == ExitCode.NOT_FOUND
+    assert "runs forgets, which cannot continue sessions" in told.err
+    assert "agentctl retry a" in told.err
+    assert "agentctl resume" not in run("why", "a").out
+    again = run("retry", "--json", "a").json["agentInstance"]
+    assert ends(again)["status"] == "completed"
 
 
 def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) -> None:

@@ -216,6 +216,17 @@ def test_a_session_is_continued_by_the_best_way_there_is(capabilities: dict[str,
     assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["do it"]
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "session"),
+    [({}, ""), ({"loadSession": True}, SESSION), ({"sessionCapabilities": {"resume": {}}}, SESSION)],
+)
+def test_a_session_that_cannot_be_continued_is_none_to_continue(capabilities: dict[str, Any], session: str) -> None:
+    talk = Talk(order(PLAIN._replace(usage="turn"))).opened(capabilities)
+    talk.result(stopReason="end_turn", usage={"inputTokens": 1, "outputTokens": 1, "totalTokens": 2})
+    assert [one.session for one in talk.of(SessionIs)] == [session, session]
+    assert talk.outcome.session == SESSION
+
+
 # -- ends ------------------------------------------------------------------------------------------------------------
 
 

@@ -79,6 +79,8 @@ class AcpDialogue:
         self._has_noted_own_turn = self._is_retrying = False
         self._replayed = 0
         self._ways_to_log_in: Any = None
+        #: The method that continues a session; None where the program has none.
+        self._way_to_continue: str | None = None
         #: How the agent ended, once it has.
         self._ending: Decision | None = None
         self._notes = 0
@@ -102,17 +104,17 @@ class AcpDialogue:
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
         self._ways_to_log_in = result.get("authMethods")
+        self._way_to_continue = _way_to_continue(greeted)
         servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
         if self.order.resume is None:
             return [*left_out, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
-        method = _way_to_continue(greeted)
-        if method is None:
+        if self._way_to_continue is None:
             return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
         # What it says until it has opened the session is the history, even where none was asked for.
         self._is_loading = True
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
-        return [*left_out, self.calls.call(method, params, self._opened, self._not_opened)]
+        return [*left_out, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
 
     def _servers_for(self, greeted: InitializeResponse) -> tuple[Mapping[str, Any], Actions]:
         """Return the MCP servers that the program takes in the protocol's own field, and notes of those it does not."""
@@ -150,7 +152,11 @@ class AcpDialogue:
         manner, order = self.row.manner(self.order), self.order
         wanted = [(settings.MODE, manner.mode), (settings.MODEL, order.model), (settings.EFFORT, order.effort)]
         steps = [(category, value) for category, value in wanted if value]
-        return [*replayed, SessionIs(session, self.model), *self._set(steps, result)]
+        return [*replayed, self._session_is(), *self._set(steps, result)]
+
+    def _session_is(self, used: Mapping[str, int] | None = None) -> Action:
+        """Return the session to continue: none where the program has shown no way to do that."""
+        return SessionIs(self.session if self._way_to_continue is not None else "", self.model, used)
 
     def _set(self, steps: Sequence[tuple[str, str]], offered: Mapping[str, Any]) -> Actions:
         """Set one thing after the other, then begin: which efforts there are depends on the model.
@@ -230,7 +236,7 @@ class AcpDialogue:
             ending = failure.reason, failure.message
         actions: Actions = [Note(row) for row in self.usage.of_turn(response)]
         if self.usage.used is not None:
-            actions.append(SessionIs(self.session, self.model, self.usage.used))
+            actions.append(self._session_is(self.usage.used))
         return [*actions, *self._turn_ended(ending)]
 
     def _failed(self, error: RpcError) -> Actions:

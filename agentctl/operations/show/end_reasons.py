@@ -171,7 +171,7 @@ def _ways(facts: WorkerFacts) -> list[WayOut]:
     if view.status is Status.COMPLETED:
         return [WayOut("nothing changes an end; its result", facts.command("result", facts.name))]
     ways = [WayOut("nothing changes an end; what it wrote", facts.command("logs", facts.name))]
-    if view.driver is not None and facts.worker_dir.session.exists():
+    if view.driver is not None and read_quietly(facts.worker_dir.session).get("session"):
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
     ways.append(WayOut("the same work can be started once more", facts.command("retry", facts.name)))
     return ways
