@@ -12,6 +12,8 @@ import psutil
 import pytest
 import yaml
 
+from agentctl.acp import runs
+from agentctl.adapters.taskdir import Root
 from agentctl.errors import ExitCode
 from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
 from tests.steps import Task, new_task
@@ -279,6 +281,20 @@ def test_one_that_cannot_continue_a_session_says_so(task: Task) -> None:
     assert "agentctl resume" not in run("why", "a").out
     again = run("retry", "--json", "a").json["agentInstance"]
     assert ends(again)["status"] == "completed"
+
+
+def test_in_an_editor_one_that_cannot_continue_begins_anew_with_all_that_it_has_not_read(task: Task, root: Path) -> None:
+    spawn("forgets")
+    ends()
+    inbox = task.agent("a") / "inbox"
+    (inbox / "000001.json").write_text(json.dumps({"id": "m1", "text": "the first"}), encoding="utf-8")
+    ended = Root(str(root)).task(task.path.name).worker("a")
+    given = runs.go_on(ended, "the second")
+    assert "runs forgets, which cannot continue sessions: the agent begins anew" in given.notes[0]
+    answer = ends(given.worker.instance)["result"]["finalMessage"]
+    assert "the first\n\nthe second" in answer
+    again = runs.take_up(ended).worker.instance
+    assert ends(again)["result"]["finalMessage"].endswith("the first")
 
 
 def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) -> None:
