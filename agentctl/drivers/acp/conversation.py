@@ -44,6 +44,7 @@ from agentctl.drivers.dialogue import (
 )
 from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, reply, tell
 from agentctl.drivers.order import Order
+from agentctl.drivers.registry import ANY_ACP
 from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded, object_in, parse_line, text_in
 
@@ -73,7 +74,7 @@ class AcpDialogue:
         self._waiting = [order.prompt]
         is_first = order.resume is None and self.row.instructions == IN_PROMPT
         self._role_text = order.instructions if is_first else ""
-        self._is_turning = self._is_open = self._is_loading = False
+        self._has_greeted = self._is_turning = self._is_open = self._is_loading = False
         #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
         self._is_interrupted = self._is_steered = self._is_over = False
         self._has_noted_own_turn = self._is_retrying = False
@@ -90,11 +91,19 @@ class AcpDialogue:
     def begin(self) -> Sequence[Action]:
         """Greet the program."""
         patience_s = self.order.retry_ceiling_seconds
-        late = self._outcome(Reason.NOT_STARTED, f"{self.order.driver} opened no session within {patience_s:g} s")
+        silence = f"{self.order.driver} opened no session within {patience_s:g} s: {self._doubt}"
+        late = self._outcome(Reason.NOT_STARTED, silence)
         hello = self.calls.call(
             AGENT_METHODS["initialize"], greeting(agentctl.__version__), self._greeted, self._not_opened
         )
         return [hello, Expect(patience_s, late)]
+
+    @property
+    def _doubt(self) -> str:
+        """What may be wrong with a program that does not greet."""
+        of = "argv of its definition" if self.order.driver == ANY_ACP else "args of its row"
+        given = " ".join(self.row.args) or "none"
+        return f"it may not speak ACP, or only with other arguments than it was given ({of}: {given})"
 
     def _greeted(self, result: Mapping[str, Any]) -> Actions:
         greeted = read(InitializeResponse, result)
@@ -103,7 +112,7 @@ class AcpDialogue:
             spoken = f"version {version!r}"[:40]
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
-        self._ways_to_log_in = result.get("authMethods")
+        self._has_greeted, self._ways_to_log_in = True, result.get("authMethods")
         self._way_to_continue = _way_to_continue(greeted)
         servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
@@ -413,7 +422,8 @@ class AcpDialogue:
             return self._outcome(Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
         if self._ending is not None:
             return self._outcome(*self._ending)
-        return self._outcome(*ended_early(code, self.complaints, has_begun=self._is_open))
+        doubt = "" if self._has_greeted else self._doubt
+        return self._outcome(*ended_early(code, list(self.complaints), has_begun=self._is_open, doubt=doubt))
 
     def _stop(self, reason: Reason, message: str) -> Actions:
         self._ending = (reason, message)

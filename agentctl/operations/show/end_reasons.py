@@ -34,7 +34,7 @@ _MEANS: Mapping[str, str] = {
     Reason.SIGNAL: "{signal}, which agentctl did not send, ended its program",
     Reason.TIMED_OUT: "its time limit passed",
     Reason.LOST: "it and its shim were found gone, so nobody saw how it exited",
-    Reason.NOT_STARTED: "its program was never executed",
+    Reason.NOT_STARTED: "its work did not begin",
     Reason.DEPENDENCY: "a worker that it waited for did not complete",
     Reason.OUTPUT_LIMIT: "it wrote more than it may (maxOutputBytes)",
     Reason.MAX_TURNS: "it used up its turns",
