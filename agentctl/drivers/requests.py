@@ -35,6 +35,8 @@ class ProgramRequest:
         self.request_id, self.owner, self.asks, self.result = request_id, owner, asks, result
         self.withdrawn, self.stopping = withdrawn, stopping
         self.answers: dict[str, str] = {}
+        #: Called when a permission is denied: some programs say nothing more of what they asked for.
+        self.on_denial: Callable[[], None] = lambda: None
 
     def take(self, key: str, answer: str) -> bool:
         """Add an answer; return whether all questions are answered now."""
@@ -80,6 +82,7 @@ class OpenRequests:
         """Refuse a permission without asking anybody."""
         for ask in request.asks:
             request.take(ask.key, ask.deny)
+        request.on_denial()
         return [*(Note(_row(ask, Phase.END, "denied")) for ask in request.asks), request.response()]
 
     def answered(self, key: str, answer: str) -> list[Action]:
@@ -88,7 +91,9 @@ class OpenRequests:
             return []
         request, ask = self._by_ask.pop(key)
         means = (ask.means or {}).get(answer) if ask.tool is not None else None
-        self.was_denied = self.was_denied or means == DENY
+        if means == DENY:
+            self.was_denied = True
+            request.on_denial()
         self.was_stopped = self.was_stopped or answer in request.stopping
         status, text = "denied" if means == DENY else "answered", None if means == ALLOW else answer
         actions: list[Action] = [Note(_row(ask, Phase.END, status, text))]

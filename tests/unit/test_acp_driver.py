@@ -437,6 +437,16 @@ def test_calls_that_are_known_only_by_requests_count_as_rounds_and_close_what_wa
     assert (talk.outcome.reason, talk.outcome.turns_used) == (Reason.MAX_TURNS, 2)
 
 
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_call_of_which_nothing_is_heard_after_its_denial_does_not_hide_the_rounds_after_it(*, refused: bool) -> None:
+    row = AcpProgram(program="agent", read_only=Manner(args=("--plan",)))
+    talk = Talk(order(row, read_only=refused)).opened()
+    for number in range(3):
+        talk.asks(number, toolCallId=f"c{number}", title="touch x", kind="execute")
+        talk.do(talk.dialogue.answered(str(number), "deny"))
+    assert talk.dialogue.transcript.rounds == 3
+
+
 def test_the_call_of_a_sub_agent_that_is_known_only_by_a_request_is_no_round_of_the_agent() -> None:
     talk = Talk().opened()
     options = [{"optionId": "o", "name": "yes", "kind": "allow_once"}]

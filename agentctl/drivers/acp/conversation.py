@@ -410,6 +410,7 @@ class AcpDialogue:
 
     def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
         request = asks.permission(request_id, session, call, options, self.row.withheld)
+        request.on_denial = lambda: self.transcript.denied(call)
         if self._is_cancelled or (self.order.read_only and call.kind not in READING):
             return self.requests.refuse(request)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))

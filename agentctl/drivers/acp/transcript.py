@@ -242,6 +242,10 @@ class AcpTranscript:
             self.rounds += int(not self._working)
             self._working.add(call.id)
 
+    def denied(self, call: AcpCall) -> None:
+        """Take a call that was denied for over: calls that begin from now on belong to another round."""
+        self._working.discard(call.id)
+
     def _row(self, call: AcpCall) -> Row:
         is_agent, ended = call.is_agent, call.has_ended
         return Row(
