@@ -363,7 +363,8 @@ def test_only_one_that_has_not_greeted_may_not_speak_the_protocol() -> None:
     talk = Talk(order(PLAIN._replace(args=("--stdio",))))
     assert "args of its row: --stdio" in str(talk.of(Expect)[0].outcome.message)
     assert "may not speak ACP" in str(talk.dialogue.ended(0).message)
-    talk.result(protocolVersion=1)
+    assert talk.result(protocolVersion=1)[0] == Progress()
+    assert talk.of(Expect)[-1].outcome.message == "agent greeted, and then opened no session within 60 s"
     assert "may not speak ACP" not in str(talk.dialogue.ended(0).message)
 
 

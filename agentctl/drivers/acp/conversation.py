@@ -90,13 +90,15 @@ class AcpDialogue:
 
     def begin(self) -> Sequence[Action]:
         """Greet the program."""
-        patience_s = self.order.retry_ceiling_seconds
-        silence = f"{self.order.driver} opened no session within {patience_s:g} s: {self._doubt}"
-        late = self._outcome(Reason.NOT_STARTED, silence)
         hello = self.calls.call(
             AGENT_METHODS["initialize"], greeting(agentctl.__version__), self._greeted, self._not_opened
         )
-        return [hello, Expect(patience_s, late)]
+        return [hello, self._patience("opened no session", f": {self._doubt}")]
+
+    def _patience(self, what: str, why: str = "") -> Action:
+        patience_s = self.order.retry_ceiling_seconds
+        late = f"{self.order.driver} {what} within {patience_s:g} s{why}"
+        return Expect(patience_s, self._outcome(Reason.NOT_STARTED, late))
 
     @property
     def _doubt(self) -> str:
@@ -116,14 +118,15 @@ class AcpDialogue:
         self._way_to_continue = _way_to_continue(greeted)
         servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
+        actions: Actions = [Progress(), self._patience("greeted, and then opened no session"), *left_out]
         if self.order.resume is None:
-            return [*left_out, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
+            return [*actions, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
         if self._way_to_continue is None:
             return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
         # What it says until it has opened the session is the history, even where none was asked for.
         self._is_loading = True
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
-        return [*left_out, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
+        return [*actions, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
 
     def _servers_for(self, greeted: InitializeResponse) -> tuple[Mapping[str, Any], Actions]:
         """Return the MCP servers that the program takes in the protocol's own field, and notes of those it does not."""
