@@ -143,16 +143,17 @@ def _may_try_again(worker: WorkerDir) -> bool:
 
 
 def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
+    """Continue an agent with what it has not read and another text; without a session, by a start anew with these."""
     task, driver = worker.task, str(order_of(worker).get("driver"))
     if "resume" in load(driver).honours:
         try:
             return _given(task, resume_worker(task, worker.instance, text, queue=True))
-        except NotFound:
-            if text is None:
-                raise
-    spawned = start_anew(task, worker.instance, text or "", queue=True)
-    given = _given(task, spawned)
-    why = f"{driver} cannot continue a session" if driver == "command" else f"{worker.instance} has left no session"
+        except NotFound as error:
+            why = error.message
+    else:
+        why = f"{driver} cannot continue a session"
+    prompt = "\n\n".join([*unread(worker), *([text] if text else [])])
+    given = _given(task, start_anew(task, worker.instance, prompt, queue=True))
     return GivenPrompt(
         given.worker, (f"{why}: the agent begins anew, and knows nothing of what was said before", *given.notes)
     )
@@ -160,9 +161,7 @@ def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
 
 def take_up(worker: WorkerDir) -> GivenPrompt:
     """Continue an agent that has ended before it read its last message: the next run reads it."""
-    if "resume" in load(str(order_of(worker).get("driver"))).honours:
-        return _continued(worker, None)
-    return _continued(worker, "\n\n".join(unread(worker)))
+    return _continued(worker, None)
 
 
 def answer(question: EditorQuestion, said: str) -> None:

@@ -46,7 +46,10 @@ class Ask(NamedTuple):
     #: For a permission: the tool and its arguments, for the policy and for the person who answers.
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
-    #: For a permission: the ids of the `options` that mean yes and no.
+    #: For a permission: another name that the tool may have, by what only the model says. A rule for it may forbid the
+    #: call; it never allows it.
+    claimed: str | None = None
+    #: For a permission: the ids of the `options` that mean yes and no; `allow` is empty where none allows it just once.
     allow: str = "allow"
     deny: str = "deny"
     #: For a permission: the effect of each of the `options`, as ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
@@ -67,7 +70,7 @@ class Withdraw(NamedTuple):
 
 
 class SessionIs(NamedTuple):
-    """The id of the vendor's session, which `resume` needs."""
+    """The id of the vendor's session, which `resume` needs; empty where its program cannot continue one."""
 
     session: str
     model: str | None = None

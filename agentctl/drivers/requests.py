@@ -9,6 +9,7 @@ from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.answers import ALLOW, DENY
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 from agentctl.drivers.jsonrpc import key_of, reply
+from agentctl.drivers.values import bounded_values
 
 Answers = Mapping[str, str]
 
@@ -34,6 +35,8 @@ class ProgramRequest:
         self.request_id, self.owner, self.asks, self.result = request_id, owner, asks, result
         self.withdrawn, self.stopping = withdrawn, stopping
         self.answers: dict[str, str] = {}
+        #: Called when a permission is denied: some programs say nothing more of what they asked for.
+        self.on_denial: Callable[[], None] = lambda: None
 
     def take(self, key: str, answer: str) -> bool:
         """Add an answer; return whether all questions are answered now."""
@@ -52,6 +55,8 @@ class OpenRequests:
         self._by_ask: dict[str, tuple[ProgramRequest, Ask]] = {}
         #: The answer to a request for permission was to stop the agent.
         self.was_stopped = False
+        #: A request for permission was denied; whoever begins a turn forgets it.
+        self.was_denied = False
 
     def __len__(self) -> int:
         """Return how many questions are open."""
@@ -77,6 +82,7 @@ class OpenRequests:
         """Refuse a permission without asking anybody."""
         for ask in request.asks:
             request.take(ask.key, ask.deny)
+        request.on_denial()
         return [*(Note(_row(ask, Phase.END, "denied")) for ask in request.asks), request.response()]
 
     def answered(self, key: str, answer: str) -> list[Action]:
@@ -85,6 +91,9 @@ class OpenRequests:
             return []
         request, ask = self._by_ask.pop(key)
         means = (ask.means or {}).get(answer) if ask.tool is not None else None
+        if means == DENY:
+            self.was_denied = True
+            request.on_denial()
         self.was_stopped = self.was_stopped or answer in request.stopping
         status, text = "denied" if means == DENY else "answered", None if means == ALLOW else answer
         actions: list[Action] = [Note(_row(ask, Phase.END, status, text))]
@@ -115,8 +124,7 @@ class OpenRequests:
 
 
 def _row(ask: Ask, phase: Phase, status: str, text: str | None = None) -> Row:
-    detail: Mapping[str, Any] | None = ask.arguments if phase is Phase.START else None
+    is_asked = phase is Phase.START
+    detail = bounded_values(ask.arguments) if is_asked and ask.arguments is not None else None
     row = Row(RowType.QUESTION, f"question:{ask.key}", phase, parent=ask.asked_by, status=status, name=ask.tool)
-    return row._replace(
-        agent_type=ask.asked_by_type, text=ask.question if phase is Phase.START else text, detail=detail
-    )
+    return row._replace(agent_type=ask.asked_by_type, text=ask.question if is_asked else text, detail=detail)

@@ -12,7 +12,7 @@ from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import meaning
 from agentctl.domain.nesting import is_too_deep
-from agentctl.domain.permissions import decide
+from agentctl.domain.permissions import Rules, decide
 from agentctl.domain.plaintext import beginning
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
@@ -27,6 +27,7 @@ FORGED, CHANGED = "forged", "changed"
 #: Longer texts are cut: nobody reads more of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
+_STRICTEST_FIRST = ("deny", "ask", "allow")
 
 
 class Decided(NamedTuple):
@@ -43,10 +44,16 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
     if ask.tool is None:
         return None
     real = Resolver(os.getcwd())
-    answer = decide(order.permissions, ask.tool, ask.arguments, real)
-    if any(decide(rules, ask.tool, ask.arguments, real) == "deny" for rules in order.denied_above):
+
+    def strictest(rules: Rules) -> str:
+        names = [name for name in (ask.tool, ask.claimed) if name is not None]
+        return min((decide(rules, name, ask.arguments, real) for name in names), key=_STRICTEST_FIRST.index)
+
+    answer = strictest(order.permissions)
+    if any(strictest(rules) == "deny" for rules in order.denied_above):
         answer = "deny"
-    if answer == "ask":
+    # A rule allows just this once: where the program has no answer for that, a person chooses.
+    if answer == "ask" or (answer == "allow" and not ask.allow):
         return None
     policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}
     return Decided(ask.key, ask.allow if answer == "allow" else ask.deny, policy)

@@ -12,6 +12,9 @@ import psutil
 import pytest
 import yaml
 
+from agentctl.acp import runs
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import ExitCode
 from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
 from tests.steps import Task, new_task
 from tests.support import WORKERS, Completed, is_alive, run, wait_until
@@ -19,7 +22,7 @@ from tests.support import WORKERS, Completed, is_alive, run, wait_until
 MANNERS = (
     "polite", "floods", "forks", "deaf", "unknown", "huge", "chatty", "unannounced", "ids", "twice", "takes_back",
     "quits", "dies", "gives_up", "declines", "overflows", "goes_round", "broke", "works", "spends", "rises", "nests",
-    "mute", "v2", "locked", "forgets", "renames",
+    "mute", "nonsense", "v2", "locked", "forgets", "renames",
 )  # fmt: skip
 
 
@@ -271,16 +274,46 @@ def test_a_resumed_session_may_have_another_id_and_its_history_is_no_new_work(ta
 def test_one_that_cannot_continue_a_session_says_so(task: Task) -> None:
     spawn("forgets")
     ends()
-    resumed = run("resume", "--json", "a", "go on").json["agentInstance"]
-    end = ends(resumed)
-    assert end["reason"] == "not_started"
-    assert "cannot continue a session" in end["message"]
+    told = run("resume", "a", "go on", check=False)
+    assert told.code == ExitCode.NOT_FOUND
+    assert "runs forgets, which cannot continue sessions" in told.err
+    assert "agentctl retry a" in told.err
+    assert "agentctl resume" not in run("why", "a").out
+    again = run("retry", "--json", "a").json["agentInstance"]
+    assert ends(again)["status"] == "completed"
+
+
+def test_in_an_editor_one_that_cannot_continue_begins_anew_with_all_that_it_has_not_read(
+    task: Task, root: Path
+) -> None:
+    spawn("forgets")
+    ends()
+    inbox = task.agent("a") / "inbox"
+    (inbox / "000001.json").write_text(json.dumps({"id": "m1", "text": "the first"}), encoding="utf-8")
+    ended = Root(str(root)).task(task.path.name).worker("a")
+    given = runs.go_on(ended, "the second")
+    assert "runs forgets, which cannot continue sessions: the agent begins anew" in given.notes[0]
+    answer = ends(given.worker.instance)["result"]["finalMessage"]
+    assert "the first\n\nthe second" in answer
+    again = runs.take_up(ended).worker.instance
+    assert ends(again)["result"]["finalMessage"].endswith("the first")
 
 
 def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) -> None:
     told = run("spawn", "--agent", "explore", "--driver", "polite", "look", check=False)
     assert told.code == 1
     assert "cannot honour readOnly" in told.err
+    assert "the key readOnly of its row in acp.yaml" in told.err
+
+
+def test_a_preference_that_it_cannot_honour_is_left_out_as_the_warning_says(task: Task) -> None:
+    row = {"program": "acp-agent", "args": ["polite"], "cannot": ["model", "effort"]}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump({"polite": row}), encoding="utf-8")
+    told = spawn("polite", "--model", "x", "--effort", "low")
+    for name in ("model", "effort"):
+        assert f"the driver polite cannot honour {name}: it is left to the program" in told.err
+    assert ends()["status"] == "completed"
+    assert {"model", "effort"}.isdisjoint(json.loads((task.agent("a") / "spec.json").read_bytes())["order"])
 
 
 def test_any_program_by_a_definition(task: Task, root: Path) -> None:
@@ -297,8 +330,11 @@ def test_any_program_by_a_definition(task: Task, root: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x: {program: 5}", "acp.yaml:1: program must be text"),
-        ("x:\n  program: x\n  argz: []", "acp.yaml:3: unknown key 'argz'"),
+        ("x: {program: 5}", "acp.yaml:1: x: program must be text, not 5: quote it"),
+        ("x:\n  program: x\n  argz: []", "acp.yaml:3: x: unknown key 'argz'"),
+        ("x:\n  args: [acp]", "acp.yaml:1: x names no program"),
+        ("x: {program: x, args: [a, 5]}", "x: item 2 of args must be text, not 5: quote it"),
+        ("x: {program: x, environ: {MODE: on}}", "x: MODE must be text, not True: quote it"),
         ("claude: {program: x}", "acp.yaml:1: claude is the name of a driver that is part of agentctl"),
         ("x: {program: x, environ: {'A=B': c}}", "cannot be the name of a variable"),
         ("x: [", "acp.yaml:1:"),
@@ -309,6 +345,23 @@ def test_a_bad_row_is_an_error_with_file_and_line(task: Task, text: str, words: 
     told = spawn("x", check=False)
     assert told.code == 2
     assert words in told.err
+
+
+def test_rows_that_others_can_write_are_not_believed(task: Task) -> None:
+    file = Path.home() / ".config" / "agentctl" / "acp.yaml"
+    file.chmod(0o666)
+    told = spawn("polite", check=False)
+    assert told.code == 2
+    assert "acp.yaml says which programs are run, and others can write it" in told.err
+    assert f"chmod go-w {file}" in told.err
+
+
+def test_one_that_does_not_speak_acp_is_told_with_its_arguments(task: Task) -> None:
+    spawn("nonsense")
+    end = ends()
+    assert (end["status"], end["reason"]) == ("failed", "not_started"), end
+    assert "exit code 3: out of luck (it may not speak ACP, or only with other arguments" in end["message"]
+    assert "args of its row: nonsense" in end["message"]
 
 
 def test_it_is_not_started_where_a_project_has_what_its_program_obeys(task: Task) -> None:

@@ -345,7 +345,7 @@ def test_each_end_of_a_command_has_its_reason(root: Path, tmp_path: Path) -> Non
             "failed",
             "It failed: a worker that it waited for did not complete: a dependency was not met: code failed.",
         ),
-        "never": ("failed", "It failed: its program was never executed: "),
+        "never": ("failed", "It failed: its work did not begin: "),
         "victim": ("cancelled", "It was cancelled by killer."),
     }
     task.ended(*said)

@@ -12,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity.fold import ActivityFold
-from agentctl.domain.activity.row import RowType, encode_row
+from agentctl.domain.activity.row import Phase, RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.conversation import AcpDialogue
 from agentctl.drivers.acp.program import AcpProgram, Manner
 from agentctl.drivers.dialogue import (
     Action,
     Ask,
+    Expect,
     Finished,
     HangUp,
     Note,
+    Progress,
     Retrying,
     Say,
     SessionIs,
@@ -29,6 +31,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from agentctl.driving.questions import decided_by
 from tests.actions import Recorded
 
 SESSION = "s-1"
@@ -110,6 +113,30 @@ def test_the_role_may_go_beside_the_session_with_what_a_manner_adds() -> None:
     }  # fmt: skip
 
 
+HTTP = {"type": "http", "url": "https://example.org/mcp"}
+SERVERS = {"web": HTTP, "own": {"command": "x", "args": ["y"], "env": {"A": "b"}}}
+
+
+def test_a_server_over_http_is_given_to_a_program_that_takes_such_and_otherwise_left_out_with_a_word() -> None:
+    own = {"name": "own", "command": "x", "args": ["y"], "env": [{"name": "A", "value": "b"}]}
+    over_http = {"type": "http", "name": "web", "url": HTTP["url"], "headers": []}
+    for capabilities, given_ in ({"mcpCapabilities": {"http": True}}, [over_http, own]), ({}, [own]):
+        talk = Talk(order(mcp_servers=SERVERS))
+        talk.result(protocolVersion=1, agentCapabilities=capabilities)
+        assert talk.said[-1]["params"]["mcpServers"] == given_
+        assert ["the MCP server web was left out" in str(row.text) for row in talk.rows] == [True] * (not capabilities)
+
+
+def test_servers_as_settings_of_their_program_are_reached_as_the_order_says() -> None:
+    talk = Talk(order(PLAIN._replace(servers_in="x.servers"), mcp_servers=SERVERS))
+    talk.result(protocolVersion=1)
+    assert talk.said[-1]["params"]["mcpServers"] == []
+    assert talk.said[-1]["params"]["_meta"]["x"]["servers"] == {
+        "web": {**HTTP, "alwaysLoad": True},
+        "own": {"type": "stdio", "command": "x", "args": ["y"], "env": {"A": "b"}, "alwaysLoad": True},
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("version", [2, 0, "one", None])
 def test_another_version_of_the_protocol_is_an_end(version: Any) -> None:
     talk = Talk()
@@ -152,6 +179,8 @@ def test_the_nearest_effort_is_taken_and_one_that_is_not_there_left_out() -> Non
     talk = Talk(order(effort="high")).opened(configOptions=OPTIONS)
     assert talk.methods[-1] == "session/prompt"
     assert "the effort high was left out" in str(talk.rows[0].text)
+    talk = Talk(order(effort="high")).opened()
+    assert str(talk.rows[0].text).endswith("it offers no choice of an effort")
 
 
 def test_modes_and_models_in_the_older_way() -> None:
@@ -189,6 +218,17 @@ def test_a_session_is_continued_by_the_best_way_there_is(capabilities: dict[str,
     assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["do it"]
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "session"),
+    [({}, ""), ({"loadSession": True}, SESSION), ({"sessionCapabilities": {"resume": {}}}, SESSION)],
+)
+def test_a_session_that_cannot_be_continued_is_none_to_continue(capabilities: dict[str, Any], session: str) -> None:
+    talk = Talk(order(PLAIN._replace(usage="turn"))).opened(capabilities)
+    talk.result(stopReason="end_turn", usage={"inputTokens": 1, "outputTokens": 1, "totalTokens": 2})
+    assert [one.session for one in talk.of(SessionIs)] == [session, session]
+    assert talk.outcome.session == SESSION
+
+
 # -- ends ------------------------------------------------------------------------------------------------------------
 
 
@@ -214,6 +254,16 @@ def test_an_agent_that_says_nothing_at_all_is_told_of() -> None:
     assert "without a word" in str(talk.outcome.message)
 
 
+def test_a_turn_without_a_word_does_not_give_the_answer_of_the_turn_before() -> None:
+    talk = Talk().opened()
+    talk.says("the first answer")
+    talk.result(stopReason="end_turn")
+    talk.do(talk.dialogue.told("more", interrupt=False))
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.final_message is None
+    assert "without a word" in str(talk.outcome.message)
+
+
 @pytest.mark.parametrize("stop", ["end_turn", "cancelled"])
 def test_a_turn_that_ends_with_a_denial_is_no_success(stop: str) -> None:
     talk = Talk().opened()
@@ -222,6 +272,16 @@ def test_a_turn_that_ends_with_a_denial_is_no_success(stop: str) -> None:
     talk.update("tool_call_update", toolCallId="c", status="failed")
     talk.result(stopReason=stop)
     assert talk.outcome.reason is Reason.PERMISSION_DENIED
+
+
+def test_an_answer_to_a_question_is_no_denial_whatever_its_words_are() -> None:
+    talk = Talk().opened()
+    talk.says("I ask.")
+    schema = {"type": "object", "properties": {"policy": {"type": "string"}}, "required": ["policy"]}
+    talk.hear({"id": 7, "method": "elicitation/create", "params": {"message": "Which?", "requestedSchema": schema}})
+    talk.do(talk.dialogue.answered(talk.of(Ask)[0].key, "deny by default"))
+    talk.result(stopReason="end_turn")
+    assert talk.outcome.reason is None
 
 
 def test_an_agent_that_goes_on_after_a_denial_has_ended_well() -> None:
@@ -288,6 +348,26 @@ def test_an_exit_in_mid_turn(code: int, reason: Reason) -> None:
     assert Talk().dialogue.ended(code).reason is (Reason.SIGNAL if code in {-9, 143} else Reason.NOT_STARTED)
 
 
+def test_of_what_a_dying_program_said_its_last_words_are_kept() -> None:
+    talk = Talk().opened()
+    for line in [*(f"frame {number} of many, in some file or other" for number in range(50)), "out of luck"]:
+        talk.do(talk.dialogue.complained(line.encode()))
+    message = str(talk.dialogue.ended(1).message)
+    assert message.endswith("frame 49 of many, in some file or other\nout of luck")
+    assert len(message) < 300
+    talk.do(talk.dialogue.complained(b"y" * 1000))
+    assert talk.dialogue.ended(1).message.endswith(": " + "y" * 1000)  # type: ignore[union-attr]
+
+
+def test_only_one_that_has_not_greeted_may_not_speak_the_protocol() -> None:
+    talk = Talk(order(PLAIN._replace(args=("--stdio",))))
+    assert "args of its row: --stdio" in str(talk.of(Expect)[0].outcome.message)
+    assert "may not speak ACP" in str(talk.dialogue.ended(0).message)
+    assert talk.result(protocolVersion=1)[0] == Progress()
+    assert talk.of(Expect)[-1].outcome.message == "agent greeted, and then opened no session within 60 s"
+    assert "may not speak ACP" not in str(talk.dialogue.ended(0).message)
+
+
 def test_an_exit_after_the_end_changes_nothing() -> None:
     talk = Talk().opened()
     talk.result(stopReason="end_turn")
@@ -332,6 +412,62 @@ def test_messages_that_a_program_asks_for_in_mid_turn() -> None:
     assert talk.of(Finished)
 
 
+def test_a_message_that_interrupts_is_not_lost_with_the_turn_that_it_ends() -> None:
+    talk = Talk().opened()
+    talk.do(talk.dialogue.told("stop that", interrupt=True))
+    talk.hear({"id": "d", "method": "craft/drainMidTurnQueue", "params": {}})
+    assert talk.said[-1]["result"] == {"messages": []}
+    talk.asks(8)
+    assert not talk.of(Ask), "nobody is asked about a turn that is being cancelled"
+    talk.result(stopReason="cancelled")
+    assert [block["text"] for block in talk.said[-1]["params"]["prompt"]] == ["stop that"]
+
+
+def test_calls_that_are_known_only_by_requests_count_as_rounds_and_close_what_was_being_said() -> None:
+    talk = Talk(order(max_turns=2)).opened()
+    talk.says("I begin.")
+    for number in range(3):
+        talk.asks(number, toolCallId=f"c{number}", title="touch x", kind="execute")
+        assert "I begin." in [row.text for row in talk.rows]
+        talk.do(talk.dialogue.answered(str(number), "allow"))
+        talk.update("tool_call_update", toolCallId=f"c{number}", status="completed")
+    assert talk.dialogue.transcript.rounds == 3
+    assert len(talk.of(Ask)) == 2, "the third one is beyond the limit"
+    assert "session/cancel" in talk.methods
+    talk.result(stopReason="cancelled")
+    assert (talk.outcome.reason, talk.outcome.turns_used) == (Reason.MAX_TURNS, 2)
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_call_of_which_nothing_is_heard_after_its_denial_does_not_hide_the_rounds_after_it(*, refused: bool) -> None:
+    row = AcpProgram(program="agent", read_only=Manner(args=("--plan",)))
+    talk = Talk(order(row, read_only=refused)).opened()
+    for number in range(3):
+        talk.asks(number, toolCallId=f"c{number}", title="touch x", kind="execute")
+        talk.do(talk.dialogue.answered(str(number), "deny"))
+    assert talk.dialogue.transcript.rounds == 3
+
+
+def test_the_call_of_a_sub_agent_that_is_known_only_by_a_request_is_no_round_of_the_agent() -> None:
+    talk = Talk().opened()
+    options = [{"optionId": "o", "name": "yes", "kind": "allow_once"}]
+    params = {"sessionId": "child", "toolCall": {"toolCallId": "c", "title": "x"}, "options": options}
+    talk.hear({"id": 1, "method": "session/request_permission", "params": params})
+    assert (talk.of(Ask)[0].asked_by, talk.dialogue.transcript.rounds) == ("child", 0)
+    assert [row.id for row in talk.rows if row.type is RowType.AGENT] == ["child"]
+
+
+def test_nothing_ends_the_deadline_of_a_cancel_but_the_end_of_its_turn() -> None:
+    talk = Talk(order(max_turns=1)).opened()
+    for number in range(2):
+        talk.update("tool_call", toolCallId=f"c{number}", title="x", status="completed")
+    assert talk.of(Expect)[-1].outcome.reason is Reason.MAX_TURNS
+    retry = {"air": {"sessionFailure": {"category": "service", "severity": "warning"}}}
+    assert not {type(one) for one in talk.update("session_info_update", _meta=retry)} & {Retrying, Progress}
+    assert Progress() not in talk.says("I go on.")
+    assert Progress() in talk.result(stopReason="cancelled")
+
+
 # -- questions --------------------------------------------------------------------------------------------------------
 
 
@@ -350,6 +486,10 @@ def test_a_rule_never_allows_for_good() -> None:
     talk.asks(kinds=("allow_always",), kind="execute")
     (ask,) = talk.of(Ask)
     assert (ask.allow, ask.deny) == ("", "deny")
+    for answer, decided in ("allow", None), ("ask", None), ("deny", "deny"):
+        rules = [{"tool": "*", "pattern": "*", "answer": answer}]
+        found = decided_by(order(permissions=rules), ask)
+        assert (found and found.answer) == decided, "where nothing allows it just once, a person chooses"
     talk.do(talk.dialogue.answered(ask.key, "deny"))
     assert talk.said[-1]["result"] == {"outcome": {"outcome": "cancelled"}}
 
@@ -371,6 +511,23 @@ def test_the_tool_of_a_server_is_named_as_rules_name_it() -> None:
     talk = Talk(order(mcp_servers=servers)).opened()
     talk.asks(title="agentctl_spawn_agent", kind="execute")
     assert talk.of(Ask)[0].tool == "Bash"
+
+
+@pytest.mark.parametrize("title", ["Read", "READ ", "Bash", "exec_command", "mcp__mail__send", "Write\nsomething"])
+@pytest.mark.parametrize("kind", ["other", None])
+def test_a_title_never_makes_a_call_another_tool_that_a_rule_allows(title: str, kind: str | None) -> None:
+    name = title.partition("\n")[0].strip()
+    for answers, decided in (
+        ({name: "allow"}, None), ({name: "deny"}, "deny"), ({name: "deny", "*": "allow"}, "deny"),
+        ({name: "ask", "*": "allow"}, None), ({name: "allow", "*": "allow"}, "allow"),
+    ):  # fmt: skip
+        rules = [{"tool": tool, "pattern": "*", "answer": answer} for tool, answer in answers.items()]
+        talk = Talk(order(permissions=rules)).opened()
+        talk.asks(title=title, kind=kind)
+        (ask,) = talk.of(Ask)
+        assert title in ask.question
+        found = decided_by(talk.dialogue.order, ask)
+        assert (found and found.answer) == decided
 
 
 def test_what_a_command_touches_is_shown_and_not_compared_with_rules() -> None:
@@ -436,6 +593,28 @@ def test_the_words_of_a_sub_agent_are_not_the_agents(meta: dict[str, Any]) -> No
     talk.result(stopReason="end_turn")
     assert talk.outcome.final_message == "Done."
     assert [row.parent for row in (note.row for note in talk.of(Note)) if row.text == "I am the sub-agent."] == ["t"]
+
+
+@pytest.mark.parametrize(("stop", "status"), [("end_turn", "completed"), ("max_tokens", "cancelled")])
+def test_a_sub_agent_with_a_session_of_its_own_ends_once_with_the_turn(stop: str, status: str) -> None:
+    talk = Talk().opened()
+    for _ in range(2):
+        talk.says("I am the sub-agent.", session="child")
+        talk.result(stopReason=stop)
+        talk.do(talk.dialogue.told("more", interrupt=False))
+    rows = [row for row in talk.rows if row.id == "child"]
+    assert [(row.phase, row.status) for row in rows] == [(Phase.START, "running"), (Phase.END, status)]
+    said = [number for number, row in enumerate(talk.rows) if row.parent == "child"]
+    assert said[0] < talk.rows.index(rows[1])
+
+
+def test_arguments_of_many_megabytes_are_in_no_row_and_whole_where_a_rule_looks() -> None:
+    talk = Talk().opened()
+    command = "x" * 3_000_000
+    talk.update("tool_call", toolCallId="c", title="x", kind="execute", rawInput={"command": command})
+    talk.asks(title="x", kind="execute", rawInput={"command": command})
+    assert all(len(encode_row(row, "2026-11-26T12:00:00.000Z")) < 20_000 for row in talk.rows)
+    assert talk.of(Ask)[0].arguments == {"command": command}
 
 
 # -- properties -------------------------------------------------------------------------------------------------------
@@ -627,6 +806,32 @@ def test_what_nobody_would_read_is_not_asked() -> None:
     talk.hear({"id": 4, "method": "elicitation/create", "params": {"message": "m", "requestedSchema": schema}})
     assert talk.said[-1]["error"]
     assert len(talk.of(Ask)) == 3
+
+
+@pytest.mark.parametrize("is_cost_first", [True, False])
+@pytest.mark.parametrize("kind", ["session", "turn"])
+def test_of_a_continued_session_without_a_record_only_what_comes_from_now_on_counts(
+    kind: str, *, is_cost_first: bool
+) -> None:
+    talk = Talk(order(PLAIN._replace(usage=kind, reports_cost=True), resume="old"))
+    talk.result(protocolVersion=1, agentCapabilities={"loadSession": True})
+    talk.result()
+
+    def cost(amount: float) -> None:
+        talk.update("usage_update", used=1, size=1, cost={"amount": amount, "currency": "USD"})
+
+    def tokens(count: int) -> None:
+        usage = {"inputTokens": count, "outputTokens": 0, "totalTokens": count}
+        talk.result(stopReason="end_turn", usage=usage)
+
+    if is_cost_first:
+        cost(50)
+    tokens(1_000_000 if kind == "session" else 10)
+    talk.do(talk.dialogue.told("more", interrupt=False))
+    cost(50 if not is_cost_first else 51)
+    tokens(1_000_005 if kind == "session" else 5)
+    assert talk.outcome.usage["input"] == (5 if kind == "session" else 15)
+    assert talk.outcome.cost_usd == (1 if is_cost_first else 0)
 
 
 def test_tokens_beyond_all_counting_can_still_be_written() -> None:

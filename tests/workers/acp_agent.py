@@ -311,6 +311,10 @@ seen = Seen()
 async def main() -> None:
     """Serve one client."""
     logging.disable(logging.CRITICAL)
+    if sys.argv[1] == "nonsense":
+        print("usage: it has no such argument")
+        print("x" * 300, "out of luck", sep="\n", file=sys.stderr)
+        sys.exit(3)
     await run_agent(cast(Agent, BadManners(sys.argv[1])), observers=[seen.observe])
 
 

@@ -15,17 +15,16 @@ from agentctl.drivers.jsonrpc import key_of
 from agentctl.drivers.requests import Answers, ProgramRequest
 from agentctl.drivers.values import bounded, list_in, object_in, text_in
 
-#: What the ids of answers that deny begin with.
-DENIAL = "deny"
+_DENIAL = "deny"
 #: The kind of an option -> our id of it, and what it allows. An option of another kind is not offered to anybody.
 _KINDS = {
     "allow_once": ("allow", ALLOW),
     "allow_always": ("allow_always", ALLOW_ALWAYS),
-    "reject_once": (DENIAL, DENY),
-    "reject_always": (f"{DENIAL}_always", DENY),
+    "reject_once": (_DENIAL, DENY),
+    "reject_always": (f"{_DENIAL}_always", DENY),
 }
 #: Our id of the answer to a request that offers no way to say no: it withdraws the request.
-_WITHDRAW = DENIAL
+_WITHDRAW = _DENIAL
 _CANCELLED = {"outcome": {"outcome": "cancelled"}}
 #: The endings by which some name the field for an answer in one's own words, beside the field with the choices.
 _CUSTOM = ("_custom", "_note")
@@ -54,7 +53,7 @@ def permission(
     deny = next(name for name, meaning in means.items() if meaning == DENY)
     key = key_of(request_id)
     ask = Ask(
-        key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(),
+        key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(), claimed=call.claimed_name,
         # A rule allows this once. Where that cannot be said, a person has to choose.
         allow=next((name for name, meaning in means.items() if meaning == ALLOW), ""), deny=deny, means=means,
     )  # fmt: skip

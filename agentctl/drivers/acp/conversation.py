@@ -23,6 +23,7 @@ from agentctl.drivers.acp.wire import (
     PromptResponse,
     ToolCallUpdate,
     greeting,
+    is_over_http,
     read,
     servers_as_settings,
     session_params,
@@ -43,6 +44,7 @@ from agentctl.drivers.dialogue import (
 )
 from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, reply, tell
 from agentctl.drivers.order import Order
+from agentctl.drivers.registry import ANY_ACP
 from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded, object_in, parse_line, text_in
 
@@ -72,12 +74,14 @@ class AcpDialogue:
         self._waiting = [order.prompt]
         is_first = order.resume is None and self.row.instructions == IN_PROMPT
         self._role_text = order.instructions if is_first else ""
-        self._is_turning = self._is_open = self._is_loading = False
+        self._has_greeted = self._is_turning = self._is_open = self._is_loading = False
         #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
         self._is_interrupted = self._is_steered = self._is_over = False
-        self._was_denied = self._has_noted_own_turn = self._is_retrying = False
+        self._has_noted_own_turn = self._is_retrying = False
         self._replayed = 0
         self._ways_to_log_in: Any = None
+        #: The method that continues a session; None where the program has none.
+        self._way_to_continue: str | None = None
         #: How the agent ended, once it has.
         self._ending: Decision | None = None
         self._notes = 0
@@ -86,12 +90,22 @@ class AcpDialogue:
 
     def begin(self) -> Sequence[Action]:
         """Greet the program."""
-        patience_s = self.order.retry_ceiling_seconds
-        late = self._outcome(Reason.NOT_STARTED, f"{self.order.driver} opened no session within {patience_s:g} s")
         hello = self.calls.call(
             AGENT_METHODS["initialize"], greeting(agentctl.__version__), self._greeted, self._not_opened
         )
-        return [hello, Expect(patience_s, late)]
+        return [hello, self._patience("opened no session", f": {self._doubt}")]
+
+    def _patience(self, what: str, why: str = "") -> Action:
+        patience_s = self.order.retry_ceiling_seconds
+        late = f"{self.order.driver} {what} within {patience_s:g} s{why}"
+        return Expect(patience_s, self._outcome(Reason.NOT_STARTED, late))
+
+    @property
+    def _doubt(self) -> str:
+        """What may be wrong with a program that does not greet."""
+        of = "argv of its definition" if self.order.driver == ANY_ACP else "args of its row"
+        given = " ".join(self.row.args) or "none"
+        return f"it may not speak ACP, or only with other arguments than it was given ({of}: {given})"
 
     def _greeted(self, result: Mapping[str, Any]) -> Actions:
         greeted = read(InitializeResponse, result)
@@ -100,18 +114,31 @@ class AcpDialogue:
             spoken = f"version {version!r}"[:40]
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
-        self._ways_to_log_in = result.get("authMethods")
-        servers = {} if self.row.servers_in else self.order.mcp_servers
+        self._has_greeted, self._ways_to_log_in = True, result.get("authMethods")
+        self._way_to_continue = _way_to_continue(greeted)
+        servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
+        actions: Actions = [Progress(), self._patience("greeted, and then opened no session"), *left_out]
         if self.order.resume is None:
-            return [self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
-        method = _way_to_continue(greeted)
-        if method is None:
+            return [*actions, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
+        if self._way_to_continue is None:
             return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
         # What it says until it has opened the session is the history, even where none was asked for.
         self._is_loading = True
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
-        return [self.calls.call(method, params, self._opened, self._not_opened)]
+        return [*actions, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
+
+    def _servers_for(self, greeted: InitializeResponse) -> tuple[Mapping[str, Any], Actions]:
+        """Return the MCP servers that the program takes in the protocol's own field, and notes of those it does not."""
+        if self.row.servers_in:
+            return {}, []
+        servers, capabilities = self.order.mcp_servers, greeted.agent_capabilities
+        if capabilities is not None and capabilities.mcp_capabilities and capabilities.mcp_capabilities.http:
+            return servers, []
+        over_http = [name for name, server in servers.items() if is_over_http(server)]
+        why = f"it is reached over HTTP, and this version of {self.order.driver} takes only commands"
+        left_out: Actions = [self._note(f"the MCP server {name} was left out: {why}") for name in over_http]
+        return {name: server for name, server in servers.items() if name not in over_http}, left_out
 
     def _meta(self) -> dict[str, Any]:
         """Return the `_meta` of the request that opens the session, be it a new one or one that is continued."""
@@ -137,7 +164,11 @@ class AcpDialogue:
         manner, order = self.row.manner(self.order), self.order
         wanted = [(settings.MODE, manner.mode), (settings.MODEL, order.model), (settings.EFFORT, order.effort)]
         steps = [(category, value) for category, value in wanted if value]
-        return [*replayed, SessionIs(session, self.model), *self._set(steps, result)]
+        return [*replayed, self._session_is(), *self._set(steps, result)]
+
+    def _session_is(self, used: Mapping[str, int] | None = None) -> Action:
+        """Return the session to continue: none where the program has shown no way to do that."""
+        return SessionIs(self.session if self._way_to_continue is not None else "", self.model, used)
 
     def _set(self, steps: Sequence[tuple[str, str]], offered: Mapping[str, Any]) -> Actions:
         """Set one thing after the other, then begin: which efforts there are depends on the model.
@@ -194,7 +225,8 @@ class AcpDialogue:
         said, self._waiting = self._waiting, []
         texts = [*self._role(), *map(_as_text, said)]
         self._is_turning, self._ending = True, None
-        self._is_steered = self._was_denied = self._has_noted_own_turn = False
+        self.transcript.begin_turn()
+        self._is_steered = self.requests.was_denied = self._has_noted_own_turn = False
         params = {"sessionId": self.session, "prompt": text_blocks(texts)}
         prompt = self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)
         return [*map(Note, self.transcript.told(said)), prompt]
@@ -211,12 +243,12 @@ class AcpDialogue:
         """Handle the end of a turn."""
         response = read(PromptResponse, result)
         stop = response.stop_reason if response is not None else text_in(result.get("stopReason"))
-        ending = stopped(stop, was_denied=self._was_denied, is_silent=not self.transcript.answer)
+        ending = stopped(stop, was_denied=self.requests.was_denied, is_silent=not self.transcript.answer)
         if (failure := failure_in(object_in(result.get("_meta")))) is not None and failure.is_final:
             ending = failure.reason, failure.message
         actions: Actions = [Note(row) for row in self.usage.of_turn(response)]
         if self.usage.used is not None:
-            actions.append(SessionIs(self.session, self.model, self.usage.used))
+            actions.append(self._session_is(self.usage.used))
         return [*actions, *self._turn_ended(ending)]
 
     def _failed(self, error: RpcError) -> Actions:
@@ -224,9 +256,13 @@ class AcpDialogue:
         hint = auth_hint(self._ways_to_log_in) if reason is Reason.AUTH else ""
         return self._turn_ended((reason, f"{message}{hint}"))
 
+    @property
+    def _is_cancelled(self) -> bool:
+        """Whether agentctl has cancelled the turn that is under way."""
+        return self._is_interrupted or self._is_steered or self._is_over
+
     def _turn_ended(self, ending: Decision) -> Actions:
-        is_own = self._is_interrupted or self._is_steered or self._is_over
-        self._is_turning = False
+        is_own, self._is_turning = self._is_cancelled, False
         rows = [Note(row) for row in self.transcript.end_turn(is_cancelled=is_own or ending[0] is not None)]
         actions: Actions = [*self.requests.cancel_all(), *rows, Progress()]
         if self._is_interrupted:
@@ -234,7 +270,7 @@ class AcpDialogue:
             return [*actions, HangUp()]
         if self._is_over:
             ending = (Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
-        elif self._waiting and (ending[0] is None or self._is_steered or self._was_denied):
+        elif self._waiting and (ending[0] is None or self._is_steered or self.requests.was_denied):
             return [*actions, *self._prompt()]
         self._ending = ending
         return [*actions, *self._unknown_note(), Finished(self._outcome(*ending))]
@@ -244,7 +280,6 @@ class AcpDialogue:
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
         actions = self.requests.answered(key, answer)
-        self._was_denied = self._was_denied or answer.startswith(asks.DENIAL)
         return [*actions, *self.told(f"Denied by the user: {reason}", interrupt=False)] if reason else actions
 
     def interrupted(self) -> Sequence[Action]:
@@ -317,20 +352,24 @@ class AcpDialogue:
             rows += self._retried(object_in(update.get("_meta")))
         if kind in WORK:
             rows += self._went_on()
-        self._was_denied = self._was_denied and kind not in GOES_ON
+        self.requests.was_denied = self.requests.was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]
+        return [*rows, *self._cancelled_beyond_limit()]
+
+    def _cancelled_beyond_limit(self) -> Actions:
+        """Cancel the turn once it has had more rounds of tools than it may."""
         limit = self.order.max_turns
-        if limit is not None and self.transcript.rounds > limit and not self._is_over and self._is_turning:
-            self._is_over = True
-            over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
-            return [*rows, *self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
-        return rows
+        if limit is None or self.transcript.rounds <= limit or self._is_over or not self._is_turning:
+            return []
+        self._is_over = True
+        over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
+        return [*self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
 
     def _retried(self, meta: Mapping[str, Any]) -> Actions:
         """Handle what a program tells of a request that it tries once more."""
         failure = failure_in(meta)
-        if failure is None or failure.is_final or not self._is_turning:
+        if failure is None or failure.is_final or not self._is_turning or self._is_over:
             return []
         if not failure.is_known:
             return [self._note(failure.message)]
@@ -341,7 +380,7 @@ class AcpDialogue:
 
     def _went_on(self) -> Actions:
         was_retrying, self._is_retrying = self._is_retrying, False
-        return [Progress()] if was_retrying else []
+        return [Progress()] if was_retrying and not self._is_over else []  # That would end the deadline of its cancel.
 
     def _began_by_itself(self) -> Actions:
         """End a turn that nobody asked for: an agent without a prompt has no slot to work in."""
@@ -357,11 +396,14 @@ class AcpDialogue:
             request = asks.questions(request_id, session, params)
             about = read(ToolCallUpdate, params.get("toolCall"))
             if request is None and about is not None:
-                return self._permission(request_id, session, self.transcript.call(about), params.get("options"))
+                call, rows = self.transcript.asked(about, session)
+                actions = [*map(Note, rows), *self._cancelled_beyond_limit()]
+                return [*actions, *self._permission(request_id, session, call, params.get("options"))]
         elif method == CLIENT_METHODS["elicitation_create"]:
             request = asks.form(request_id, session, params)
         elif method == _DRAIN:
-            said, self._waiting = self._waiting, []
+            # What is said in a turn that is being cancelled would be lost with it.
+            said, self._waiting = ([], self._waiting) if self._is_cancelled else (self._waiting, [])
             return [*map(Note, self.transcript.told(said)), reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
@@ -371,7 +413,8 @@ class AcpDialogue:
 
     def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
         request = asks.permission(request_id, session, call, options, self.row.withheld)
-        if self._is_interrupted or (self.order.read_only and call.kind not in READING):
+        request.on_denial = lambda: self.transcript.denied(call)
+        if self._is_cancelled or (self.order.read_only and call.kind not in READING):
             return self.requests.refuse(request)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
 
@@ -383,7 +426,8 @@ class AcpDialogue:
             return self._outcome(Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
         if self._ending is not None:
             return self._outcome(*self._ending)
-        return self._outcome(*ended_early(code, self.complaints, has_begun=self._is_open))
+        doubt = "" if self._has_greeted else self._doubt
+        return self._outcome(*ended_early(code, list(self.complaints), has_begun=self._is_open, doubt=doubt))
 
     def _stop(self, reason: Reason, message: str) -> Actions:
         self._ending = (reason, message)

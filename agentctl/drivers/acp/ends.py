@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.states import Reason
@@ -31,6 +31,8 @@ _DEEPEST = 6
 _LEADING_STATUS = re.compile(r"([45]\d\d) ", re.ASCII)
 _FAILURE, _NEW_SESSION = "sessionFailure", "new_session"
 _UNKNOWN = "unknown"
+#: Of a program's standard error: where an end is shown, there is room for so much beside our own words.
+_MOST_SAID = 200
 _CATEGORIES = {"limit": Reason.RATE_LIMITED, "auth": Reason.AUTH, "access": Reason.AUTH, "refusal": Reason.REFUSED}
 
 
@@ -97,22 +99,38 @@ def failed(error: RpcError) -> tuple[Reason, str]:
     return found, bounded(message)
 
 
-def ended_early(code: int, complaints: Iterable[str], *, has_begun: bool) -> tuple[Reason, str]:
+def ended_early(code: int, complaints: Sequence[str], *, has_begun: bool, doubt: str = "") -> tuple[Reason, str]:
     """Return why a program ended without having ended its turn.
 
     Args:
         complaints: The last lines of its standard error.
         has_begun: It had opened its session.
+        doubt: What may be wrong with one that has not even greeted.
     """
-    said = "\n".join(complaints)
+    said = _end_of(complaints)
     detail = f": {said}" if said else ""
     if (number := signal_in(code)) is not None:
         return Reason.SIGNAL, bounded(f"signal {number} ended the program{detail}")
-    if (known := reason_in(said)) is Reason.AUTH:
-        return known, bounded(said)
+    if (known := reason_in("\n".join(complaints))) is Reason.AUTH:
+        return known, bounded(_end_of([line for line in complaints if reason_in(line) is known] or complaints))
     if has_begun:
         return Reason.TRUNCATED, bounded(f"the program ended in the middle of its turn, with exit code {code}{detail}")
-    return Reason.NOT_STARTED, bounded(f"the program ended before it began, with exit code {code}{detail}")
+    why = f" ({doubt})" if doubt else ""
+    return Reason.NOT_STARTED, bounded(f"the program ended before it began, with exit code {code}{detail}{why}")
+
+
+def _end_of(lines: Sequence[str]) -> str:
+    """Return the last line, which mostly tells the cause, and as many before it as are still shown beside it.
+
+    >>> _end_of(["x" * 500, "Traceback:", "out of luck"])
+    'Traceback:\\nout of luck'
+    """
+    kept = list(lines[-1:])
+    for line in reversed(lines[:-1]):
+        if sum(map(len, kept)) + len(line) > _MOST_SAID:
+            break
+        kept.insert(0, line)
+    return "\n".join(kept)
 
 
 def _texts_in(data: Any, depth: int) -> Iterable[str]:

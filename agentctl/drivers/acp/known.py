@@ -8,9 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.personal import config_folder
+from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.acp.program import AcpProgram, check_driver_name, program_from
+from agentctl.errors import UsageError
 
 _SHIPPED = Path(__file__).with_name("programs.yaml")
 _OWN = "acp.yaml"
@@ -24,10 +25,16 @@ def known_programs(taken: Sequence[str]) -> dict[str, AcpProgram]:
         taken: The names of other drivers.
 
     Raises:
-        UsageError: The person's file is not valid; it names file and line.
+        UsageError: The person's file is not valid (it names file and line), or others can write it.
     """
-    own = Path(config_folder(os.environ)) / _OWN
-    return {**_rows_in(_SHIPPED, tuple(taken)), **(_rows_in(own, tuple(taken)) if own.exists() else {})}
+    own, shipped = Path(config_folder(os.environ)) / _OWN, _rows_in(_SHIPPED, tuple(taken))
+    try:
+        found = os.stat(own)
+    except (FileNotFoundError, NotADirectoryError):
+        return shipped
+    if not is_ones_own(found):
+        raise UsageError(f"{own} says which programs are run, and others can write it", hint=f"chmod go-w {own}")
+    return {**shipped, **_rows_in(own, tuple(taken))}
 
 
 @lru_cache(maxsize=4)
@@ -36,8 +43,16 @@ def _rows_in(file: Path, taken: tuple[str, ...]) -> dict[str, AcpProgram]:
 
     document = parse(file, read_bytes(file, _MOST_BYTES))
     try:
-        return {
-            check_driver_name(name, taken, (name,)): program_from(row, (name,)) for name, row in document.value.items()
-        }
+        return {check_driver_name(name, taken, (name,)): _row(name, row) for name, row in document.value.items()}
     except BadValue as problem:
         raise document.error(problem.keys, str(problem)) from problem
+
+
+def _row(name: str, value: object) -> AcpProgram:
+    try:
+        row = program_from(value, (name,))
+    except BadValue as problem:
+        raise BadValue(problem.keys, f"{name}: {problem}") from problem
+    if not row.program:
+        raise BadValue((name,), f"{name} names no program: it needs the key program, a name to look up in PATH")
+    return row

@@ -99,11 +99,12 @@ class AcpProgram(NamedTuple):
         return (self.allowing if _allows_all(order) and self.allowing else self.asking) or Manner()
 
     def to_json(self) -> dict[str, Any]:
-        """Return what a running agent needs to know, as the order keeps it."""
+        """Return what a running agent, and whoever continues it, needs to know; the order keeps it."""
         manners = {"readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing}
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
+            "cannot": list(self.cannot),
             "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
@@ -172,7 +173,8 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         program=row.program,
         version_argv=row.version_args,
         tested=row.tested,
-        install=row.install or f"install {row.program} and put it into PATH",
+        install=row.install
+        or (f"install {row.program} and put it into PATH" if row.program else "its definition's argv names it"),
         honours=(_HONOURS | ({"readOnly"} if row.read_only else set())) - set(row.cannot),
         argv=argv,
         environ=environ,
@@ -205,7 +207,9 @@ def _dialogue(order: Order) -> Dialogue:
 
 def _text(value: Any, place: tuple[str, ...]) -> str:
     if not isinstance(value, str) or len(value) > _LONGEST or "\0" in value:
-        raise BadValue(place, f"{place[-1]} must be text, not {value!r}"[:300])
+        is_unquoted = not isinstance(value, (str, Mapping, list)) and value is not None
+        what = f"item {int(place[-1]) + 1} of {place[-2]}" if place[-1].isdecimal() else place[-1]
+        raise BadValue(place, f"{what} must be text, not {value!r}"[:300] + (": quote it" if is_unquoted else ""))
     return value
 
 

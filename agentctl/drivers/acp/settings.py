@@ -23,7 +23,7 @@ _EFFORTS = {
     "medium": ("medium", "default", "normal"),
     "high": ("high", "xhigh", "max"),
 }
-_CALLED = {EFFORT: "effort"}
+_CALLED = {EFFORT: "an effort"}
 
 
 class Setting(NamedTuple):
@@ -78,7 +78,7 @@ class Offers:
         """
         choice = self._choice(category)
         if choice is None:
-            raise NotOffered(f"it offers no choice of a {_CALLED.get(category, category)}")
+            raise NotOffered(f"it offers no choice of {_CALLED.get(category, f'a {category}')}")
         words = _EFFORTS.get(wanted, (wanted,)) if category == EFFORT else (wanted,)
         value = next((found for word in words if (found := _matching(choice.values, word)) is not None), None)
         if value is None:

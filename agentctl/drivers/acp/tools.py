@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from agentctl.domain.permissions import SHELLS
 from agentctl.domain.plaintext import beginning
 from agentctl.drivers.acp.wire import ToolCallUpdate, meta_of
 from agentctl.drivers.values import object_in, text_in
@@ -17,6 +18,11 @@ _NAMES = {
 }  # fmt: skip
 #: Tools that some programs name by themselves, as rules name them.
 _SAME = frozenset({*_NAMES.values(), "Write", "MultiEdit", "NotebookEdit", "Glob", "WebSearch", "Agent", "Task"})
+#: The same and the names of shells, as rules compare them, and how the names of a server's tools begin.
+_KNOWN = frozenset({*map(str.lower, _SAME), *SHELLS})
+_OF_SERVERS = "mcp__"
+#: The name of a tool of which only its title is known, where that is the name of another tool.
+_UNNAMED = "other"
 #: Kinds of calls that change nothing.
 READING = frozenset({"read", "search", "think", "fetch"})
 _CHANGING = frozenset({"edit", "delete", "move"})
@@ -66,14 +72,28 @@ class AcpCall:
     @property
     def name(self) -> str:
         """The tool, as rules name it: that of a server, by its kind, by its own name, or as people are told."""
-        own = self._own_name or beginning(self.title.partition("\n")[0], _LONGEST_NAME)
+        own = self._own_name or self._headline
         # Arguments are the model's; they name the tool only where the program itself does not.
         if self._is_of_server and not self._own_name:
             return f"mcp__{text_in(self.arguments.get('server'))}__{text_in(self.arguments.get('tool'))}"
         # A title may be the model's: it names a tool of a server only where the kind says nothing else.
         if (self._own_name or self.kind in {"other", ""}) and (of_server := server_tool(own, self._servers)):
             return of_server
-        return self._own_name if self._own_name in _SAME else _NAMES.get(self.kind) or own
+        if self._own_name in _SAME:
+            return self._own_name
+        return _NAMES.get(self.kind) or (_UNNAMED if self.claimed_name else own)
+
+    @property
+    def claimed_name(self) -> str | None:
+        """The name of a tool that it has by its title alone, which may be the model's; None where it claims none."""
+        claimed = self._headline.strip()
+        is_known = claimed.lower() in _KNOWN or claimed.lower().startswith(_OF_SERVERS)
+        is_named = bool(self._own_name or _NAMES.get(self.kind) or self._is_of_server)
+        return claimed if is_known and not is_named and not server_tool(claimed, self._servers) else None
+
+    @property
+    def _headline(self) -> str:
+        return beginning(self.title.partition("\n")[0], _LONGEST_NAME)
 
     @property
     def is_agent(self) -> bool:

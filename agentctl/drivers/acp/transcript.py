@@ -19,7 +19,7 @@ from agentctl.drivers.acp.wire import (
     meta_of,
     read,
 )
-from agentctl.drivers.values import bounded, object_in, text_in
+from agentctl.drivers.values import bounded, bounded_values, object_in, text_in
 
 #: Updates that change nothing that is shown here.
 _QUIET = frozenset(
@@ -81,6 +81,8 @@ class AcpTranscript:
         self._open: dict[tuple[str | None, RowType], _Speech] = {}
         self._said: dict[tuple[str | None, RowType, str], _Speech] = {}
         self._counts: Counter[str] = Counter()
+        #: The sub-agents with sessions of their own -> whether they are at work.
+        self._sessions: dict[str, bool] = {}
         self._last_row: dict[str, Row] = {}
         self._handlers: dict[str, Callable[[Mapping[str, Any], str | None], Iterator[Row]]] = {
             "agent_message_chunk": self._message,
@@ -92,8 +94,12 @@ class AcpTranscript:
 
     @property
     def answer(self) -> str:
-        """The agent's newest message."""
+        """The agent's newest message of this turn."""
         return self._answer.text if self._answer is not None else ""
+
+    def begin_turn(self) -> None:
+        """Forget the answer of the turn before: an agent that says nothing more has given none."""
+        self._answer = None
 
     def note_unknown(self, what: str) -> None:
         """Count something that is unknown; what is new beyond the first hundred is not told apart."""
@@ -102,9 +108,8 @@ class AcpTranscript:
 
     def rows(self, params: Mapping[str, Any]) -> list[Row]:
         """Return the rows of a `session/update`; one of another session is that of a sub-agent."""
-        update, session = object_in(params.get("update")), text_in(params.get("sessionId"))
+        update, parent = object_in(params.get("update")), self._parent_of(text_in(params.get("sessionId")))
         kind = text_in(update.get("sessionUpdate"))
-        parent = session if session and self.session and session != self.session else None
         handler = self._handlers.get(kind)
         if handler is None:
             if kind not in _QUIET:
@@ -112,12 +117,21 @@ class AcpTranscript:
             return []
         return [*self._announced(parent), *handler(update, parent)]
 
+    def _parent_of(self, session: str) -> str | None:
+        return session if session and self.session and session != self.session else None
+
     def _announced(self, session: str | None) -> Iterator[Row]:
         """Yield the first row of a sub-agent that has a session of its own."""
-        if session and session not in self._last_row:
-            row = Row(RowType.AGENT, session, Phase.START, status="running")
-            self._last_row[session] = row
-            yield row
+        if session and session not in self._sessions:
+            self._sessions[session] = True
+            yield Row(RowType.AGENT, session, Phase.START, status="running")
+
+    def _sessions_ended(self, status: str) -> Iterator[Row]:
+        """Yield the last rows of such sub-agents: nothing tells the end of one, but it works in the agent's turn."""
+        for session, is_at_work in self._sessions.items():
+            if is_at_work:
+                self._sessions[session] = False
+                yield Row(RowType.AGENT, session, Phase.END, status=status)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -172,30 +186,42 @@ class AcpTranscript:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def call(self, update: ToolCallUpdate) -> AcpCall:
-        """Return the tool call that an update or a request is about, with what is new of it.
+    def asked(self, update: ToolCallUpdate, session: str) -> tuple[AcpCall, list[Row]]:
+        """Return the tool call that a request of a session is about, and the rows of what it interrupts.
 
         One that has ended is over: a request under its id is for another call, and shows nothing of it.
         """
-        call = AcpCall(update.tool_call_id, self._servers)
         if update.tool_call_id not in self._ended:
-            call = self._calls.setdefault(update.tool_call_id, call)
+            parent = self._parent_of(session)
+            first = list(self._announced(parent))
+            call, rows = self._taken(update, parent)
+            return call, [*first, *rows]
+        call = AcpCall(update.tool_call_id, self._servers)
         call.take(update)
-        return call
+        return call, []
+
+    def _taken(self, update: ToolCallUpdate, parent: str | None) -> tuple[AcpCall, list[Row]]:
+        """Return a tool call with what is new of it; the first that is heard of it begins it, update or request."""
+        is_new = update.tool_call_id not in self._calls
+        call = self._calls.setdefault(update.tool_call_id, AcpCall(update.tool_call_id, self._servers))
+        call.take(update)
+        call.parent = call.parent or parent
+        if not is_new:
+            return call, []
+        self._count_round(call)
+        return call, list(self._fall_silent(call.parent))
 
     def _tool(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
         said = read(ToolCallUpdate, update)
         if said is None:
             self.note_unknown("invalid tool call")
             return
-        is_new = said.tool_call_id not in self._calls
-        call = self.call(said)
-        call.parent = call.parent or parent
-        if is_new:
-            yield from self._fall_silent(call.parent)
-            self._count_round(call)
+        if said.tool_call_id in self._ended:
+            return
+        call, rows = self._taken(said, parent)
+        yield from rows
         row = self._row(call)
-        if call.id in self._ended or self._last_row.get(call.id) == row:
+        if self._last_row.get(call.id) == row:
             return
         is_first, self._last_row[call.id] = call.id not in self._last_row, row
         if not is_first and row.phase is Phase.START:
@@ -216,6 +242,10 @@ class AcpTranscript:
             self.rounds += int(not self._working)
             self._working.add(call.id)
 
+    def denied(self, call: AcpCall) -> None:
+        """Take a call that was denied for over: calls that begin from now on belong to another round."""
+        self._working.discard(call.id)
+
     def _row(self, call: AcpCall) -> Row:
         is_agent, ended = call.is_agent, call.has_ended
         return Row(
@@ -227,7 +257,7 @@ class AcpTranscript:
             agent_type=call.agent_type if is_agent else None,
             name=bounded(call.title or call.name) if is_agent else call.name,
             text=call.result() or None if ended else None,
-            detail=None if is_agent else call.telling_arguments() or None,
+            detail=None if is_agent else bounded_values(call.telling_arguments()) or None,
         )
 
     # -- the rest --------------------------------------------------------------------------------------------------
@@ -247,13 +277,11 @@ class AcpTranscript:
         rows = [row for parent in {parent for parent, _ in self._open} for row in self._fall_silent(parent)]
         self._said.clear()
         self._working.clear()
-        if not is_cancelled:
-            return rows
-        for call in self._calls.values():
+        for call in self._calls.values() if is_cancelled else ():
             if not call.has_ended and call.id not in self._ended:
                 self._ended.add(call.id)
                 rows.append(self._row(call)._replace(phase=Phase.END, status="cancelled"))
-        return rows
+        return [*rows, *self._sessions_ended("cancelled" if is_cancelled else "completed")]
 
     def agent_type_of(self, agent: str | None) -> str | None:
         """Return the type of a sub-agent, by its id."""

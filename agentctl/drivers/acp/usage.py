@@ -29,12 +29,10 @@ class AcpUsage:
 
     def __init__(self, order: Order, row: AcpProgram) -> None:
         self._order, self._row = order, row
-        #: What the session had used up before this run; None until that is known.
-        self._before: dict[str, int] | None = None if order.resume else {}
-        if order.used_before is not None:
-            self._before = dict(order.used_before)
+        #: What the session had used up before this run, as far as that is known.
+        self._before: dict[str, int] = dict(order.used_before or {})
         #: What the session has used up in all its runs, as far as it was reported.
-        self._total: dict[str, int] = dict(self._before or {})
+        self._total: dict[str, int] = dict(self._before)
 
     def of_turn(self, response: PromptResponse | None) -> list[Row]:
         """Return the row of the tokens so far, at the end of a turn."""
@@ -70,13 +68,14 @@ class AcpUsage:
         return Row(RowType.USAGE, f"usage{earlier}", detail=self.spent())
 
     def _report(self, total: Mapping[str, int]) -> None:
-        if self._before is None:
-            # Nothing is known of the session so far: only what comes from now on can be counted.
-            self._before = dict(total) if self._row.usage == PER_SESSION else {_COST: total.get(_COST, 0)}
+        for name, count in total.items() if self._order.resume else ():
+            # Of what is not known of the session so far, only what comes from now on can be counted.
+            is_of_session = name == _COST or self._row.usage == PER_SESSION
+            self._before.setdefault(name, count if is_of_session else 0)
         self._total.update(total)
 
     def _since(self, name: str) -> int:
-        return max(0, self._total.get(name, 0) - (self._before or {}).get(name, 0))
+        return max(0, self._total.get(name, 0) - self._before.get(name, 0))
 
     def spent(self) -> dict[str, int]:
         """Return the tokens of this run."""

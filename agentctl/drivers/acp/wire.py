@@ -1,4 +1,4 @@
-"""The messages of ACP, version 1, as its library describes them: no other module imports the library.
+"""The messages of ACP, version 1, as its library describes them: no other module of the drivers imports the library.
 
 The library's own connection is not used: a dialogue does no I/O, so that it can be recorded and replayed.
 """
@@ -13,35 +13,26 @@ from acp.schema import (
     AgentMessageChunk,
     AgentPlanUpdate,
     AgentThoughtChunk,
-    AvailableCommandsUpdate,
     ClientCapabilities,
-    ConfigOptionUpdate,
-    CurrentModeUpdate,
     ElicitationCapabilities,
     ElicitationFormCapabilities,
     ElicitationSchema,
     EnvVariable,
+    HttpHeader,
+    HttpMcpServer,
     Implementation,
     InitializeRequest,
     InitializeResponse,
     McpServerStdio,
-    NewSessionResponse,
     PermissionOption,
     PromptResponse,
-    RequestPermissionRequest,
     SessionConfigOptionSelect,
     SessionConfigSelectGroup,
-    SessionInfoUpdate,
     SessionModeState,
-    SessionNotification,
     TextContentBlock,
-    ToolCall,
-    ToolCallProgress,
-    ToolCallStart,
     ToolCallUpdate,
     Usage,
     UsageUpdate,
-    UserMessageChunk,
 )
 from pydantic import BaseModel, ValidationError
 
@@ -49,12 +40,10 @@ from agentctl.domain.offers import INHERIT_VARIABLE
 
 __all__ = [
     "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION",
-    "AgentMessageChunk", "AgentPlanUpdate", "AgentThoughtChunk", "AvailableCommandsUpdate", "ConfigOptionUpdate",
-    "CurrentModeUpdate", "ElicitationSchema", "InitializeResponse", "NewSessionResponse", "PermissionOption",
-    "PromptResponse", "RequestPermissionRequest", "SessionConfigOptionSelect", "SessionConfigSelectGroup",
-    "SessionInfoUpdate", "SessionModeState", "SessionNotification", "ToolCall", "ToolCallProgress", "ToolCallStart",
-    "ToolCallUpdate", "Usage", "UsageUpdate", "UserMessageChunk",
-    "greeting", "meta_of", "read", "servers_as_settings", "session_params", "text_blocks",
+    "AgentMessageChunk", "AgentPlanUpdate", "AgentThoughtChunk", "ElicitationSchema", "InitializeResponse",
+    "PermissionOption", "PromptResponse", "SessionConfigOptionSelect", "SessionConfigSelectGroup", "SessionModeState",
+    "ToolCallUpdate", "Usage", "UsageUpdate",
+    "greeting", "is_over_http", "meta_of", "read", "servers_as_settings", "session_params", "text_blocks",
 ]  # fmt: skip
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -92,21 +81,35 @@ def session_params(cwd: str, servers: Mapping[str, Any], meta: Mapping[str, Any]
 
 def servers_as_settings(servers: Mapping[str, Any]) -> dict[str, Any]:
     """Return MCP servers as the settings of Claude Code have them, all tools shown at once."""
-    found: dict[str, Any] = {}
-    for name, server in servers.items():
-        command = {"command": str(server.get("command")), "args": [str(arg) for arg in server.get("args") or ()]}
-        environ = {key: str(value) for key, value in (server.get("env") or {}).items()}
-        found[name] = {"type": "stdio", **command, "env": environ, "alwaysLoad": True}
-    return found
+    return {name: {**_as_setting(server), "alwaysLoad": True} for name, server in servers.items()}
+
+
+def _as_setting(server: Mapping[str, Any]) -> dict[str, Any]:
+    if is_over_http(server):
+        headers = {key: str(value) for key, value in (server.get("headers") or {}).items()}
+        return {"type": "http", "url": str(server["url"]), **({"headers": headers} if headers else {})}
+    environ = {key: str(value) for key, value in (server.get("env") or {}).items()}
+    return {"type": "stdio", "command": str(server.get("command")), "args": _args(server), "env": environ}
+
+
+def is_over_http(server: Mapping[str, Any]) -> bool:
+    """Return whether a server of an order is reached over HTTP, and not started as a command."""
+    return "url" in server
 
 
 def _server(name: str, server: Mapping[str, Any]) -> dict[str, Any]:
+    if is_over_http(server):
+        headers = [HttpHeader(name=key, value=str(value)) for key, value in (server.get("headers") or {}).items()]
+        return _dump(HttpMcpServer(type="http", name=name, url=str(server["url"]), headers=headers))
     given = dict(server.get("env") or {})
     if server.get("env_vars"):  # The protocol has no field for the names of variables to be passed on.
         given[INHERIT_VARIABLE] = "1"
     environ = [EnvVariable(name=key, value=str(value)) for key, value in given.items()]
-    args = [str(arg) for arg in server.get("args") or ()]
-    return _dump(McpServerStdio(name=name, command=str(server.get("command")), args=args, env=environ))
+    return _dump(McpServerStdio(name=name, command=str(server.get("command")), args=_args(server), env=environ))
+
+
+def _args(server: Mapping[str, Any]) -> list[str]:
+    return [str(arg) for arg in server.get("args") or ()]
 
 
 def text_blocks(texts: list[str]) -> list[dict[str, Any]]:

@@ -88,26 +88,29 @@ def _is_newest(worker: WorkerDir, chains: Chains) -> bool:
 
 
 def _session_of(worker: WorkerDir) -> str:
-    """Return the vendor's session of a run; empty where it has none yet."""
+    """Return the vendor's session of a run; empty where it has none yet, or its program cannot continue any."""
     return str(read_quietly(worker.session).get("session") or "")
 
 
 def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return the request that continues a run: the same order, the vendor's session, another prompt."""
     spec, session, recorded = read_quietly(worker.spec), _session_of(worker), read_order(worker)
+    anew = f"agentctl retry {worker.instance} does the same work once more"
     if not is_of_task(worker):
         raise Refused(
             f"the order of {worker.instance} was not written by a spawn in {worker.task.id}: it may be somebody else's",
             hint="spawn it again",
         )
     if recorded is None:
-        raise Refused(f"{worker.instance} is a command: only agents can be continued", hint="agentctl spawn -- CMD")
+        raise Refused(f"{worker.instance} is a command: only agents can be continued", hint=anew)
     order = order_from(recorded)
     if "resume" not in driver_for(order).honours:
-        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint="spawn it again")
+        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint=anew)
     if not worker.has_ended:
         raise Refused(f"{worker.instance} has not ended", hint=Next("send", worker.instance))
     if not session and has_spoken(worker):
+        if read_quietly(worker.session).get("session") == "":
+            raise NotFound(f"{worker.instance} runs {order.driver}, which cannot continue sessions", hint=anew)
         raise NotFound(f"{worker.instance} has left no session to continue", hint="spawn it again")
     order = continued(worker, order, session, [*unread(worker), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))

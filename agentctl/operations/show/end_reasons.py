@@ -34,7 +34,7 @@ _MEANS: Mapping[str, str] = {
     Reason.SIGNAL: "{signal}, which agentctl did not send, ended its program",
     Reason.TIMED_OUT: "its time limit passed",
     Reason.LOST: "it and its shim were found gone, so nobody saw how it exited",
-    Reason.NOT_STARTED: "its program was never executed",
+    Reason.NOT_STARTED: "its work did not begin",
     Reason.DEPENDENCY: "a worker that it waited for did not complete",
     Reason.OUTPUT_LIMIT: "it wrote more than it may (maxOutputBytes)",
     Reason.MAX_TURNS: "it used up its turns",
@@ -171,7 +171,7 @@ def _ways(facts: WorkerFacts) -> list[WayOut]:
     if view.status is Status.COMPLETED:
         return [WayOut("nothing changes an end; its result", facts.command("result", facts.name))]
     ways = [WayOut("nothing changes an end; what it wrote", facts.command("logs", facts.name))]
-    if view.driver is not None and facts.worker_dir.session.exists():
+    if view.driver is not None and read_quietly(facts.worker_dir.session).get("session"):
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
     ways.append(WayOut("the same work can be started once more", facts.command("retry", facts.name)))
     return ways

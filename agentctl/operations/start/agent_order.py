@@ -39,7 +39,7 @@ _RESTRICTIONS = {
     "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
 #: Preferences that a driver should honour, or there is a warning.
-_PREFERENCES = {"model": "model", "effort": "effort"}
+_PREFERENCES = ("model", "effort")
 #: How much of an agent program's configuration is read at most; a longer file counts as empty.
 _MOST_BYTES = 16 << 20
 #: Between the name of a file that an agent program obeys and the word without which it is harmless.
@@ -118,7 +118,8 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
         order = order._replace(mcp_servers={name: dict(value) for name, value in work.mcp_servers.items()})
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    warnings = _check_honoured(driver, order)
+    _check_restrictions(driver, order)
+    order, warnings = _as_honoured(driver, order)
     order = with_server(task, order, driver, environ)
     running = {**spec.resources, **({"runner": spec.runner} if spec.runner else {})}
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings, running)
@@ -131,7 +132,9 @@ def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[by
     joined, account = _joined(order.denied_above, denied), _account(driver, environ, order.provider)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
-    return Ordered(order, warnings=_check_honoured(driver, order) if has_more else ())
+    if has_more:
+        _check_restrictions(driver, order)
+    return Ordered(order)
 
 
 def _refuse_obeyed(driver: Driver, cwd: str) -> None:
@@ -238,16 +241,24 @@ def _least(one: _Number | None, other: _Number | None) -> _Number | None:
     return min(given) if given else None
 
 
-def _check_honoured(driver: Driver, order: Order) -> tuple[str, ...]:
+def _check_restrictions(driver: Driver, order: Order) -> None:
     for field, key in _RESTRICTIONS.items():
         if getattr(order, field) and key not in driver.honours:
-            others = [name for name in AGENT_DRIVERS if key in load(name).honours]
-            raise Refused(
-                f"the driver {driver.name} cannot honour {key}",
-                hint=f"drivers that can: {', '.join(others)}" if others else f"leave {key} out",
-            )
-    return tuple(
-        f"the driver {driver.name} cannot honour {key}: it is left to the program"
-        for field, key in _PREFERENCES.items()
-        if getattr(order, field) and key not in driver.honours
-    )
+            raise Refused(f"the driver {driver.name} cannot honour {key}", hint=_hint_for(driver, key))
+
+
+def _hint_for(driver: Driver, key: str) -> str:
+    """Return what can be done where a driver cannot honour a restriction."""
+    others = [name for name in AGENT_DRIVERS if key in load(name).honours]
+    hint = f"drivers that can: {', '.join(others)}" if others else f"leave {key} out"
+    if key != "readOnly" or driver.extra is None:
+        return hint
+    return f"{hint}; or the key readOnly of its row in acp.yaml says what keeps its program from changing anything"
+
+
+def _as_honoured(driver: Driver, order: Order) -> tuple[Order, tuple[str, ...]]:
+    """Return an order without the preferences that a driver cannot honour, and a warning of each."""
+    ignored = [name for name in _PREFERENCES if getattr(order, name) and name not in driver.honours]
+    warnings = (f"the driver {driver.name} cannot honour {name}: it is left to the program" for name in ignored)
+    nothing: dict[str, Any] = dict.fromkeys(ignored)
+    return order._replace(**nothing), tuple(warnings)
