@@ -12,7 +12,8 @@ from agentctl.acp.servers import ClientServers, passed_on
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import is_name
-from agentctl.drivers.registry import choose, load
+from agentctl.drivers.order import order_from
+from agentctl.drivers.registry import choose, driver_for
 from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import newest_run, resume_worker
@@ -144,14 +145,14 @@ def _may_try_again(worker: WorkerDir) -> bool:
 
 def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
     """Continue an agent with what it has not read and another text; without a session, by a start anew with these."""
-    task, driver = worker.task, str(order_of(worker).get("driver"))
-    if "resume" in load(driver).honours:
+    task, order = worker.task, order_from(order_of(worker))
+    if "resume" in driver_for(order).honours:
         try:
             return _given(task, resume_worker(task, worker.instance, text, queue=True))
         except NotFound as error:
             why = error.message
     else:
-        why = f"{driver} cannot continue a session"
+        why = f"{order.driver} cannot continue a session"
     prompt = "\n\n".join([*unread(worker), *([text] if text else [])])
     given = _given(task, start_anew(task, worker.instance, prompt, queue=True))
     return GivenPrompt(

@@ -345,6 +345,10 @@ def test_a_bad_row_is_an_error_with_file_and_line(task: Task, text: str, words: 
     told = spawn("x", check=False)
     assert told.code == 2
     assert words in told.err
+    examined = run("doctor", "--json", check=False)
+    (found,) = [row for row in examined.json if words in row["what"]]
+    assert (found["severity"], examined.code) == ("error", 1)
+    assert [row for row in examined.json if row["what"].startswith("claude: ")], "the others are examined all the same"
 
 
 def test_rows_that_others_can_write_are_not_believed(task: Task) -> None:

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of, version_of
+from agentctl.errors import UsageError
 from agentctl.operations.where.findings import Finding, finding
 
 #: Installs the library of the server that gives agents their tools.
@@ -19,7 +20,12 @@ def examine_programs() -> Iterator[Finding]:
     if find_spec("mcp") is None:
         what = "agents get no tools to start others with: the Model Context Protocol's library is not installed"
         yield finding("note", what, "", INSTALL_MCP)
-    drivers = [driver for driver in map(load, AGENT_DRIVERS) if not driver.is_ours]  # What that one can use: `models`.
+    drivers: list[Driver] = []
+    try:
+        # Of our own program it is told what it can use (`models`).
+        drivers.extend(driver for driver in map(load, AGENT_DRIVERS) if not driver.is_ours)
+    except UsageError as error:  # In a person's own rows; the drivers that are modules come before.
+        yield finding("error", error.message, "", error.hint if isinstance(error.hint, str) else "")
     installed = {driver.name: program for driver in drivers if (program := program_of(driver)) is not None}
     for driver in drivers:
         if driver.name in installed:
