@@ -92,23 +92,24 @@ def _assistant(record: Mapping[str, Any]) -> Record:
 def healed(records: Iterable[Record]) -> list[Record]:
     """Return records in which every call has exactly one result, right behind it; a result without a call is left out.
 
-    A call whose result is missing was under way when everything was killed: nobody knows how far it got.
+    A result belongs to the newest message before it: servers give the same ids again. A call whose result is missing
+    was under way when everything was killed: nobody knows how far it got.
     """
-    every = list(records)
+    found: list[Record] = []
+    calls: Sequence[Record] = ()
     results: dict[str, Record] = {}
-    for record in every:
+    for record in records:
         if record["type"] == "result":
             results.setdefault(record["call"], record)
-    found: list[Record] = []
-    for record in every:
-        if record["type"] == "result":
             continue
-        found.append(record)
-        if record["type"] == "assistant":
-            for call in record["calls"]:
-                missing = {"type": "result", "call": call["id"], "name": call["name"]}
-                found.append(results.get(call["id"]) or {**missing, "text": UNKNOWN, "status": "cancelled"})
-    return found
+        found += [*_results_of(calls, results), record]
+        calls, results = record.get("calls", ()), {}
+    return [*found, *_results_of(calls, results)]
+
+
+def _results_of(calls: Iterable[Record], results: Mapping[str, Record]) -> list[Record]:
+    missing = {"type": "result", "text": UNKNOWN, "status": "cancelled"}
+    return [results.get(call["id"]) or {**missing, "call": call["id"], "name": call["name"]} for call in calls]
 
 
 def for_model(records: Sequence[Record]) -> list[Record]:

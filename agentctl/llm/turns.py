@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import re
 import threading
@@ -264,7 +265,10 @@ class TurnLoop:
             self._host.say("text", id=at, text=answer.text)
 
     def _own_id(self, call_id: str, other: str) -> str:
-        found = call_id if call_id not in self._ids and is_id_of_call(call_id) else other
+        """Return an id that no other call of the conversation has, which may be older than this run."""
+        counted = (f"{other}.{number}" for number in itertools.count(2))
+        ids = itertools.chain([call_id] if is_id_of_call(call_id) else [], [other], counted)
+        found = next(one for one in ids if one not in self._ids)
         self._ids.add(found)
         return found
 
