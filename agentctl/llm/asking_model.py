@@ -18,7 +18,7 @@ from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of
 from agentctl.llm.keys import Mask
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.sse import SseStream, TooLong
-from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
+from agentctl.llm.transport import BadAddress, BrokenOffAnswer, CannotConnect, HttpAnswer
 
 #: How long a server may be silent. A local one may have to load its model first.
 ANSWER_S = 600.0
@@ -129,7 +129,7 @@ class Model:
                 self._reports.windows(windows_in(reply.headers))
                 self._read(reply, assembler)
         except CannotConnect as error:
-            raise self._unreachable(str(error)) from error
+            raise self._unreachable(error) from error
         except Interrupted:
             raise Partial(assembler.answer()) from None
         except ServerSaidError as error:
@@ -173,13 +173,13 @@ class Model:
             raise Failure(Reason.REFUSED, answer.text or "the model declined to answer, or its answer was filtered")
         return answer
 
-    def _unreachable(self, why: str) -> Unreachable:
+    def _unreachable(self, why: CannotConnect) -> Unreachable:
         name, url = self._provider.get("name"), self._provider.get("url")
         message = f"{name} cannot be reached at {url}: {why}"
         start = self._provider.get("start")
         if self._provider.get("local") and start:
             message += f"; start it: {start}"
-        return Unreachable(Reason.MODEL_ERROR, message, is_transient=True)
+        return Unreachable(Reason.MODEL_ERROR, message, is_transient=not isinstance(why, BadAddress))
 
 
 def _is_held(failure: Failure) -> bool:

@@ -92,8 +92,9 @@ def test_every_call_has_its_own_result_however_often_its_agent_goes_on(
     for pair in names:
         for name in pair:
             (agent.folder / name).write_text(f"content of {name}\n")
-        model, _ = agent.run(reads(*pair, call_id=call_id), says("Done."))
-    records = model.requests[-1].records
+        agent.run(reads(*pair, call_id=call_id), says("Done."))
+    model, _ = agent.run(says("Done."))
+    records = model.requests[0].records
     ids = [record["call"] for record in records if record["type"] == "result"]
     texts = [record["text"] for record in records if record["type"] == "result"]
     assert texts == [f"1\tcontent of {name}" for pair in names for name in pair]
