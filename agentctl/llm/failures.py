@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Self
 
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window, window_from
 from agentctl.drivers.values import STATUS_REASONS, object_in, text_in
+from agentctl.llm.answer import AnswerUsage
 
 #: Beyond this a `Retry-After` is the reset of a window, not a pause.
 LONG_S = 60.0
@@ -69,6 +69,13 @@ class Failure(Exception):
         self.retry_after_s, self.windows, self.limit = retry_after_s, windows, limit
         #: The server's own words, for a request with fields that it does not know.
         self.refused = refused
+        #: What the answer cost that was none.
+        self.usage: AnswerUsage | None = None
+
+    def with_usage(self, usage: AnswerUsage | None) -> Self:
+        """Return this, of an answer that cost something."""
+        self.usage = usage
+        return self
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
@@ -219,8 +226,3 @@ def limit_in(sentence: str) -> int | None:
     """
     found = _LIMIT.search(sentence)
     return int(found[1]) if found else None
-
-
-def now() -> float:
-    """Return the seconds since 1970."""
-    return time.time()

@@ -7,6 +7,7 @@ copied behind it. The file is only appended to; a summary replaces older message
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,8 +15,10 @@ from typing import Any
 
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain, read_bytes
+from agentctl.domain.states import Reason
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.lean import NamedTuple
+from agentctl.llm.failures import Failure
 
 Record = dict[str, Any]
 MESSAGES = frozenset({"user", "assistant", "result"})
@@ -141,7 +144,7 @@ class Conversation:
         self._heal_end()
 
     def _heal_end(self) -> None:
-        """Cut off a last line that a crash has torn."""
+        """Cut off a last line that a crash, or a full disk, has torn."""
         size = os.fstat(self._fd).st_size
         end = size
         while end > 0:
@@ -162,16 +165,36 @@ class Conversation:
         self.sync()
 
     def add(self, record: Record) -> None:
-        """Append a record; it counts from the next `sync` on."""
-        self.records.append(record)
+        """Append a record; it counts from the next `sync` on.
+
+        Raises:
+            Failure: It cannot be written.
+        """
         self._write(record)
+        self.records.append(record)
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        write_all(self._fd, self._hide(json.dumps(record, separators=(",", ":")).encode()) + b"\n")
+        try:
+            write_all(self._fd, self._hide(json.dumps(record, separators=(",", ":")).encode()) + b"\n")
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._heal_end()
+            raise _not_written(error) from error
 
     def sync(self) -> None:
-        """Put all of it on disk."""
-        os.fsync(self._fd)
+        """Put all of it on disk.
+
+        Raises:
+            Failure: It cannot be written.
+        """
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise _not_written(error) from error
+
+
+def _not_written(error: OSError) -> Failure:
+    return Failure(Reason.EXIT_CODE, f"the conversation cannot be written down: {error.strerror or error}")
 
 
 def read_conversation(path: str) -> Kept | None:

@@ -102,7 +102,7 @@ class ToolCalls:
             result = Result(UNKNOWN if name not in PARALLEL else "Interrupted.", "cancelled")
         except Denied as denial:
             result = Result(str(denial), "denied")
-        except ToolError as error:
+        except (ToolError, OSError) as error:
             result = Result(f"Error: {error}", "failed")
         text = self._mask.text(result.text)
         if len(text) > _MOST_TEXT:

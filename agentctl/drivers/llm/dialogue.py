@@ -103,7 +103,7 @@ class LlmDialogue:
 
     def _message(self, text: str, *, now: bool = False) -> list[Action]:
         self.sent += 1
-        self.outcome = None
+        self.outcome = self.answer = None  # What was said before answers something else.
         row = Row(RowType.MESSAGE, f"{run_of(self.order)}user-{self.sent}", name="user", text=bounded(text))
         return [Note(row), _say({"type": "prompt", "text": text, "now": now})]
 
@@ -234,6 +234,8 @@ class LlmDialogue:
         self.taken, self.rounds = count_in(line.get("taken")), count_in(line.get("rounds"))
         if self.taken < self.sent and not self.is_interrupted:
             return ()  # A message has crossed this line: its turn follows.
+        if line.get("silent") is True:  # What it said before its last tools was no answer.
+            self.answer = None
         said = text_in(line.get("reason"))
         reason = _REASONS.get(said, Reason.SIGNAL) if said else None
         self.outcome = self._outcome(reason, bounded(text_in(line.get("message"))) or None)
