@@ -11,6 +11,7 @@ from typing import Any, Self
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window, window_from
+from agentctl.drivers.signs import reason_of_words
 from agentctl.drivers.values import STATUS_REASONS, object_in, text_in
 from agentctl.llm.answer import AnswerUsage
 
@@ -18,31 +19,6 @@ from agentctl.llm.answer import AnswerUsage
 LONG_S = 60.0
 _LONGEST_SENTENCE = 600
 _STATUSES = {**STATUS_REASONS, 402: Reason.BILLING, 413: Reason.CONTEXT, 503: Reason.OVERLOADED}
-#: Texts of error bodies that say more than the status: in codes and in sentences.
-_WORDS = (
-    ("insufficient_quota", Reason.BILLING),
-    ("credit balance is too low", Reason.BILLING),
-    ("insufficient balance", Reason.BILLING),
-    ("insufficient credits", Reason.BILLING),
-    ("billing_error", Reason.BILLING),
-    ("billing_hard_limit", Reason.BILLING),
-    ("context_length_exceeded", Reason.CONTEXT),
-    ("exceed_context_size", Reason.CONTEXT),
-    ("maximum context length", Reason.CONTEXT),
-    ("context length", Reason.CONTEXT),
-    ("context window", Reason.CONTEXT),
-    ("context size", Reason.CONTEXT),
-    ("prompt is too long", Reason.CONTEXT),
-    ("too many tokens", Reason.CONTEXT),
-    ("input is too long", Reason.CONTEXT),
-    ("content_filter", Reason.REFUSED),
-    ("content_policy", Reason.REFUSED),
-    ("invalid_api_key", Reason.AUTH),
-    ("authentication_error", Reason.AUTH),
-    ("api key not valid", Reason.AUTH),
-    ("overloaded_error", Reason.OVERLOADED),
-    ("rate_limit", Reason.RATE_LIMITED),
-)
 _TRANSIENT = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED})
 _LIMIT = re.compile(
     r"(?:maximum context length is|context (?:length|window|size)[^0-9]{0,40}|> )\s*([0-9]{3,9})", re.IGNORECASE
@@ -118,14 +94,13 @@ def reason_of(status: int, words: str) -> Reason:
     >>> reason_of(429, "insufficient_quota"), reason_of(429, ""), reason_of(404, "no such model")
     (<Reason.BILLING: 'billing'>, <Reason.RATE_LIMITED: 'rate_limited'>, <Reason.MODEL_ERROR: 'model_error'>)
     """
-    lowered = words.lower()
-    found = next((reason for text, reason in _WORDS if text in lowered), None)
+    found = reason_of_words(words)
+    if found is Reason.TRUNCATED:
+        found = None  # A refusal only names the limit.
     if found is Reason.BILLING:
         return found
     if status in _STATUSES and not (status == 413 and found):
         return _STATUSES[status]
-    if status >= 500 and found in {Reason.CONTEXT, None}:
-        return found or Reason.MODEL_ERROR  # llama.cpp once said 500 of a prompt that is too long.
     return found or Reason.MODEL_ERROR
 
 

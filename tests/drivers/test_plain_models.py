@@ -304,7 +304,7 @@ def test_the_key_is_in_no_file_and_no_model_sees_it(lab: Lab) -> None:
     steps(lab, [("shell", {"command": "env; printf %s $OPENAI_API_KEY | head -c 9; printf %s $OPENAI_API_KEY"})])
     lab.standin.first += [Reply(error=400, sentence=f"Incorrect API key provided: {KEY}")] * 2
     agent = lab.spawn("text", "--permissions", "allow")
-    assert lab.failed(agent) == "model_error"
+    assert lab.failed(agent) == "auth"
     assert lab.files_with(KEY) == []
     assert "[key]" in str(lab.standin.requests[-1].results)
     assert KEY not in str(lab.standin.requests)
