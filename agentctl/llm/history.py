@@ -15,6 +15,7 @@ from typing import Any
 
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain, read_bytes
+from agentctl.domain.activity.row import CALL_ENDS
 from agentctl.domain.states import Reason
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.lean import NamedTuple
@@ -22,7 +23,6 @@ from agentctl.llm.failures import Failure
 
 Record = dict[str, Any]
 MESSAGES = frozenset({"user", "assistant", "result"})
-_STATUSES = frozenset({"completed", "failed", "denied", "cancelled"})
 #: A longer conversation is not continued.
 _LARGEST = 256 << 20
 #: The result of a call whose end nobody has seen.
@@ -70,7 +70,7 @@ def _checked(value: Any) -> Record | None:
         case "result" if text_in(record.get("call")):
             status = text_in(record.get("status"))
             texts = {name: text_in(record.get(name)) for name in ("call", "name", "text")}
-            return {"type": "result", **texts, "status": status if status in _STATUSES else "failed"}
+            return {"type": "result", **texts, "status": status if status in CALL_ENDS else "failed"}
         case "assistant":
             return _assistant(record)
         case "summary" if type(record.get("kept")) is int:

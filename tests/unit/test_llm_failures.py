@@ -44,8 +44,12 @@ def body(**error: Any) -> bytes:
         (400, body(code="content_filter"), Reason.REFUSED, False),
         (400, body(message="max_output_tokens is larger than 8192"), Reason.MODEL_ERROR, False),
         (500, body(message="the prompt exceeds the context size"), Reason.CONTEXT, False),
-        (413, body(code="rate_limit_exceeded", message="Upgrade at https://x/settings/billing"),
-         Reason.RATE_LIMITED, True),
+        (
+            413,
+            body(code="rate_limit_exceeded", message="Upgrade at https://x/settings/billing"),
+            Reason.RATE_LIMITED,
+            True,
+        ),
     ],
 )
 def test_what_a_refusal_means(status: int, said: bytes, reason: Reason, *, again: bool) -> None:
@@ -58,7 +62,11 @@ def test_what_a_refusal_means(status: int, said: bytes, reason: Reason, *, again
     ("status", "sentence", "reason"),
     [
         (429, "You exceeded your current quota, please check your plan and billing details.", Reason.BILLING),
-        (429, "You exceeded your current quota, check your plan and billing.\nPlease retry in 39.2s.", Reason.RATE_LIMITED),
+        (
+            429,
+            "You exceeded your current quota, check your plan and billing.\nPlease retry in 39.2s.",
+            Reason.RATE_LIMITED,
+        ),
         (429, "Rate limit reached. Add a payment method: https://x/account/billing", Reason.RATE_LIMITED),
         (429, "You are out of credits", Reason.BILLING),
         (400, "context exceeds model limit", Reason.CONTEXT),

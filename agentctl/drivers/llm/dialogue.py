@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl import __version__
-from agentctl.domain.activity.row import Phase, Row, RowType, message_text
-from agentctl.domain.answers import ALLOW, DENY
+from agentctl.domain.activity.row import CALL_ENDS, Phase, Row, RowType, message_text
+from agentctl.domain.answers import ALLOW, DENIED, DENIED_BY_RULE, DENY
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import window_from
 from agentctl.drivers.dialogue import (
@@ -41,11 +41,9 @@ from agentctl.drivers.values import (
     text_in,
 )
 
-_DENIED, _BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 _OPTIONS = (("allow", "Allow"), ("deny", "Deny"))
 _MEANS = {"allow": ALLOW, "deny": DENY}
 _REASONS = {reason.value: reason for reason in Reason}
-_STATUSES = frozenset({"completed", "failed", "denied", "cancelled"})
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
 _RICHEST = 1e9
@@ -117,7 +115,7 @@ class LlmDialogue:
         if answer == "allow":
             return [_say({"type": "answer", "key": key, "allow": True})]
         said = reason or ("" if answer in {"deny", ""} else answer)
-        denial = _BY_RULE if by_rule else f"{_DENIED} {said}".strip()
+        denial = DENIED_BY_RULE if by_rule else f"{DENIED} {said}".strip()
         return [_say({"type": "answer", "key": key, "allow": False, "text": denial})]
 
     def interrupted(self) -> Sequence[Action]:
@@ -171,7 +169,7 @@ class LlmDialogue:
         file, status = text_in(line.get("file")), text_in(line.get("status"))
         if file and file not in self.touched_files:
             self.touched_files.append(file)
-        status = status if status in _STATUSES else "failed"
+        status = status if status in CALL_ENDS else "failed"
         text, name = bounded(text_in(line.get("text"))), bounded(text_in(line.get("name")))
         return [Note(Row(RowType.TOOL, _id(line), Phase.END, status=status, name=name, text=text))]
 
