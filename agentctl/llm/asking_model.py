@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -129,8 +130,7 @@ class Model:
             answer_s = float(self._provider.get("answerSeconds") or ANSWER_S)
             with HttpAnswer(url, headers, body, self._breaker, answer_s) as reply:
                 if reply.status != 200:
-                    # Hidden before it is cut: half a key is one, too.
-                    raise failure_of(reply.status, reply.headers, self._mask.data(reply.error_body()), time.time())
+                    raise self._refusal(reply, request.model)
                 self._reports.progress()  # It has taken the request: a local one may have to load its model now.
                 self._reports.windows(windows_in(reply.headers))
                 self._read(reply, assembler)
@@ -144,6 +144,23 @@ class Model:
         except (BrokenOffAnswer, TooLong) as error:
             return self._judged(assembler.answer(), str(error))
         return self._judged(assembler.answer(), "the stream ended before the answer was whole")
+
+    def _refusal(self, reply: HttpAnswer, model: str) -> Failure:
+        said = self._mask.data(reply.error_body())  # Hidden before it is cut: half a key is one, too.
+        who = f"{self._provider.get('name')} at {self._provider.get('url')}"
+        failure = failure_of(reply.status, reply.headers, said, time.time(), who=who)
+        if failure.reason is Reason.AUTH:
+            failure.message += f" ({self._origin_of_key()})"
+        elif reply.status == 404:
+            failure.message += f" (it was asked for the model {model})"
+        return failure
+
+    def _origin_of_key(self) -> str:
+        if self._key is None:
+            return "no key was sent"
+        variable = self._provider.get("keyVariable")
+        is_set = variable and os.environ.get(str(variable), "").strip()
+        return f"the key is that in {variable}" if is_set else "the key is that which keyCommand has printed"
 
     def _read(self, reply: HttpAnswer, assembler: Any) -> None:
         """Read a stream of events; a server may answer in one piece, although it was asked for a stream."""

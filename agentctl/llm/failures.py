@@ -54,12 +54,13 @@ class Failure(Exception):
         return self
 
 
-def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float, *, who: str = "the server") -> Failure:
     """Return what a refusal means.
 
     Args:
         headers: By lower-case names.
         now: Seconds since 1970.
+        who: Who has refused it, in words.
 
     >>> failure_of(402, {}, b'{"error": {"message": "Insufficient Balance"}}', 0.0).reason
     <Reason.BILLING: 'billing'>
@@ -71,7 +72,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float)
     if reason is Reason.RATE_LIMITED and after is not None and after > LONG_S and not _is_used_up(windows):
         windows = (*windows, Window("requests", 100.0, now + after, is_rejected=True))
     return Failure(
-        reason, _message(status, sentence or code),
+        reason, _message(who, status, sentence or code),
         is_transient=reason in _TRANSIENT or (reason is Reason.MODEL_ERROR and (status >= 500 or status in {408, 409})),
         retry_after_s=after, windows=tuple(windows), limit=limit_in(sentence),
         refused=f"{status} {code} {sentence}" if status in {400, 422} else "",
@@ -128,8 +129,8 @@ def said_in(body: bytes) -> tuple[str, str]:
     return " ".join(dict.fromkeys(filter(None, words)))[:200], " ".join(sentence.split())[:_LONGEST_SENTENCE]
 
 
-def _message(status: int, sentence: str) -> str:
-    return f"the server answered {status}: {sentence}" if sentence else f"the server answered {status}"
+def _message(who: str, status: int, sentence: str) -> str:
+    return f"{who} answered {status}: {sentence}" if sentence else f"{who} answered {status}"
 
 
 def retry_after_in(headers: Mapping[str, str], now: float) -> float | None:

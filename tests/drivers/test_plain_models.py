@@ -349,6 +349,18 @@ def test_its_activity_can_be_rebuilt(lab: Lab) -> None:
     ]
 
 
+def test_a_provider_that_is_none_is_told_with_who_names_it(lab: Lab) -> None:
+    environ = lab.environ()
+    refused = run("spawn", "--driver", "llm", "--model", "stnadin/m", "Say hello", env=environ, check=False)
+    assert "error: there is no provider 'stnadin'; did you mean standin?" in refused.err
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    file.write_text(file.read_text().replace("defaultModel: standin/", "defaultModel: stnadin/"))
+    refused = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)
+    line = file.read_text().splitlines().index("defaultModel: stnadin/stand-in") + 1
+    assert f"{file}:{line}: defaultModel: there is no provider 'stnadin'" in refused.err
+    assert "there is no provider 'stnadin'" in run("doctor", env=environ, check=False).out
+
+
 def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
     environ = lab.environ()
     file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
@@ -360,11 +372,33 @@ def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
     assert f"{file}:2: providers.mine has an unknown key 'secret'" in told.err
 
 
-def test_a_missing_key_is_told_at_once(lab: Lab) -> None:
-    run("spawn", "--driver", "llm", "--name", "a1", "Say hello", env=lab.environ() | {"OPENAI_API_KEY": None})
-    assert lab.failed("a1") == "auth"
-    assert "set OPENAI_API_KEY" in lab.end("a1")["message"]
-    assert lab.standin.requests == []
+@pytest.mark.parametrize("key", [None, "", " "])
+def test_a_missing_key_is_told_by_the_spawn(lab: Lab, key: str | None) -> None:
+    environ = lab.environ() | {"OPENAI_API_KEY": key}
+    refused = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)
+    assert (refused.code, "there is no key for standin: OPENAI_API_KEY is not set" in refused.err) == (1, True)
+    assert lab.task.events("agent.queued", "agent.started") == []
+
+
+def test_a_key_that_is_missing_later_is_told_by_the_end(lab: Lab) -> None:
+    agent = lab.spawn("text")
+    lab.completed(agent)
+    environ = lab.environ() | {"OPENAI_API_KEY": None}
+    second = run("resume", agent, "Say hello", "--json", env=environ).json["agentInstance"]
+    assert lab.failed(second) == "auth"
+    assert "set OPENAI_API_KEY" in lab.end(second)["message"]
+    assert len(lab.standin.requests) == 1
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_refusal_says_who_refuses_and_what(lab: Lab, model: str) -> None:
+    name, variable = model.partition("/")[0], "OPENAI_API_KEY" if model == BOTH[0] else "ANTHROPIC_API_KEY"
+    for status, ending in ((401, f" (the key is that in {variable})"), (404, " (it was asked for the model stand-in)")):
+        agent = lab.spawn(f"fail={status}", "--model", model, name=f"a{status}")
+        lab.failed(agent)
+        message = lab.end(agent)["message"]
+        assert message.startswith(f"{name} at {lab.standin.url}")
+        assert message.endswith(ending)
 
 
 def test_somebody_else_signals_it(lab: Lab) -> None:

@@ -64,7 +64,7 @@ def test_what_a_refusal_means(status: int, said: bytes, reason: Reason, *, again
         (429, "You exceeded your current quota, please check your plan and billing details.", Reason.BILLING),
         (
             429,
-            "You exceeded your current quota, check your plan and billing.\nPlease retry in 39.2s.",
+            "You exceeded your current quota, check your billing.\nPlease retry in 39.2s.",
             Reason.RATE_LIMITED,
         ),
         (429, "Rate limit reached. Add a payment method: https://x/account/billing", Reason.RATE_LIMITED),

@@ -24,6 +24,8 @@ from agentctl.llm.tool_calls import ToolCalls
 from agentctl.llm.toolset import chosen
 from agentctl.llm.turns import Prompt, RunBounds, TurnLoop
 
+_UNBOUND = RunBounds()
+
 
 class _Silent(HostChannel):
     """A host that keeps what it is told, and has nothing more to say once a turn has ended."""
@@ -62,7 +64,7 @@ class Agent:
         self.folder, self.path = folder, folder / "conversation.jsonl"
 
     def run(
-        self, *answers: ModelAnswer | Exception, bounds: RunBounds = RunBounds(), wasted: AnswerUsage | None = None
+        self, *answers: ModelAnswer | Exception, bounds: RunBounds = _UNBOUND, wasted: AnswerUsage | None = None
     ) -> tuple[_Scripted, list[dict[str, Any]]]:
         kept = read_conversation(str(self.path))
         conversation = Conversation(str(self.path), Mask(None).data)

@@ -142,9 +142,8 @@ class ClaudeDialogue:
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer."""
-        return self.asks.answered(
-            key, answer, f"{DENIED} {reason}" if reason else DENIED_BY_RULE if by_rule else DENIED
-        )
+        denial = f"{DENIED} {reason}" if reason else DENIED_BY_RULE if by_rule else DENIED
+        return self.asks.answered(key, answer, denial)
 
     def interrupted(self) -> Sequence[Action]:
         """Interrupt the turn, if there is one, and close the input, so that the program ends with the turn."""
