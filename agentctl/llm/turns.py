@@ -28,7 +28,6 @@ _LONGEST_ID = 200
 _OURS = re.compile(r"(?:r\d+-)?(?:m\d|user-|note-)")
 #: How often a conversation that a server finds too long is summed up before that counts as its end.
 _MOST_SUMMARIES = 2
-_SILENT = "it ended without a word: its model may have declined to answer"
 
 
 class Prompt(NamedTuple):
@@ -123,7 +122,6 @@ class TurnLoop:
             try:
                 self._take(prompt)
                 is_silent = not self._rounds_of_turn().text.strip()
-                message = _SILENT if is_silent else None
             finally:
                 self._conversation.sync()
         except Ending as ending:

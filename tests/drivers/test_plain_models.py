@@ -174,6 +174,23 @@ def test_an_answer_in_one_piece_to_who_wanted_a_stream(lab: Lab) -> None:
     assert lab.completed(lab.spawn("text")) == "All at once."
 
 
+@pytest.mark.parametrize("model", BOTH)
+def test_an_end_without_a_word_passes_no_earlier_remark_on_as_the_answer(lab: Lab, model: str) -> None:
+    lab.standin.first = [Reply(text="Let me look first.", calls=(Call("find", {"pattern": "*"}),)), Reply()]
+    agent = lab.spawn("text", "--model", model)
+    end = lab.end(agent)
+    assert (end["status"], "without a word" in end["message"]) == ("completed", True)
+    assert lab.result(agent)["finalMessage"] is None
+
+
+def test_what_was_cut_off_counts_for_the_limit_of_money(lab: Lab) -> None:
+    whole = Reply(text="The answer.", tokens=90_000, stop="refusal")
+    lab.standin.first = [whole]
+    agent = lab.spawn("text", "--max-budget-usd", "0.01")
+    assert lab.failed(agent) == "budget"
+    assert lab.result(agent)["usage"]["input"] > 80_000
+
+
 def test_a_server_that_is_not_there_is_told_how_to_start(lab: Lab) -> None:
     environ = lab.environ() | {"OLLAMA_HOST": "127.0.0.1:9"}
     run("spawn", "--driver", "llm", "--model", "ollama/qwen3", "--name", "a1", "Say hello", env=environ)
@@ -353,6 +370,11 @@ def test_a_provider_that_is_none_is_told_with_who_names_it(lab: Lab) -> None:
     environ = lab.environ()
     refused = run("spawn", "--driver", "llm", "--model", "stnadin/m", "Say hello", env=environ, check=False)
     assert "error: there is no provider 'stnadin'; did you mean standin?" in refused.err
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    (folder / "mine.md").write_text("---\nname: mine\ndescription: x\ndriver: llm\nmodel: stnadin/m\n---\nWork.\n")
+    refused = run("spawn", "--agent", "mine", "Say hello", env=environ, check=False)
+    assert "error: the agent mine names the model stnadin/m: there is no provider" in refused.err
     file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
     file.write_text(file.read_text().replace("defaultModel: standin/", "defaultModel: stnadin/"))
     refused = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)

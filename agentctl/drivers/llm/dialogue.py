@@ -12,6 +12,7 @@ from agentctl.domain.answers import ALLOW, DENIED, DENIED_BY_RULE, DENY
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import window_from
 from agentctl.drivers.dialogue import (
+    SILENT,
     Action,
     AgentOutcome,
     Ask,
@@ -35,6 +36,7 @@ from agentctl.drivers.values import (
     count_in,
     line_of,
     list_in,
+    money_in,
     object_in,
     parse_line,
     signal_in,
@@ -46,7 +48,6 @@ _MEANS = {"allow": ALLOW, "deny": DENY}
 _REASONS = {reason.value: reason for reason in Reason}
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
-_RICHEST = 1e9
 #: Of more or longer ones nobody chooses.
 _MOST_OPTIONS, _LONGEST_OPTION = 50, 500
 
@@ -176,8 +177,7 @@ class LlmDialogue:
     def _usage(self, line: dict[str, Any]) -> Iterable[Action]:
         tokens = {name: count_in(line.get(name)) for name in self.usage}
         self.usage = {name: self.usage[name] + number for name, number in tokens.items()}
-        cost = line.get("cost")
-        if isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost < _RICHEST:
+        if (cost := money_in(line.get("cost"))) is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
         return [Note(Row(RowType.USAGE, _id(line), detail=tokens))]
 
@@ -232,11 +232,12 @@ class LlmDialogue:
         self.taken, self.rounds = count_in(line.get("taken")), count_in(line.get("rounds"))
         if self.taken < self.sent and not self.is_interrupted:
             return ()  # A message has crossed this line: its turn follows.
+        message = bounded(text_in(line.get("message"))) or None
         if line.get("silent") is True:  # What it said before its last tools was no answer.
-            self.answer = None
+            self.answer, message = None, SILENT
         said = text_in(line.get("reason"))
         reason = _REASONS.get(said, Reason.SIGNAL) if said else None
-        self.outcome = self._outcome(reason, bounded(text_in(line.get("message"))) or None)
+        self.outcome = self._outcome(reason, message)
         return [Finished(self.outcome)]
 
     def _failed(self, line: dict[str, Any]) -> Iterable[Action]:

@@ -31,7 +31,7 @@ _LONGEST_S = 86_400
 _MOST_RETRIES = 100
 #: Keys whose mistaken value is not repeated: people paste the key of their account there.
 _MAY_BE_SECRET = frozenset({"keyVariable", "keyCommand", "url"})
-#: What can name another provider's server: by whose variable, for which row, and with which ending of ours.
+#: The variables by which other programs, too, are told where a provider's server is.
 _URL_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 #: What a server listens on; a client asks this machine instead.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104
