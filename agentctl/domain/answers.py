@@ -13,6 +13,8 @@ _LONGEST = 100_000
 
 #: What an option of a permission allows: this once, from now on, not at all.
 ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
+#: What an agent is told of a denial.
+DENIED, DENIED_BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 
 
 def meaning(means: Any, option: str) -> str:

@@ -27,7 +27,7 @@ _BY_MINUTES = {300: "five_hour", 10_080: "seven_day"}
 class Window(NamedTuple):
     """One window of an account; times are seconds since 1970."""
 
-    #: `five_hour`, `seven_day`, `seven_day_MODEL`, or `90_minutes`.
+    #: `five_hour`, `seven_day`, `seven_day_MODEL`, `90_minutes`, or `requests` where a server names only a time.
     name: str
     used_percent: float | None = None
     resets_at: float | None = None

@@ -17,6 +17,9 @@ from agentctl.domain.windows import Window
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple
 
+#: The message of an agent's end in which it has said nothing.
+SILENT = "it ended without a word: its model may have declined to answer"
+
 
 class Say(NamedTuple):
     """Write these bytes to the program's standard input."""

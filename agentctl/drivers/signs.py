@@ -10,22 +10,24 @@ from agentctl.drivers.values import STATUS_REASONS
 #: Texts about a key or a login that is missing or was refused; they occur on stderr too.
 _AUTH = re.compile(
     r"missing environment variable|not logged in|unauthorized|invalid[ _]api[ _]key|incorrect api key"
-    r"|(?:log|sign) ?in again|refresh token|token (?:has )?expired",
+    r"|api key not valid|authentication_error|(?:log|sign) ?in again|refresh token|token (?:has )?expired",
     re.IGNORECASE,
 )
-#: These errors have the same status as a rate limit but, unlike one, do not end by themselves.
+#: These errors have the same status as a rate limit but, unlike one, do not end by themselves. Some providers say the
+#: same of a limit for a minute, with the time to wait, or name the page where a higher limit can be paid for.
 _BILLING = re.compile(
-    r"quota exceeded|insufficient_quota|exceeded your current quota|billing|credit balance"
-    r"|out of credits|spend cap|to use codex with your chatgpt plan",
-    re.IGNORECASE,
+    r"^(?!.*(?:retry|try again) in \d).*(?:quota exceeded|insufficient_quota|exceeded your current quota|(?<!/)billing"
+    r"|credit balance|insufficient (?:balance|credits)|out of credits|spend cap|to use codex with your chatgpt plan)",
+    re.IGNORECASE | re.DOTALL,
 )
-_RATE = re.compile(r"too many requests|rate limit|usage limit|quota", re.IGNORECASE)
+_RATE = re.compile(r"too many requests|rate[ _]limit|usage limit|quota", re.IGNORECASE)
 _OVERLOADED = re.compile(r"overloaded", re.IGNORECASE)
 _CONTEXT = re.compile(
-    r"ran out of room in the model's context|context window|context_length_exceeded|prompt is too long"
-    r"|maximum context length|context exceeds model limit",
+    r"ran out of room in the model's context|context[ _](?:window|length|size)|prompt is too long|input is too long"
+    r"|too many tokens|context exceeds model limit",
     re.IGNORECASE,
 )
+_REFUSED = re.compile(r"content_filter|content_policy", re.IGNORECASE)
 #: There was no answer at all, rather than a stream that was cut.
 _UNREACHED = re.compile(r"error sending request|connection refused|dns error|error trying to connect", re.IGNORECASE)
 _CUT = re.compile(
@@ -38,6 +40,7 @@ _SIGNS = (
     (_BILLING, Reason.BILLING),
     (_OVERLOADED, Reason.OVERLOADED),
     (_CONTEXT, Reason.CONTEXT),
+    (_REFUSED, Reason.REFUSED),
     (_RATE, Reason.RATE_LIMITED),
     (_UNREACHED, Reason.MODEL_ERROR),
     (_CUT, Reason.TRUNCATED),
@@ -58,7 +61,11 @@ def reason_in(text: str) -> Reason | None:
 
 
 def is_billing(text: str) -> bool:
-    """Return whether a text says that the account has no money or no plan for this."""
+    """Return whether a text says that the account has no money or no plan for this.
+
+    >>> is_billing("You exceeded your current quota"), is_billing("You exceeded your current quota. Retry in 8.2s")
+    (True, False)
+    """
     return _BILLING.search(text) is not None
 
 

@@ -14,6 +14,7 @@ from agentctl.domain.states import Reason
 LONGEST = 4000
 #: Python writes no number of more than 4,300 digits: sums of smaller ones must not become one.
 _MOST = 1 << 53
+_RICHEST = 1e9
 #: What the HTTP status of a provider's answer means for the worker.
 STATUS_REASONS = {401: Reason.AUTH, 403: Reason.AUTH, 429: Reason.RATE_LIMITED, 529: Reason.OVERLOADED}
 #: How a shell, and a program that catches a signal, report it: as 128 plus its number.
@@ -38,6 +39,12 @@ def list_in(value: Any) -> list[Any]:
 def count_in(value: Any) -> int:
     """Return a positive whole number, one that is beyond all counting as the largest; anything else counts as 0."""
     return min(value, _MOST) if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def money_in(value: Any) -> float | None:
+    """Return an amount of US dollars; None for anything else, and for one that nobody pays."""
+    is_amount = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_amount and 0 <= value < _RICHEST else None
 
 
 def bounded(text: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.nesting import is_too_deep, may_be_too_deep
-from agentctl.drivers.values import count_in, object_in
+from agentctl.drivers.values import count_in, money_in, object_in
 from agentctl.lean import NamedTuple
 
 #: Why the model stopped, in one vocabulary.
@@ -112,9 +112,3 @@ def chat_usage(value: Any) -> AnswerUsage | None:
     prompt = count_in(usage.get("prompt_tokens"))
     cached = min(cached, prompt)
     return AnswerUsage(prompt - cached, count_in(usage.get("completion_tokens")), cached, money_in(usage.get("cost")))
-
-
-def money_in(value: Any) -> float | None:
-    """Return an amount of US dollars; None for anything else."""
-    is_amount = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_amount and 0 <= value < 1e9 else None

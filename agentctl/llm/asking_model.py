@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import time
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -12,13 +14,13 @@ from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
 from agentctl.lean import NamedTuple
 from agentctl.llm import chat, messages
-from agentctl.llm.answer import OVERLOADED, REFUSED, ModelAnswer, ServerSaidError
+from agentctl.llm.answer import OVERLOADED, REFUSED, AnswerUsage, ModelAnswer, ServerSaidError
 from agentctl.llm.breaking import BreakOff, Interrupted
-from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, now, windows_in
+from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, windows_in
 from agentctl.llm.keys import Mask
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.sse import SseStream, TooLong
-from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
+from agentctl.llm.transport import BadAddress, BrokenOffAnswer, CannotConnect, HttpAnswer
 
 #: How long a server may be silent. A local one may have to load its model first.
 ANSWER_S = 600.0
@@ -69,8 +71,11 @@ class Model:
         #: The optional fields that this server has refused.
         self._without: frozenset[str] = frozenset()
 
-    def answer(self, request: ModelRequest) -> ModelAnswer:
+    def answer(self, request: ModelRequest, lost: Callable[[AnswerUsage | None], object]) -> ModelAnswer:
         """Return the model's answer.
+
+        Args:
+            lost: Told what an answer has cost that was of no use; it may raise, and nothing is asked again.
 
         Raises:
             Failure: There is none, and asking again would not help.
@@ -81,6 +86,7 @@ class Model:
             try:
                 answer = self._once(request)
             except Failure as failure:
+                lost(failure.usage)
                 if self._leaves_out(failure, request):
                     continue
                 tries += 1
@@ -124,19 +130,37 @@ class Model:
             answer_s = float(self._provider.get("answerSeconds") or ANSWER_S)
             with HttpAnswer(url, headers, body, self._breaker, answer_s) as reply:
                 if reply.status != 200:
-                    # Hidden before it is cut: half a key is one, too.
-                    raise failure_of(reply.status, reply.headers, self._mask.data(reply.error_body()), now())
+                    raise self._refusal(reply, request.model)
+                self._reports.progress()  # It has taken the request: a local one may have to load its model now.
                 self._reports.windows(windows_in(reply.headers))
                 self._read(reply, assembler)
         except CannotConnect as error:
-            raise self._unreachable(str(error)) from error
+            raise self._unreachable(error) from error
         except Interrupted:
             raise Partial(assembler.answer()) from None
         except ServerSaidError as error:
-            raise failure_in_stream(json.loads(self._mask.data(json.dumps(error.error).encode())), now()) from error
+            failure = failure_in_stream(json.loads(self._mask.data(json.dumps(error.error).encode())), time.time())
+            raise failure.with_usage(assembler.answer().usage) from error
         except (BrokenOffAnswer, TooLong) as error:
             return self._judged(assembler.answer(), str(error))
         return self._judged(assembler.answer(), "the stream ended before the answer was whole")
+
+    def _refusal(self, reply: HttpAnswer, model: str) -> Failure:
+        said = self._mask.data(reply.error_body())  # Hidden before it is cut: half a key is one, too.
+        who = f"{self._provider.get('name')} at {self._provider.get('url')}"
+        failure = failure_of(reply.status, reply.headers, said, time.time(), who=who)
+        if failure.reason is Reason.AUTH:
+            failure.message += f" ({self._origin_of_key()})"
+        elif reply.status == 404:
+            failure.message += f" (it was asked for the model {model})"
+        return failure
+
+    def _origin_of_key(self) -> str:
+        if self._key is None:
+            return "no key was sent"
+        variable = self._provider.get("keyVariable")
+        is_set = variable and os.environ.get(str(variable), "").strip()
+        return f"the key is that in {variable}" if is_set else "the key is that which keyCommand has printed"
 
     def _read(self, reply: HttpAnswer, assembler: Any) -> None:
         """Read a stream of events; a server may answer in one piece, although it was asked for a stream."""
@@ -166,20 +190,22 @@ class Model:
             Failure: It broke off, or the model declined.
         """
         if answer.finish is None:
-            raise Failure(Reason.TRUNCATED, f"the answer was cut off: {cut}", is_transient=True)
-        if answer.finish == OVERLOADED:
-            raise Failure(Reason.OVERLOADED, "the server had no room to finish the answer", is_transient=True)
-        if answer.finish == REFUSED:
-            raise Failure(Reason.REFUSED, answer.text or "the model declined to answer, or its answer was filtered")
-        return answer
+            failure = Failure(Reason.TRUNCATED, f"the answer was cut off: {cut}", is_transient=True)
+        elif answer.finish == OVERLOADED:
+            failure = Failure(Reason.OVERLOADED, "the server had no room to finish the answer", is_transient=True)
+        elif answer.finish == REFUSED:
+            failure = Failure(Reason.REFUSED, answer.text or "the model declined to answer, or its answer was filtered")
+        else:
+            return answer
+        raise failure.with_usage(answer.usage)
 
-    def _unreachable(self, why: str) -> Unreachable:
+    def _unreachable(self, why: CannotConnect) -> Unreachable:
         name, url = self._provider.get("name"), self._provider.get("url")
         message = f"{name} cannot be reached at {url}: {why}"
         start = self._provider.get("start")
         if self._provider.get("local") and start:
             message += f"; start it: {start}"
-        return Unreachable(Reason.MODEL_ERROR, message, is_transient=True)
+        return Unreachable(Reason.MODEL_ERROR, message, is_transient=not isinstance(why, BadAddress))
 
 
 def _is_held(failure: Failure) -> bool:

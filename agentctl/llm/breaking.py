@@ -26,11 +26,10 @@ class BreakOff:
 
     def trip(self) -> None:
         """Break it off; called in any thread."""
-        with self._lock:
+        with self._lock:  # What a stop works on may be gone once its `stopping` has ended.
             self._is_broken.set()
-            stops = list(self._stops)
-        for stop in stops:
-            stop()
+            for stop in self._stops:
+                stop()
 
     def reset(self) -> None:
         """Let new work begin."""
@@ -48,7 +47,7 @@ class BreakOff:
 
     @contextlib.contextmanager
     def stopping(self, stop: Callable[[], object]) -> Iterator[None]:
-        """Have `stop` called, in another thread, if it is broken off meanwhile."""
+        """Have `stop` called, in another thread, if it is broken off meanwhile; never behind the end of this."""
         with self._lock:
             self._stops.append(stop)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from agentctl.drivers.values import list_in, object_in, text_in
@@ -179,9 +179,3 @@ def _flat(content: Any) -> tuple[str, str]:
         texts.append(text_in(part.get("text")))
         thoughts.append(_flat(part.get("thinking"))[0])
     return "".join(texts), "".join(thoughts)
-
-
-def models_in(value: Any) -> Sequence[str]:
-    """Return the names in the answer to `GET /models`."""
-    rows = map(object_in, list_in(object_in(value).get("data")))
-    return [name for row in rows if (name := text_in(row.get("id")))]

@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Self
 
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window, window_from
+from agentctl.drivers.signs import reason_of_words
 from agentctl.drivers.values import STATUS_REASONS, object_in, text_in
+from agentctl.llm.answer import AnswerUsage
 
 #: Beyond this a `Retry-After` is the reset of a window, not a pause.
 LONG_S = 60.0
 _LONGEST_SENTENCE = 600
 _STATUSES = {**STATUS_REASONS, 402: Reason.BILLING, 413: Reason.CONTEXT, 503: Reason.OVERLOADED}
-#: Texts of error bodies that say more than the status: in codes and in sentences.
-_WORDS = (
-    ("insufficient_quota", Reason.BILLING),
-    ("credit balance is too low", Reason.BILLING),
-    ("insufficient balance", Reason.BILLING),
-    ("insufficient credits", Reason.BILLING),
-    ("billing_error", Reason.BILLING),
-    ("billing_hard_limit", Reason.BILLING),
-    ("context_length_exceeded", Reason.CONTEXT),
-    ("exceed_context_size", Reason.CONTEXT),
-    ("maximum context length", Reason.CONTEXT),
-    ("context length", Reason.CONTEXT),
-    ("context window", Reason.CONTEXT),
-    ("context size", Reason.CONTEXT),
-    ("prompt is too long", Reason.CONTEXT),
-    ("too many tokens", Reason.CONTEXT),
-    ("input is too long", Reason.CONTEXT),
-    ("content_filter", Reason.REFUSED),
-    ("content_policy", Reason.REFUSED),
-    ("invalid_api_key", Reason.AUTH),
-    ("authentication_error", Reason.AUTH),
-    ("api key not valid", Reason.AUTH),
-    ("overloaded_error", Reason.OVERLOADED),
-    ("rate_limit", Reason.RATE_LIMITED),
-)
 _TRANSIENT = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED})
 _LIMIT = re.compile(
     r"(?:maximum context length is|context (?:length|window|size)[^0-9]{0,40}|> )\s*([0-9]{3,9})", re.IGNORECASE
@@ -69,14 +45,22 @@ class Failure(Exception):
         self.retry_after_s, self.windows, self.limit = retry_after_s, windows, limit
         #: The server's own words, for a request with fields that it does not know.
         self.refused = refused
+        #: What the answer cost that was none.
+        self.usage: AnswerUsage | None = None
+
+    def with_usage(self, usage: AnswerUsage | None) -> Self:
+        """Return this, of an answer that cost something."""
+        self.usage = usage
+        return self
 
 
-def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float) -> Failure:
+def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float, *, who: str = "the server") -> Failure:
     """Return what a refusal means.
 
     Args:
         headers: By lower-case names.
         now: Seconds since 1970.
+        who: Who has refused it, in words.
 
     >>> failure_of(402, {}, b'{"error": {"message": "Insufficient Balance"}}', 0.0).reason
     <Reason.BILLING: 'billing'>
@@ -88,7 +72,7 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float)
     if reason is Reason.RATE_LIMITED and after is not None and after > LONG_S and not _is_used_up(windows):
         windows = (*windows, Window("requests", 100.0, now + after, is_rejected=True))
     return Failure(
-        reason, _message(status, sentence or code),
+        reason, _message(who, status, sentence or code),
         is_transient=reason in _TRANSIENT or (reason is Reason.MODEL_ERROR and (status >= 500 or status in {408, 409})),
         retry_after_s=after, windows=tuple(windows), limit=limit_in(sentence),
         refused=f"{status} {code} {sentence}" if status in {400, 422} else "",
@@ -111,14 +95,13 @@ def reason_of(status: int, words: str) -> Reason:
     >>> reason_of(429, "insufficient_quota"), reason_of(429, ""), reason_of(404, "no such model")
     (<Reason.BILLING: 'billing'>, <Reason.RATE_LIMITED: 'rate_limited'>, <Reason.MODEL_ERROR: 'model_error'>)
     """
-    lowered = words.lower()
-    found = next((reason for text, reason in _WORDS if text in lowered), None)
+    found = reason_of_words(words)
+    if found is Reason.TRUNCATED:
+        found = None  # A refusal only names the limit.
     if found is Reason.BILLING:
         return found
     if status in _STATUSES and not (status == 413 and found):
         return _STATUSES[status]
-    if status >= 500 and found in {Reason.CONTEXT, None}:
-        return found or Reason.MODEL_ERROR  # llama.cpp once said 500 of a prompt that is too long.
     return found or Reason.MODEL_ERROR
 
 
@@ -146,8 +129,8 @@ def said_in(body: bytes) -> tuple[str, str]:
     return " ".join(dict.fromkeys(filter(None, words)))[:200], " ".join(sentence.split())[:_LONGEST_SENTENCE]
 
 
-def _message(status: int, sentence: str) -> str:
-    return f"the server answered {status}: {sentence}" if sentence else f"the server answered {status}"
+def _message(who: str, status: int, sentence: str) -> str:
+    return f"{who} answered {status}: {sentence}" if sentence else f"{who} answered {status}"
 
 
 def retry_after_in(headers: Mapping[str, str], now: float) -> float | None:
@@ -219,8 +202,3 @@ def limit_in(sentence: str) -> int | None:
     """
     found = _LIMIT.search(sentence)
     return int(found[1]) if found else None
-
-
-def now() -> float:
-    """Return the seconds since 1970."""
-    return time.time()

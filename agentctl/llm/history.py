@@ -7,6 +7,7 @@ copied behind it. The file is only appended to; a summary replaces older message
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,12 +15,14 @@ from typing import Any
 
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain, read_bytes
+from agentctl.domain.activity.row import CALL_ENDS
+from agentctl.domain.states import Reason
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.lean import NamedTuple
+from agentctl.llm.failures import Failure
 
 Record = dict[str, Any]
 MESSAGES = frozenset({"user", "assistant", "result"})
-_STATUSES = frozenset({"completed", "failed", "denied", "cancelled"})
 #: A longer conversation is not continued.
 _LARGEST = 256 << 20
 #: The result of a call whose end nobody has seen.
@@ -67,7 +70,7 @@ def _checked(value: Any) -> Record | None:
         case "result" if text_in(record.get("call")):
             status = text_in(record.get("status"))
             texts = {name: text_in(record.get(name)) for name in ("call", "name", "text")}
-            return {"type": "result", **texts, "status": status if status in _STATUSES else "failed"}
+            return {"type": "result", **texts, "status": status if status in CALL_ENDS else "failed"}
         case "assistant":
             return _assistant(record)
         case "summary" if type(record.get("kept")) is int:
@@ -92,23 +95,24 @@ def _assistant(record: Mapping[str, Any]) -> Record:
 def healed(records: Iterable[Record]) -> list[Record]:
     """Return records in which every call has exactly one result, right behind it; a result without a call is left out.
 
-    A call whose result is missing was under way when everything was killed: nobody knows how far it got.
+    A result belongs to the newest message before it: servers give the same ids again. A call whose result is missing
+    was under way when everything was killed: nobody knows how far it got.
     """
-    every = list(records)
+    found: list[Record] = []
+    calls: Sequence[Record] = ()
     results: dict[str, Record] = {}
-    for record in every:
+    for record in records:
         if record["type"] == "result":
             results.setdefault(record["call"], record)
-    found: list[Record] = []
-    for record in every:
-        if record["type"] == "result":
             continue
-        found.append(record)
-        if record["type"] == "assistant":
-            for call in record["calls"]:
-                missing = {"type": "result", "call": call["id"], "name": call["name"]}
-                found.append(results.get(call["id"]) or {**missing, "text": UNKNOWN, "status": "cancelled"})
-    return found
+        found += [*_results_of(calls, results), record]
+        calls, results = record.get("calls", ()), {}
+    return [*found, *_results_of(calls, results)]
+
+
+def _results_of(calls: Iterable[Record], results: Mapping[str, Record]) -> list[Record]:
+    missing = {"type": "result", "text": UNKNOWN, "status": "cancelled"}
+    return [results.get(call["id"]) or {**missing, "call": call["id"], "name": call["name"]} for call in calls]
 
 
 def for_model(records: Sequence[Record]) -> list[Record]:
@@ -140,7 +144,7 @@ class Conversation:
         self._heal_end()
 
     def _heal_end(self) -> None:
-        """Cut off a last line that a crash has torn."""
+        """Cut off a last line that a crash, or a full disk, has torn."""
         size = os.fstat(self._fd).st_size
         end = size
         while end > 0:
@@ -161,16 +165,36 @@ class Conversation:
         self.sync()
 
     def add(self, record: Record) -> None:
-        """Append a record; it counts from the next `sync` on."""
-        self.records.append(record)
+        """Append a record; it counts from the next `sync` on.
+
+        Raises:
+            Failure: It cannot be written.
+        """
         self._write(record)
+        self.records.append(record)
 
     def _write(self, record: Mapping[str, Any]) -> None:
-        write_all(self._fd, self._hide(json.dumps(record, separators=(",", ":")).encode()) + b"\n")
+        try:
+            write_all(self._fd, self._hide(json.dumps(record, separators=(",", ":")).encode()) + b"\n")
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                self._heal_end()
+            raise _not_written(error) from error
 
     def sync(self) -> None:
-        """Put all of it on disk."""
-        os.fsync(self._fd)
+        """Put all of it on disk.
+
+        Raises:
+            Failure: It cannot be written.
+        """
+        try:
+            os.fsync(self._fd)
+        except OSError as error:
+            raise _not_written(error) from error
+
+
+def _not_written(error: OSError) -> Failure:
+    return Failure(Reason.EXIT_CODE, f"the conversation cannot be written down: {error.strerror or error}")
 
 
 def read_conversation(path: str) -> Kept | None:

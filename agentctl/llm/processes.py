@@ -27,7 +27,7 @@ _KEPT = 64 << 20
 _CHUNK = 1 << 16
 #: How long a stopped command has between SIGTERM and SIGKILL; how long the output of one that has ended is waited for.
 _GRACE_S, _DRAIN_S = 1.0, 0.2
-_LOOK_S = 0.1
+_LOOK_S, _TURN_S = 0.1, 0.02
 _SEARCH_S, _KILL_S = 15.0, 3.0
 _LOOKING = os.path.join(os.path.dirname(os.path.realpath(__file__)), "looking.py")
 
@@ -49,6 +49,7 @@ class Output:
         self._size = 0
         self._fd: int | None = None
         self._kept = 0
+        self._is_whole = True
         self._rest = b""
 
     def take(self, chunk: bytes) -> None:
@@ -62,26 +63,31 @@ class Output:
         if self._size <= _SHOWN < self._size + len(data):
             self._open()
         self._size += len(data)
-        if self._fd is not None and self._kept < _KEPT:
-            self._kept += len(data)
-            try:
-                write_all(self._fd, data)
-            except OSError:
-                self._kept = _KEPT  # A full disk: the rest is not kept.
+        self._keep(data)
         room = _SHOWN - len(self._head)
         self._head += data[:room]
         self._tail += data[room:] if room > 0 else data
         del self._tail[: max(0, len(self._tail) - _SHOWN // 2)]
 
+    def _keep(self, data: bytes) -> None:
+        if self._fd is None or not self._is_whole:
+            return
+        room = _KEPT - self._kept
+        self._kept += len(data)
+        try:
+            write_all(self._fd, data[:room])
+        except OSError:
+            room = 0  # A full disk.
+        self._is_whole = len(data) <= room
+
     def _open(self) -> None:
         with contextlib.suppress(OSError):
             make_folder(os.path.dirname(self._path))
             self._fd = open_plain(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            write_all(self._fd, bytes(self._head))
-            self._kept = len(self._head)
+            self._keep(bytes(self._head))
 
     def end(self) -> str:
-        """Return it as the model gets it."""
+        """Close the file; return the output as the model gets it."""
         self._put(self._rest)
         self._rest = b""
         if self._fd is not None:
@@ -90,7 +96,8 @@ class Output:
         if not tail:
             return head.decode("utf-8", "replace")
         half = _SHOWN // 2
-        where = f", the whole is in {self._path}" if self._fd is not None else ""
+        kept = "the whole" if self._is_whole else "more of the beginning"
+        where = f", {kept} is in {self._path}" if self._fd is not None else ""
         cut = f"\n[{self._size - 2 * half} bytes are left out here{where}]\n"
         return head[:half].decode("utf-8", "replace") + cut + (head + tail)[-half:].decode("utf-8", "replace")
 
@@ -121,8 +128,10 @@ def run_shell(command: str, folder: str, seconds: float, breaker: BreakOff, outp
                 _drain(reads, output)
     finally:
         os.close(reads)
+        said = output.end()
+    code = process.wait()
     breaker.check()
-    return Ran(process.wait(), output.end(), timed_out=not is_over)
+    return Ran(code, said, timed_out=not is_over)
 
 
 def _shell() -> str:
@@ -137,7 +146,7 @@ def _follow(process: subprocess.Popen[bytes], fd: int, output: Output, until: fl
     with selectors.DefaultSelector() as waiting:
         waiting.register(fd, selectors.EVENT_READ)
         is_open = True
-        while process.poll() is None:
+        while not _has_ended(process):
             left = until - time.monotonic()
             if left <= 0 or breaker.is_broken:
                 return False
@@ -178,9 +187,14 @@ def _stop_tree(process: subprocess.Popen[bytes]) -> None:
         _signal_group(process, number)
         for pid, start in below.items():
             _signal_one(pid, start, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_S)
-    process.wait()
+        until = time.monotonic() + _GRACE_S
+        while not _has_ended(process) and time.monotonic() < until:
+            time.sleep(_TURN_S)
+
+
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Return whether it has ended, without reaping it: until then no other group has the number of its own."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _descendants(pid: int) -> dict[int, int]:
@@ -194,6 +208,7 @@ def _descendants(pid: int) -> dict[int, int]:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal to the group of a process that is not reaped yet."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.realpath import Resolver
+from agentctl.domain.answers import DENIED_BY_RULE
 from agentctl.domain.offers import PREFIX
 from agentctl.domain.permissions import decide
 from agentctl.drivers.values import list_in, object_in
@@ -102,7 +103,7 @@ class ToolCalls:
             result = Result(UNKNOWN if name not in PARALLEL else "Interrupted.", "cancelled")
         except Denied as denial:
             result = Result(str(denial), "denied")
-        except ToolError as error:
+        except (ToolError, OSError) as error:
             result = Result(f"Error: {error}", "failed")
         text = self._mask.text(result.text)
         if len(text) > _MOST_TEXT:
@@ -147,7 +148,7 @@ class ToolCalls:
         said = decide([*self._rules, _ALLOW_ALL], name, about, real_of)
         above = (decide([*rules, _ALLOW_ALL], name, about, real_of) for rules in self._denials)
         if said == "deny" or "deny" in above:
-            raise Denied("A rule denies this to you; no user was asked.")
+            raise Denied(DENIED_BY_RULE)
         return said
 
     # -- the tools -----------------------------------------------------------------------------------------------

@@ -31,6 +31,10 @@ class CannotConnect(OSError):
     """Nobody listens there, its name is unknown, or its certificate is not valid."""
 
 
+class BadAddress(CannotConnect):
+    """The address, or that of the proxy, is none: to try again would not help."""
+
+
 class BrokenOffAnswer(OSError):
     """The connection ended, or fell silent, before the answer was whole."""
 
@@ -42,15 +46,20 @@ class HttpAnswer:
         answer_s: How long the server may take to begin, and how long it may be silent.
 
     Raises:
-        CannotConnect: There is no connection.
+        CannotConnect: There is no connection; as `BadAddress`: there never will be.
         BrokenOffAnswer: It ended before an answer began.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], body: bytes, breaker: BreakOff, answer_s: float) -> None:
         self._breaker = breaker
         self._is_late = False
-        parts = urlsplit(url)
-        self._connection, path, login = _connection(parts)
+        #: The connection's own is gone as soon as an answer has begun that is the last one of its connection.
+        self._sock: socket.socket | None = None
+        self._response: http.client.HTTPResponse | None = None
+        try:
+            self._connection, path, login = _connection(urlsplit(url))
+        except (ValueError, http.client.HTTPException) as error:
+            raise BadAddress(_words(error)) from error
         headers = {**headers, **login}
         self._stop = breaker.stopping(self._cut)
         self._stop.__enter__()
@@ -63,16 +72,20 @@ class HttpAnswer:
     def _send(self, path: str, headers: Mapping[str, str], body: bytes, answer_s: float) -> None:
         try:
             self._connection.connect()
+        except ValueError as error:
+            raise BadAddress(_words(error)) from error
         except (OSError, http.client.HTTPException) as error:
             self._breaker.check()
             raise CannotConnect(_words(error)) from error
-        self._breaker.check()
         try:
-            if self._connection.sock is not None:
-                self._connection.sock.settimeout(answer_s)
+            self._sock = self._connection.sock
+            self._sock.settimeout(answer_s)
+            self._breaker.check()
             with _after(answer_s, self._be_late):
                 self._connection.request("POST" if body else "GET", path, body or None, dict(headers))
                 self._response = self._connection.getresponse()
+        except ValueError as error:
+            raise BadAddress(_words(error)) from error
         except (OSError, http.client.HTTPException) as error:
             self._breaker.check()
             raise BrokenOffAnswer(_LATE if self._is_late else _words(error)) from error
@@ -92,6 +105,8 @@ class HttpAnswer:
     def close(self) -> None:
         """Close the connection."""
         self._stop.__exit__(None, None, None)
+        if self._response is not None:
+            self._response.close()
         self._connection.close()
 
     def chunks(self) -> Iterator[bytes]:
@@ -101,10 +116,10 @@ class HttpAnswer:
             BrokenOffAnswer: It ended before it was whole, or is longer than any honest one.
             Interrupted: The breaker was tripped.
         """
-        size = 0
-        while True:
+        size, response = 0, self._response
+        while response is not None:
             try:
-                chunk = self._response.read1(_CHUNK)
+                chunk = response.read1(_CHUNK)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self._breaker.check()
                 raise BrokenOffAnswer(_words(error)) from error
@@ -134,7 +149,7 @@ class HttpAnswer:
 
     def _cut(self) -> None:
         """End the connection from another thread: whoever reads from it wakes."""
-        sock = self._connection.sock
+        sock = self._sock or self._connection.sock
         if sock is not None:
             try:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)  # Not TLS's own goodbye, which would wait.
@@ -162,7 +177,7 @@ def _connection(parts: SplitResult) -> tuple[http.client.HTTPConnection, str, di
     if proxy is None:
         return _direct(host, port, is_secure=is_secure), parts.path, {}
     if proxy.scheme not in {"http", "https"}:
-        raise CannotConnect(f"a proxy of the kind {proxy.scheme} is not supported: name an http one, or set NO_PROXY")
+        raise BadAddress(f"a proxy of the kind {proxy.scheme} is not supported: name an http one, or set NO_PROXY")
     login, at = _proxy_login(proxy), (proxy.hostname or "", proxy.port or (443 if proxy.scheme == "https" else 80))
     if is_secure:
         tunnel = _direct(*at, is_secure=True)

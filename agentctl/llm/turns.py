@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import queue
 import re
 import threading
@@ -12,7 +13,7 @@ from agentctl.domain.activity.row import REPORTED
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Reason
 from agentctl.lean import NamedTuple
-from agentctl.llm.answer import LENGTH, MOST_CALLS, ModelAnswer, ToolCall
+from agentctl.llm.answer import LENGTH, MOST_CALLS, AnswerUsage, ModelAnswer, ToolCall
 from agentctl.llm.asking_model import Model, Partial
 from agentctl.llm.compaction import ASK, SYSTEM, as_text, first_kept, is_full, shrunk, size_of
 from agentctl.llm.failures import Failure
@@ -111,32 +112,36 @@ class TurnLoop:
                     return
                 self._is_busy = True
                 self._breaker.reset()
-            self._take(prompt)
-            self._turn()
+            self._turn(prompt)
             with self._lock:
                 self._is_busy = False
 
-    def _turn(self) -> None:
-        reason, message = None, None
+    def _turn(self, prompt: Prompt) -> None:
+        reason, message, is_silent = None, None, False
         try:
-            self._rounds_of_turn()
+            try:
+                self._take(prompt)
+                is_silent = not self._rounds_of_turn().text.strip()
+            finally:
+                self._conversation.sync()
         except Ending as ending:
             reason, message = ending.reason or "interrupted", ending.message
         except Failure as failure:
             reason, message = failure.reason, failure.message
-        self._conversation.sync()
-        self._host.say("turn_end", reason=reason, message=message, taken=self._taken, rounds=self._rounds)
+        fields = {"taken": self._taken, "rounds": self._rounds, "silent": is_silent}
+        self._host.say("turn_end", reason=reason, message=message, **fields)
 
-    def _rounds_of_turn(self) -> None:
+    def _rounds_of_turn(self) -> ModelAnswer:
+        """Return the last answer."""
         while True:
             try:
                 answer = self._answer()
             except Partial as partial:
                 self._keep_partial(partial.answer)
                 self._go_on_or_end()
+                self._check_budget()
                 continue
             calls = self._note_answer(answer)
-            self._check_budget()
             if answer.finish == LENGTH:
                 raise Ending(Reason.TRUNCATED, "the answer was cut off: the model reached the most that it may answer")
             if calls:
@@ -149,7 +154,7 @@ class TurnLoop:
                     self._take_all()
                 self._check_turns()
             elif not self._take_all():
-                return
+                return answer
 
     def _check_budget(self) -> None:
         most = self._bounds.max_budget_usd
@@ -196,7 +201,7 @@ class TurnLoop:
         for tries in range(_MOST_SUMMARIES + 1):
             self._conversation.sync()
             try:
-                return self._model.answer(self._template._replace(records=for_model(self._conversation.records)))
+                return self._model.answer(self._template._replace(records=self._view()), self._count)
             except Failure as failure:
                 if failure.reason is not Reason.CONTEXT or tries == _MOST_SUMMARIES:
                     raise
@@ -218,10 +223,11 @@ class TurnLoop:
         text = f"{as_text(view[:kept], context)}\n\n{ASK}"
         request = self._template._replace(system=SYSTEM, tools=(), records=[{"type": "user", "text": text}])
         try:
-            answer = self._model.answer(request)
-        except Partial:
-            raise Partial(ModelAnswer()) from None  # Half a summary is nothing that the agent has said.
-        self._count(answer)
+            answer = self._model.answer(request, self._count)
+        except Partial as partial:
+            # Half a summary is nothing that the agent has said.
+            raise Partial(ModelAnswer(usage=partial.answer.usage)) from None
+        self._count(answer.usage)
         if not answer.text.strip():
             return False
         messages = sum(record["type"] in MESSAGES for record in self._conversation.records)
@@ -252,7 +258,7 @@ class TurnLoop:
         )  # fmt: skip
         self._conversation.sync()
         self._tell(at, answer)
-        self._count(answer, at)
+        self._count(answer.usage, at)
         if answer.usage is not None:
             self._used, self._uncounted = answer.usage.total, 0
         return calls
@@ -264,19 +270,27 @@ class TurnLoop:
             self._host.say("text", id=at, text=answer.text)
 
     def _own_id(self, call_id: str, other: str) -> str:
-        found = call_id if call_id not in self._ids and is_id_of_call(call_id) else other
+        """Return an id that no other call of the conversation has, which may be older than this run."""
+        counted = (f"{other}.{number}" for number in itertools.count(2))
+        ids = itertools.chain([call_id] if is_id_of_call(call_id) else [], [other], counted)
+        found = next(one for one in ids if one not in self._ids)
         self._ids.add(found)
         return found
 
     def _keep_partial(self, answer: ModelAnswer) -> None:
         """Write down what the model had said before it was broken off, without calls that were never made."""
+        self._note_usage(answer.usage)
         if answer.text.strip():
             at = self._next_id()
             self._add({"type": "assistant", "text": answer.text, "thought": "", "calls": [], "sealed": []})
             self._tell(at, answer._replace(thought=""))
 
-    def _count(self, answer: ModelAnswer, at: str | None = None) -> None:
-        usage = answer.usage
+    def _count(self, usage: AnswerUsage | None, at: str | None = None) -> None:
+        """Count what an answer has cost; end the turn where that was the last of the money."""
+        self._note_usage(usage, at)
+        self._check_budget()
+
+    def _note_usage(self, usage: AnswerUsage | None, at: str | None = None) -> None:
         if usage is None:
             return
         cost = usage.cost if usage.cost is not None else self._cost(usage.input, usage.output, usage.cached)

@@ -174,6 +174,23 @@ def test_an_answer_in_one_piece_to_who_wanted_a_stream(lab: Lab) -> None:
     assert lab.completed(lab.spawn("text")) == "All at once."
 
 
+@pytest.mark.parametrize("model", BOTH)
+def test_an_end_without_a_word_passes_no_earlier_remark_on_as_the_answer(lab: Lab, model: str) -> None:
+    lab.standin.first = [Reply(text="Let me look first.", calls=(Call("find", {"pattern": "*"}),)), Reply()]
+    agent = lab.spawn("text", "--model", model)
+    end = lab.end(agent)
+    assert (end["status"], "without a word" in end["message"]) == ("completed", True)
+    assert lab.result(agent)["finalMessage"] is None
+
+
+def test_what_was_cut_off_counts_for_the_limit_of_money(lab: Lab) -> None:
+    whole = Reply(text="The answer.", tokens=90_000, stop="refusal")
+    lab.standin.first = [whole]
+    agent = lab.spawn("text", "--max-budget-usd", "0.01")
+    assert lab.failed(agent) == "budget"
+    assert lab.result(agent)["usage"]["input"] > 80_000
+
+
 def test_a_server_that_is_not_there_is_told_how_to_start(lab: Lab) -> None:
     environ = lab.environ() | {"OLLAMA_HOST": "127.0.0.1:9"}
     run("spawn", "--driver", "llm", "--model", "ollama/qwen3", "--name", "a1", "Say hello", env=environ)
@@ -304,7 +321,7 @@ def test_the_key_is_in_no_file_and_no_model_sees_it(lab: Lab) -> None:
     steps(lab, [("shell", {"command": "env; printf %s $OPENAI_API_KEY | head -c 9; printf %s $OPENAI_API_KEY"})])
     lab.standin.first += [Reply(error=400, sentence=f"Incorrect API key provided: {KEY}")] * 2
     agent = lab.spawn("text", "--permissions", "allow")
-    assert lab.failed(agent) == "model_error"
+    assert lab.failed(agent) == "auth"
     assert lab.files_with(KEY) == []
     assert "[key]" in str(lab.standin.requests[-1].results)
     assert KEY not in str(lab.standin.requests)
@@ -349,6 +366,23 @@ def test_its_activity_can_be_rebuilt(lab: Lab) -> None:
     ]
 
 
+def test_a_provider_that_is_none_is_told_with_who_names_it(lab: Lab) -> None:
+    environ = lab.environ()
+    refused = run("spawn", "--driver", "llm", "--model", "stnadin/m", "Say hello", env=environ, check=False)
+    assert "error: there is no provider 'stnadin'; did you mean standin?" in refused.err
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir()
+    (folder / "mine.md").write_text("---\nname: mine\ndescription: x\ndriver: llm\nmodel: stnadin/m\n---\nWork.\n")
+    refused = run("spawn", "--agent", "mine", "Say hello", env=environ, check=False)
+    assert "error: the agent mine names the model stnadin/m: there is no provider" in refused.err
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
+    file.write_text(file.read_text().replace("defaultModel: standin/", "defaultModel: stnadin/"))
+    refused = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)
+    line = file.read_text().splitlines().index("defaultModel: stnadin/stand-in") + 1
+    assert f"{file}:{line}: defaultModel: there is no provider 'stnadin'" in refused.err
+    assert "there is no provider 'stnadin'" in run("doctor", env=environ, check=False).out
+
+
 def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
     environ = lab.environ()
     file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
@@ -360,11 +394,33 @@ def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
     assert f"{file}:2: providers.mine has an unknown key 'secret'" in told.err
 
 
-def test_a_missing_key_is_told_at_once(lab: Lab) -> None:
-    run("spawn", "--driver", "llm", "--name", "a1", "Say hello", env=lab.environ() | {"OPENAI_API_KEY": None})
-    assert lab.failed("a1") == "auth"
-    assert "set OPENAI_API_KEY" in lab.end("a1")["message"]
-    assert lab.standin.requests == []
+@pytest.mark.parametrize("key", [None, "", " "])
+def test_a_missing_key_is_told_by_the_spawn(lab: Lab, key: str | None) -> None:
+    environ = lab.environ() | {"OPENAI_API_KEY": key}
+    refused = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)
+    assert (refused.code, "there is no key for standin: OPENAI_API_KEY is not set" in refused.err) == (1, True)
+    assert lab.task.events("agent.queued", "agent.started") == []
+
+
+def test_a_key_that_is_missing_later_is_told_by_the_end(lab: Lab) -> None:
+    agent = lab.spawn("text")
+    lab.completed(agent)
+    environ = lab.environ() | {"OPENAI_API_KEY": None}
+    second = run("resume", agent, "Say hello", "--json", env=environ).json["agentInstance"]
+    assert lab.failed(second) == "auth"
+    assert "set OPENAI_API_KEY" in lab.end(second)["message"]
+    assert len(lab.standin.requests) == 1
+
+
+@pytest.mark.parametrize("model", BOTH)
+def test_a_refusal_says_who_refuses_and_what(lab: Lab, model: str) -> None:
+    name, variable = model.partition("/")[0], "OPENAI_API_KEY" if model == BOTH[0] else "ANTHROPIC_API_KEY"
+    for status, ending in ((401, f" (the key is that in {variable})"), (404, " (it was asked for the model stand-in)")):
+        agent = lab.spawn(f"fail={status}", "--model", model, name=f"a{status}")
+        lab.failed(agent)
+        message = lab.end(agent)["message"]
+        assert message.startswith(f"{name} at {lab.standin.url}")
+        assert message.endswith(ending)
 
 
 def test_somebody_else_signals_it(lab: Lab) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.dialogue import Action, Ask, Finished, HangUp, Note, Retrying, Say, StopProgram, Withdraw
+from agentctl.drivers.dialogue import SILENT, Action, Ask, Finished, HangUp, Note, Retrying, Say, StopProgram, Withdraw
 from agentctl.drivers.llm import DRIVER
 from agentctl.drivers.llm.dialogue import LlmDialogue
 from agentctl.drivers.order import Order, order_from
@@ -77,6 +77,25 @@ def test_a_message_that_crosses_the_end_of_a_turn_has_a_turn_of_its_own() -> Non
     (finished,) = got(dialogue, "turn_end", taken=2, rounds=3)
     assert isinstance(finished, Finished)
     assert (finished.outcome.reason, finished.outcome.turns_used) == (None, 3)
+
+
+def test_only_what_was_said_last_is_the_answer() -> None:
+    dialogue = begun()
+    got(dialogue, "text", id="m1", text="Let me look first.")
+    (finished,) = got(dialogue, "turn_end", taken=1, rounds=1, silent=True)
+    assert isinstance(finished, Finished)
+    assert (finished.outcome.reason, finished.outcome.final_message) == (None, None)
+    assert finished.outcome.message == SILENT
+
+
+def test_what_a_kept_agent_said_before_does_not_answer_the_next_message() -> None:
+    dialogue = begun()
+    got(dialogue, "text", id="m1", text="The first answer.")
+    got(dialogue, "turn_end", taken=1, rounds=0)
+    dialogue.told("And that", interrupt=False)
+    (finished,) = got(dialogue, "turn_end", taken=2, rounds=0, reason="model_error", message="the server answered 500")
+    assert isinstance(finished, Finished)
+    assert finished.outcome.final_message is None
 
 
 @pytest.mark.parametrize(

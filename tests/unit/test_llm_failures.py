@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain.states import Reason
+from agentctl.drivers.acp.ends import failed
+from agentctl.drivers.jsonrpc import RpcError
 from agentctl.llm.failures import failure_in_stream, failure_of, limit_in, retry_after_in, windows_in
 
 NOW = 1_800_000_000.0
@@ -40,12 +42,42 @@ def body(**error: Any) -> bytes:
         (413, b"", Reason.CONTEXT, False),
         (400, body(type="invalid_request_error", message="prompt is too long: 9 tokens > 5"), Reason.CONTEXT, False),
         (400, body(code="content_filter"), Reason.REFUSED, False),
+        (400, body(message="max_output_tokens is larger than 8192"), Reason.MODEL_ERROR, False),
+        (500, body(message="the prompt exceeds the context size"), Reason.CONTEXT, False),
+        (
+            413,
+            body(code="rate_limit_exceeded", message="Upgrade at https://x/settings/billing"),
+            Reason.RATE_LIMITED,
+            True,
+        ),
     ],
 )
 def test_what_a_refusal_means(status: int, said: bytes, reason: Reason, *, again: bool) -> None:
     failure = failure_of(status, {}, said, NOW)
     assert (failure.reason, failure.is_transient) == (reason, again)
     assert str(status) in failure.message
+
+
+@pytest.mark.parametrize(
+    ("status", "sentence", "reason"),
+    [
+        (429, "You exceeded your current quota, please check your plan and billing details.", Reason.BILLING),
+        (
+            429,
+            "You exceeded your current quota, check your billing.\nPlease retry in 39.2s.",
+            Reason.RATE_LIMITED,
+        ),
+        (429, "Rate limit reached. Add a payment method: https://x/account/billing", Reason.RATE_LIMITED),
+        (429, "You are out of credits", Reason.BILLING),
+        (400, "context exceeds model limit", Reason.CONTEXT),
+        (500, "Invalid API key", Reason.AUTH),
+        (400, "insufficient credits", Reason.BILLING),
+        (400, "API key not valid", Reason.AUTH),
+    ],
+)
+def test_the_same_words_mean_the_same_whoever_passes_them_on(status: int, sentence: str, reason: Reason) -> None:
+    assert failure_of(status, {}, body(message=sentence), NOW).reason is reason
+    assert failed(RpcError("Internal error", -32603, {"status": status, "message": sentence}))[0] is reason
 
 
 @given(st.integers(400, 599), st.dictionaries(st.sampled_from(

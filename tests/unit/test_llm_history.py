@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.llm.compaction import as_text, first_kept, is_full
-from agentctl.llm.history import Conversation, Record, for_model, healed, read_conversation, records_in
+from agentctl.llm.history import UNKNOWN, Conversation, Record, for_model, healed, read_conversation, records_in
 from agentctl.llm.keys import Mask
 
 IDS = st.sampled_from(["c1", "c2", "c3", "c4"])
@@ -56,6 +56,17 @@ def is_valid(messages: list[Record]) -> bool:
 def test_what_a_model_reads_is_valid(records: list[Record]) -> None:
     assert is_valid(for_model(healed(records)))
     assert healed(healed(records)) == healed(records)
+
+
+@given(st.lists(st.lists(IDS, unique=True, max_size=3), max_size=6), st.data())
+def test_a_result_belongs_to_the_newest_call_of_its_id(answers: list[list[str]], data: st.DataObject) -> None:
+    """Servers give the same ids again, and some none."""
+    records, texts = [], []
+    for number, ids in enumerate(answers):
+        ends = data.draw(st.integers(0, len(ids)))
+        records += [assistant(*ids), *({**result(one), "text": f"{number}"} for one in ids[:ends])]
+        texts += [*[f"{number}"] * ends, *[UNKNOWN] * (len(ids) - ends)]
+    assert [record["text"] for record in healed(records) if record["type"] == "result"] == texts
 
 
 @given(RECORDS, st.integers(0, 4000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -49,12 +50,45 @@ def test_a_persons_row_changes_what_it_names() -> None:
         ({"providers": {"a": {**ROW, "dialect": "gemini"}}}, ("providers", "a", "dialect")),
         ({"providers": {"a": {**ROW, "models": {"m": {"context": -1}}}}}, ("providers", "a", "models", "m", "context")),
         ({"defaultModel": "qwen3"}, ("defaultModel",)),
+        ({"defaultModel": "b/m"}, ("defaultModel",)),
     ],
 )
 def test_a_mistake_names_its_place(value: dict[str, Any], keys: tuple[str, ...]) -> None:
     with pytest.raises(BadValue) as caught:
         read_rows(value)
     assert caught.value.keys == keys
+    assert not re.search("secret|sk-", caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        (["m"], "providers.a.models must be a mapping, not ['m']"),
+        ({"m": 1}, "providers.a.models.m must be a mapping, not 1"),
+        ({"m": {"prices": {"x": 1}}}, "providers.a.models.m.prices has an unknown key 'x'"),
+        ({"m": {"prices": {"input": -1}}}, "providers.a.models.m.prices.input must be a number from 0 to"),
+    ],
+)
+def test_a_mistake_is_told_with_its_whole_path(models: Any, said: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        read_rows({"providers": {"a": {**ROW, "models": models}}})
+    assert caught.value.message.startswith(said)
+
+
+@pytest.mark.parametrize("key", ["keyVariable", "keyCommand", "url"])
+def test_what_may_be_a_key_is_not_repeated(key: str) -> None:
+    with pytest.raises(BadValue) as caught:
+        read_rows({"providers": {"a": {**ROW, key: "sk-abc-123"}}})
+    assert f"providers.a.{key} must be" in caught.value.message
+    assert "sk-abc-123" not in caught.value.message
+
+
+def test_a_provider_that_is_none_is_told_with_one_that_may_be_meant() -> None:
+    rows = Rows({"standin": ROW, "other": ROW})
+    with pytest.raises(Refused, match="there is no provider 'stnadin'; did you mean standin"):
+        resolved(rows, "stnadin/m", {})
+    with pytest.raises(Refused, match="there is no provider 'x'; known: standin, other"):
+        resolved(rows, "x/m", {})
 
 
 JSON: Callable[[], Any] = lambda: st.recursive(  # noqa: E731

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import threading
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agentctl.llm import processes
 from agentctl.llm.answer import ToolCall
-from agentctl.llm.breaking import BreakOff
+from agentctl.llm.breaking import BreakOff, Interrupted
 from agentctl.llm.keys import Mask
 from agentctl.llm.places import Places
+from agentctl.llm.processes import Output, run_shell
 from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
 from agentctl.llm.toolset import SPECS, chosen
@@ -139,3 +142,67 @@ def test_no_call_has_the_id_of_another_row(row: str) -> None:
     """Otherwise a server could have a call stand in the place of what the person has said."""
     assert not is_id_of_call(row)
     assert is_id_of_call(f"call_{row}") or not row.isprintable()
+
+
+def run_and_break(folder: Path, command: str, size: int) -> None:
+    """Break a command off once its output has a size."""
+    breaker = BreakOff()
+
+    class _Breaking(Output):
+        def take(self, chunk: bytes) -> None:
+            super().take(chunk)
+            if self._size >= size:
+                breaker.trip()
+
+    output = _Breaking(str(folder / f"{len(os.listdir(folder))}.txt"), Mask(None))
+    with pytest.raises(Interrupted):
+        run_shell(command, str(folder), 60, breaker, output)
+
+
+def test_a_command_that_is_broken_off_leaves_no_file_open(tmp_path: Path) -> None:
+    def opened() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    run_and_break(tmp_path, "seq 20000; exec tail -f /dev/null", 100_000)
+    before = opened()
+    run_and_break(tmp_path, "seq 20000; exec tail -f /dev/null", 100_000)
+    assert opened() == before
+
+
+def test_no_group_is_signalled_once_its_leader_is_reaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number may be that of another group by then."""
+    unreaped: list[bool] = []
+    kill = os.killpg
+
+    def look(group: int, number: int) -> None:
+        unreaped.append(Path(f"/proc/{group}").exists())
+        kill(group, number)
+
+    monkeypatch.setattr(os, "killpg", look)
+    run_and_break(tmp_path, "echo begun; exec tail -f /dev/null", 1)
+    ran = run_shell("exec tail -f /dev/null", str(tmp_path), 0.1, BreakOff(), Output(str(tmp_path / "o"), Mask(None)))
+    assert (ran.code, ran.timed_out) == (-15, True)
+    assert len(unreaped) >= 4
+    assert all(unreaped)
+
+
+@pytest.mark.parametrize(("size", "kept"), [(50_000, "the whole"), (50_001, "more of the beginning")])
+def test_only_so_much_of_an_output_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, kept: str
+) -> None:
+    monkeypatch.setattr(processes, "_KEPT", 50_000)
+    output = Output(str(tmp_path / "o.txt"), Mask(None))
+    output.take(b"a" * 30_000)
+    output.take(b"a" * (size - 30_000))
+    assert f"{kept} is in {tmp_path}/o.txt" in output.end()
+    assert (tmp_path / "o.txt").stat().st_size == 50_000
+
+
+def test_a_full_disk_keeps_a_part_of_an_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_all(fd: int, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(processes, "write_all", write_all)
+    output = Output(str(tmp_path / "o.txt"), Mask(None))
+    output.take(b"a" * 30_000)
+    assert "the whole is in" not in output.end()

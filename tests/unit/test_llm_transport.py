@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from agentctl.llm.breaking import BreakOff, Interrupted
-from agentctl.llm.transport import BrokenOffAnswer, CannotConnect, HttpAnswer
+from agentctl.llm.transport import BadAddress, BrokenOffAnswer, CannotConnect, HttpAnswer
 
 #: What may come again and again before an answer begins.
 _BEGINNINGS = {"continues": b"HTTP/1.1 100 Continue\r\n\r\n", "drips": b"H"}
+
+#: The heads of answers behind which their connection has no other one.
+_LAST_ONES = {"old": b"HTTP/1.0 200 OK", "close": b"HTTP/1.1 200 OK\r\nConnection: close"}
 
 
 class _Server(ThreadingHTTPServer):
@@ -47,6 +50,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             while not self.server.leave.wait(0.01):
                 self.wfile.write(_BEGINNINGS[kind])
+            return
+        if kind in _LAST_ONES:
+            self.close_connection = True
+            self.wfile.write(_LAST_ONES[kind] + b"\r\n\r\nhello")
+            self.connection.recv(1)
+            self.server.leave.set()
             return
         self.send_response(302 if kind == "moved" else 200)
         if kind == "moved":
@@ -144,3 +153,52 @@ def test_it_is_broken_off_while_it_waits(server: _Server) -> None:
 def test_a_beginning_without_end_has_an_end(server: _Server, kind: str) -> None:
     with pytest.raises(BrokenOffAnswer, match="no word came in time"):
         ask(f"{server.url}/{kind}", answer_s=1)
+
+
+@pytest.mark.parametrize("kind", _LAST_ONES)
+def test_the_last_answer_of_a_connection_is_broken_off_and_left(server: _Server, kind: str) -> None:
+    breaker = BreakOff()
+    with HttpAnswer(f"{server.url}/{kind}", {}, b"{}", breaker, 20) as answer:
+        chunks = answer.chunks()
+        assert next(chunks) == b"hello"
+        breaker.trip()
+        with pytest.raises(Interrupted):
+            next(chunks)
+        assert server.leave.wait(10)
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy"),
+    [("http://a..b/v1", ""), ("http://127.0.0.1:9/\xe4", ""), ("http://h/v1", "http://h:80x"), ("http://h/v1", "a..b")],
+)
+def test_an_address_that_is_none_is_told_as_such(
+    server: _Server, monkeypatch: pytest.MonkeyPatch, url: str, proxy: str
+) -> None:
+    monkeypatch.setenv("http_proxy", proxy)
+    with pytest.raises(BadAddress):
+        ask(url.replace("127.0.0.1:9", server.url.removeprefix("http://")))
+
+
+def test_nothing_is_stopped_that_has_ended() -> None:
+    """What a stop would close or signal may be somebody else's by then."""
+    breaker, is_stopping, has_begun, go_on = BreakOff(), threading.Event(), threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def leave() -> None:
+        with breaker.stopping(lambda: order.append("stopped")):
+            has_begun.set()
+            is_stopping.wait(10)
+        order.append("ended")
+        go_on.set()
+
+    def stop() -> None:
+        is_stopping.set()
+        go_on.wait(0.2)
+
+    leaving = threading.Thread(target=leave)
+    with breaker.stopping(stop):
+        leaving.start()
+        assert has_begun.wait(10)
+        breaker.trip()
+    leaving.join(10)
+    assert order == ["stopped", "ended"]

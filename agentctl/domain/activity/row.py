@@ -17,6 +17,8 @@ from agentctl.lean import NamedTuple
 REPORTED = "report-"
 #: A row has at most this many characters of an agent's own message; no model says more at once.
 LONGEST_MESSAGE = 500_000
+#: How the call of a tool can end.
+CALL_ENDS = frozenset({"completed", "failed", "denied", "cancelled"})
 
 
 class RowType(StrEnum):

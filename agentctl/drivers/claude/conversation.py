@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
+from agentctl.domain.answers import DENIED, DENIED_BY_RULE
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude.account import account_of, windows_in
 from agentctl.drivers.claude.asks import ClaudeRequests
@@ -75,7 +76,6 @@ _FIELDS = frozenset(
 #: The types of lines whose unknown fields are counted.
 _COUNTED = frozenset({"assistant", "user", "result"})
 #: What the model reads about a denial.
-_DENIED, _BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
 
@@ -142,7 +142,8 @@ class ClaudeDialogue:
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer."""
-        return self.asks.answered(key, answer, f"{_DENIED} {reason}" if reason else _BY_RULE if by_rule else _DENIED)
+        denial = f"{DENIED} {reason}" if reason else DENIED_BY_RULE if by_rule else DENIED
+        return self.asks.answered(key, answer, denial)
 
     def interrupted(self) -> Sequence[Action]:
         """Interrupt the turn, if there is one, and close the input, so that the program ends with the turn."""

@@ -16,7 +16,7 @@ from agentctl.drivers.codex.notices import is_output, is_quiet, notice
 from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.threads import AgentThreads, Rounds
 from agentctl.drivers.codex.turns import Turns, unbegun
-from agentctl.drivers.dialogue import Action, AgentOutcome, Finished, Note, UsageReported
+from agentctl.drivers.dialogue import SILENT, Action, AgentOutcome, Finished, Note, UsageReported
 from agentctl.drivers.jsonrpc import refuse
 from agentctl.drivers.order import Order
 from agentctl.drivers.requests import OpenRequests
@@ -212,7 +212,7 @@ class CodexDialogue(CodexConversation):
         if status == "completed":
             # A model that declines may send no message at all, and Codex does not pass on why.
             is_silent = self.threads.root is None or not self.threads.get(self.threads.root).message
-            return (None, "it ended without a word: its model may have declined to answer" if is_silent else None)
+            return (None, SILENT if is_silent else None)
         if error:
             return (reason_of(error), message_of(error))
         if status == "interrupted" and self.requests.was_stopped:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl import __version__
-from agentctl.domain.activity.row import Phase, Row, RowType, message_text
-from agentctl.domain.answers import ALLOW, DENY
+from agentctl.domain.activity.row import CALL_ENDS, Phase, Row, RowType, message_text
+from agentctl.domain.answers import ALLOW, DENIED, DENIED_BY_RULE, DENY
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import window_from
 from agentctl.drivers.dialogue import (
+    SILENT,
     Action,
     AgentOutcome,
     Ask,
@@ -35,20 +36,18 @@ from agentctl.drivers.values import (
     count_in,
     line_of,
     list_in,
+    money_in,
     object_in,
     parse_line,
     signal_in,
     text_in,
 )
 
-_DENIED, _BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 _OPTIONS = (("allow", "Allow"), ("deny", "Deny"))
 _MEANS = {"allow": ALLOW, "deny": DENY}
 _REASONS = {reason.value: reason for reason in Reason}
-_STATUSES = frozenset({"completed", "failed", "denied", "cancelled"})
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
-_RICHEST = 1e9
 #: Of more or longer ones nobody chooses.
 _MOST_OPTIONS, _LONGEST_OPTION = 50, 500
 
@@ -103,7 +102,7 @@ class LlmDialogue:
 
     def _message(self, text: str, *, now: bool = False) -> list[Action]:
         self.sent += 1
-        self.outcome = None
+        self.outcome = self.answer = None  # What was said before answers something else.
         row = Row(RowType.MESSAGE, f"{run_of(self.order)}user-{self.sent}", name="user", text=bounded(text))
         return [Note(row), _say({"type": "prompt", "text": text, "now": now})]
 
@@ -117,7 +116,7 @@ class LlmDialogue:
         if answer == "allow":
             return [_say({"type": "answer", "key": key, "allow": True})]
         said = reason or ("" if answer in {"deny", ""} else answer)
-        denial = _BY_RULE if by_rule else f"{_DENIED} {said}".strip()
+        denial = DENIED_BY_RULE if by_rule else f"{DENIED} {said}".strip()
         return [_say({"type": "answer", "key": key, "allow": False, "text": denial})]
 
     def interrupted(self) -> Sequence[Action]:
@@ -171,15 +170,14 @@ class LlmDialogue:
         file, status = text_in(line.get("file")), text_in(line.get("status"))
         if file and file not in self.touched_files:
             self.touched_files.append(file)
-        status = status if status in _STATUSES else "failed"
+        status = status if status in CALL_ENDS else "failed"
         text, name = bounded(text_in(line.get("text"))), bounded(text_in(line.get("name")))
         return [Note(Row(RowType.TOOL, _id(line), Phase.END, status=status, name=name, text=text))]
 
     def _usage(self, line: dict[str, Any]) -> Iterable[Action]:
         tokens = {name: count_in(line.get(name)) for name in self.usage}
         self.usage = {name: self.usage[name] + number for name, number in tokens.items()}
-        cost = line.get("cost")
-        if isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0 <= cost < _RICHEST:
+        if (cost := money_in(line.get("cost"))) is not None:
             self.cost_usd = (self.cost_usd or 0.0) + cost
         return [Note(Row(RowType.USAGE, _id(line), detail=tokens))]
 
@@ -234,9 +232,12 @@ class LlmDialogue:
         self.taken, self.rounds = count_in(line.get("taken")), count_in(line.get("rounds"))
         if self.taken < self.sent and not self.is_interrupted:
             return ()  # A message has crossed this line: its turn follows.
+        message = bounded(text_in(line.get("message"))) or None
+        if line.get("silent") is True:  # What it said before its last tools was no answer.
+            self.answer, message = None, SILENT
         said = text_in(line.get("reason"))
         reason = _REASONS.get(said, Reason.SIGNAL) if said else None
-        self.outcome = self._outcome(reason, bounded(text_in(line.get("message"))) or None)
+        self.outcome = self._outcome(reason, message)
         return [Finished(self.outcome)]
 
     def _failed(self, line: dict[str, Any]) -> Iterable[Action]:

@@ -7,7 +7,7 @@ holds a key itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,7 +29,9 @@ _MOST_TOKENS = 1_000_000_000
 _DEAREST = 1_000_000
 _LONGEST_S = 86_400
 _MOST_RETRIES = 100
-#: What can name another provider's server: by whose variable, for which row, and with which ending of ours.
+#: Keys whose mistaken value is not repeated: people paste the key of their account there.
+_MAY_BE_SECRET = frozenset({"keyVariable", "keyCommand", "url"})
+#: The variables by which other programs, too, are told where a provider's server is.
 _URL_VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL"}
 #: What a server listens on; a client asks this machine instead.
 _EVERY_ADDRESS = frozenset({"0.0.0.0", "::"})  # noqa: S104
@@ -67,6 +69,8 @@ def read_rows(value: Mapping[str, Any], base: Rows | None = None) -> Rows:
     default = value.get(DEFAULT_MODEL)
     if default is not None and (not isinstance(default, str) or "/" not in default):
         raise BadValue((DEFAULT_MODEL,), f"{DEFAULT_MODEL} must be PROVIDER/MODEL, not {default!r}"[:300])
+    if default is not None and (name := default.partition("/")[0]) not in known:
+        raise BadValue((DEFAULT_MODEL,), f"{DEFAULT_MODEL}: {_no_provider(name, known)}")
     return Rows(known, default or (base.default_model if base is not None else None))
 
 
@@ -85,15 +89,25 @@ def resolved(rows: Rows, model: str | None, environ: Mapping[str, str]) -> dict[
     if not wanted:
         raise Refused("the driver llm needs a model: none is named", hint=HINT)
     name, slash, own = wanted.partition("/")
-    if not slash or name not in rows.providers:
-        known = ", ".join(rows.providers)
-        raise Refused(f"{wanted!r} is not PROVIDER/MODEL with one of the providers {known}"[:600], hint=HINT)
+    if not slash:
+        raise Refused(f"{wanted!r} is not PROVIDER/MODEL"[:300], hint=HINT)
+    if name not in rows.providers:
+        hint = f"~/.config/agentctl/providers.yaml may have rows of your own; {HINT}"
+        raise Refused(_no_provider(name, rows.providers), hint=hint)
     if not is_model_name(own):
         raise Refused(f"{own!r} cannot be the name of a model"[:300], hint=HINT)
     row = rows.providers[name]
     url = url_of(name, row, environ)
     kept = {key: value for key, value in row.items() if key not in {"models", "url"} and value is not False}
     return {"name": name, **kept, "url": url, "model": own, **row.get("models", {}).get(own, {})}
+
+
+def _no_provider(name: str, known: Iterable[str]) -> str:
+    import difflib  # Only for a mistake.
+
+    close = difflib.get_close_matches(name, known, 1)
+    meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
+    return f"there is no provider {name[:100]!r}; {meant}"[:600]
 
 
 def is_model_name(text: str) -> bool:
@@ -137,6 +151,17 @@ def login_of(provider: Mapping[str, Any], environ: Mapping[str, str]) -> list[st
     return [str(provider.get("name")), str(provider.get("url")), key, *map(str, command)]
 
 
+def missing_key(provider: Mapping[str, Any], environ: Mapping[str, str]) -> str | None:
+    """Return the variable that has to hold the key of a provider and does not; None where nothing is missing.
+
+    >>> missing_key({"keyVariable": "A_KEY"}, {}), missing_key({"keyVariable": "A_KEY", "local": True}, {})
+    ('A_KEY', None)
+    """
+    variable = provider.get("keyVariable")
+    is_optional = not variable or provider.get("keyCommand") or provider.get("local")
+    return None if is_optional or environ.get(str(variable), "").strip() else str(variable)
+
+
 def has_prices(provider: Mapping[str, Any]) -> bool:
     """Return whether it is known what a request costs: by the row, or because the provider says so."""
     return bool(provider.get("prices")) or bool(provider.get("tellsCost")) or bool(provider.get("local"))
@@ -163,9 +188,11 @@ def _checked(at: tuple[str, ...], value: Any, checks: Mapping[str, Callable[[Any
         try:
             found[key] = checks[key](item)
         except _Mistaken as error:
-            raise BadValue((*at, key), f"{'.'.join((*at, key))} must be {error}, not {item!r}"[:300]) from error
-        except BadValue as error:
-            raise BadValue((*at, key, *error.keys), f"{'.'.join((*at, key))}: {error.message}") from error
+            shown = "" if key in _MAY_BE_SECRET else f", not {item!r}"
+            raise BadValue((*at, key), f"{'.'.join((*at, key))} must be {error}{shown}"[:300]) from error
+        except BadValue as error:  # Its message begins with the rest of the path, if there is one.
+            dot = "" if error.message.startswith(" ") else "."
+            raise BadValue((*at, key, *error.keys), f"{'.'.join((*at, key))}{dot}{error.message}") from error
     return found
 
 

@@ -37,9 +37,9 @@ def provider_for(
     """Return the provider of an order, resolved: by the model of the call, the definition, the caller, or the person.
 
     Raises:
-        Refused: No model is named; there is no such provider; or a limit of money cannot be kept.
+        Refused: No model is named; there is no such provider, or no key for it; or a limit of money cannot be kept.
     """
-    from agentctl.drivers.llm.providers import HINT, has_prices, resolved  # They parse addresses.
+    from agentctl.drivers.llm.providers import HINT, has_prices, missing_key, resolved  # They parse addresses.
     from agentctl.operations.where.model_providers import provider_rows
 
     rows, model = provider_rows(), work.model or spec.model or of_caller
@@ -50,7 +50,18 @@ def provider_for(
             f"no agent program is installed ({programs}), and no model is named", hint=f"{first.install}; or {HINT}"
         )
     texts = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()}
-    provider = resolved(rows, model, texts)
+    try:
+        provider = resolved(rows, model, texts)
+    except Refused as error:
+        if work.model or not spec.model:
+            raise
+        raise Refused(f"the agent {spec.name} names the model {model}: {error.message}", hint=error.hint) from error
+    if variable := missing_key(provider, texts):
+        raise Refused(
+            f"there is no key for {provider['name']}: {variable} is not set here",
+            hint=f"set {variable} where you spawn it, or give the provider a keyCommand in"
+            " ~/.config/agentctl/providers.yaml",
+        )
     if (work.max_budget_usd or spec.max_budget_usd) and not has_prices(provider):
         raise Refused(
             f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {name_of(provider)} costs",
