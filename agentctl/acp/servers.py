@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from acp.schema import HttpMcpServer, McpServerStdio
 
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.offers import SERVER
+from agentctl.domain.own_tools import SERVER
 from agentctl.domain.plaintext import plain, whole_json
 from agentctl.drivers.dialogue import Driver
 from agentctl.lean import NamedTuple

@@ -9,7 +9,7 @@ import sys
 
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from agentctl.domain.offers import OFFER
+    from agentctl.domain.own_tools import OFFER
     from agentctl.mcp.serving import Serving, load_site, open_early, print_offer, serving_of
 
     words = [word for word in sys.argv[1:] if word != OFFER]

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.offers import OFFER, OFFER_VARIABLE, SERVER
+from agentctl.domain.own_tools import OFFER, OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import PLAIN
 from agentctl.lean import Any

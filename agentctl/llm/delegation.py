@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentctl.domain.offers import OFFER_VARIABLE
+from agentctl.domain.own_tools import OFFER_VARIABLE
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.llm.breaking import BreakOff, Interrupted
 from agentctl.llm.request import ToolSpec

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.adapters.realpath import Resolver
 from agentctl.domain.answers import DENIED_BY_RULE
-from agentctl.domain.offers import PREFIX
+from agentctl.domain.own_tools import PREFIX
 from agentctl.domain.permissions import decide
 from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 from agentctl import __version__
-from agentctl.domain.offers import OFFER_VARIABLE
+from agentctl.domain.own_tools import OFFER_VARIABLE
 from agentctl.lean import Any, NamedTuple
 
 EXTENSION = "io.modelcontextprotocol/tasks"

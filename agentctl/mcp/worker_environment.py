@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.files import read_quietly
-from agentctl.domain.offers import INHERIT_VARIABLE
+from agentctl.domain.own_tools import INHERIT_VARIABLE
 from agentctl.operations.where.lineage import shown_caller
 
 _OWN = b"AGENTCTL_"

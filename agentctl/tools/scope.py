@@ -15,7 +15,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import WorkerId, check_name, first_of
-from agentctl.domain.offers import ours_among
+from agentctl.domain.own_tools import ours_among
 from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.domain.offers import INHERIT_VARIABLE
+from agentctl.domain.own_tools import INHERIT_VARIABLE
 from tests.steps import new_task
 from tests.support import run
 

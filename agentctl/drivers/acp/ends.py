@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.states import Reason
+from agentctl.drivers.dialogue import SILENT
 from agentctl.drivers.jsonrpc import RpcError
 from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
@@ -16,7 +17,6 @@ from agentctl.lean import NamedTuple
 #: How a turn ended: the reason and the message of a failure, else None and None.
 Decision = tuple[Reason | None, str | None]
 INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
-_SILENT = "it ended without a word: its model may have declined to answer"
 _STOPS: Mapping[str, Decision] = {
     "end_turn": (None, None),
     "max_tokens": (Reason.TRUNCATED, "the model's limit of output cut its answer"),
@@ -49,7 +49,7 @@ def stopped(stop: str, *, was_denied: bool, is_silent: bool = False) -> Decision
     if stop == "cancelled":
         return Reason.SIGNAL, "the program said that its turn was cancelled, and nobody had cancelled it"
     if is_silent and stop == "end_turn":
-        return None, _SILENT
+        return None, SILENT
     return _STOPS.get(stop) or (Reason.MODEL_ERROR, f"its turn ended for an unknown reason: {stop or 'none was given'}")
 
 

@@ -12,12 +12,11 @@ from agentctl.drivers.acp.wire import PromptResponse, Usage, UsageUpdate, read
 from agentctl.drivers.claude.account import windows_in as windows_of_claude
 from agentctl.drivers.codex.account import windows_in as windows_of_codex
 from agentctl.drivers.order import Order
-from agentctl.drivers.values import count_in, object_in
+from agentctl.drivers.values import count_in, money_in, object_in
 
 _NAMES = ("input", "output", "cached")
 #: Money is kept in whole millionths of a US dollar, beside the tokens.
 _COST, _MICROS = "microdollars", 1_000_000
-_RICHEST = 1e9
 
 
 class AcpUsage:
@@ -60,7 +59,7 @@ class AcpUsage:
         """Take in a `usage_update`: what the session has cost so far."""
         usage = read(UsageUpdate, update)
         if usage is not None and usage.cost is not None and usage.cost.currency == "USD" and self._row.reports_cost:
-            micros = round(usage.cost.amount * _MICROS) if 0 <= usage.cost.amount < _RICHEST else 0
+            micros = round((money_in(usage.cost.amount) or 0) * _MICROS)
             self._report({_COST: max(micros, self._total.get(_COST, 0))})
 
     def _tokens_row(self) -> Row:

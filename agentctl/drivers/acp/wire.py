@@ -36,7 +36,7 @@ from acp.schema import (
 )
 from pydantic import BaseModel, ValidationError
 
-from agentctl.domain.offers import INHERIT_VARIABLE
+from agentctl.domain.own_tools import INHERIT_VARIABLE
 
 __all__ = [
     "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import agentctl
-from agentctl.domain.offers import OFFER_VARIABLE, SERVER
+from agentctl.domain.own_tools import OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
 
 #: The program, run by the Python that runs this.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
-from agentctl.domain.offers import SERVER
+from agentctl.domain.own_tools import SERVER
 from agentctl.errors import UsageError
 from agentctl.operations.install.edits import BlockEdit, Edit, FileEdit, JsonEdit
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE

@@ -11,7 +11,7 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.offers import OFFER_VARIABLE, PREFIX, SERVER, ours_among
+from agentctl.domain.own_tools import OFFER_VARIABLE, PREFIX, SERVER, ours_among
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
