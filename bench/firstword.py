@@ -19,8 +19,9 @@ from tests.agents.install import installed
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of
 
-#: How many times as long as the program by itself an agent may take.
-GOALS = {"claude": 1.4, "codex": 2.2, "opencode": 1.4, "qwen": 1.4, "claude-agent-acp": 1.4, "codex-acp": 1.4}
+#: How many times as long as the program by itself an agent may take. The library of ACP is loaded while the program
+#: starts, and takes longer than codex-acp.
+GOALS = {"claude": 1.4, "codex": 2.2, "opencode": 1.5, "qwen": 1.4, "claude-agent-acp": 1.4, "codex-acp": 2.6}
 _PROMPT = "SCENARIO:text"
 _BARE = {"claude": ["-p", _PROMPT], "codex": ["exec", "--skip-git-repo-check", _PROMPT]}
 #: `explore` may only read; `general` writes, and has our MCP server.
@@ -141,7 +142,8 @@ def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, shown: str, 
         ]
         alternate(rounds.usual, Turn(lambda: [program.bare()], bare), *turns)
         if not program.has_server():
-            found.notes.append(f"15: {shown} got none of agentctl's tools: pip install 'agentctl[mcp]'")
+            why = "their library is missing (pip install 'agentctl[mcp]'), or it starts no servers in a new folder"
+            found.notes.append(f"15: {shown} got none of agentctl's tools: {why}")
         ground.drop(program.task)
     for agent, sample in zip(_AGENTS, samples, strict=True):
         found.rows.append(ratio(15, f"{shown} {agent}, until its model is asked", sample, bare, goal))
