@@ -105,7 +105,7 @@ def resolved(rows: Rows, model: str | None, environ: Mapping[str, str]) -> dict[
 def _no_provider(name: str, known: Iterable[str]) -> str:
     import difflib  # Only for a mistake.
 
-    close = difflib.get_close_matches(name, known, 1)
+    close = difflib.get_close_matches(name, known, 1, cutoff=0.75)  # `nope` is not meant for `openai`.
     meant = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}"
     return f"there is no provider {name[:100]!r}; {meant}"[:600]
 
