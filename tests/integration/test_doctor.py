@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.mounts import network_file_system
-from tests.life import stands
 from tests.ready import ENDED, ended_task
 from tests.steps import Task, kill, new_task, spawn, statuses
 from tests.support import alike, run, start_argv, wait_until, worker
@@ -45,19 +44,6 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
     assert findings("--fix") == []
     assert "ok: nothing is wrong" in run("doctor").out
     assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
-
-
-def test_a_shim_that_was_stopped_is_named_with_the_way_to_wake_it(root: Path) -> None:
-    task = new_task()
-    spawn(worker("sleeps", 60), name="a")
-    shim = task.shim_of("a")
-    os.kill(shim, signal.SIGSTOP)
-    stands(shim)
-    told = the_only(findings(), "its shim is stopped; until it goes on, no limit of a is enforced")
-    assert (told["severity"], told["next"]) == ("error", f"kill -CONT {shim}")
-    os.kill(shim, signal.SIGCONT)
-    assert findings() == []
-    run("cancel", "a")
 
 
 @pytest.mark.parametrize(
