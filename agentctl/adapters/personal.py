@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from agentctl.adapters.paths import FilePath
+from agentctl.errors import UsageError
 
 
 def config_folder(environ: Mapping[str, str]) -> FilePath:
@@ -23,3 +24,21 @@ def state_folder(environ: Mapping[str, str]) -> FilePath:
 def is_ones_own(found: os.stat_result) -> bool:
     """Return whether a file or folder belongs to this person, and nobody else can write to it."""
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def is_there(path: str | os.PathLike[str], says: str) -> bool:
+    """Return whether a person's own file exists.
+
+    Args:
+        says: What it decides, for which reason only they may write it.
+
+    Raises:
+        UsageError: Others can write it.
+    """
+    try:
+        found = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    if not is_ones_own(found):
+        raise UsageError(f"{path} says {says}, and others can write it", hint=f"chmod go-w {path}")
+    return True

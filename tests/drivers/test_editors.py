@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -615,17 +616,26 @@ me.answer("done without you")
     assert run("result", session).out.strip().endswith("done without you")
 
 
+@contextlib.asynccontextmanager
+async def stopped_in_mid_spawn(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> AsyncIterator[tuple[Editor, str, asyncio.Task[Any], psutil.Process]]:
+    """Give a prompt, and yield the editor, its session, the prompt and agentctl, which is stopped while it starts."""
+    monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
+    async with edited() as editor:
+        monkeypatch.delenv("AGENTCTL_FAILPOINT")
+        session = await editor.opened()
+        prompt = asyncio.create_task(editor.says(session, said))
+        process = psutil.Process(editor.process.pid)
+        await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+        yield editor, session, prompt, process
+
+
 def test_a_prompt_that_is_being_given_when_the_editor_goes_away_is_given(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run_it() -> str:
-        monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
-        async with edited() as editor:
-            monkeypatch.delenv("AGENTCTL_FAILPOINT")
-            session = await editor.opened()
-            prompt = asyncio.create_task(editor.says(session, "say one"))
-            process = psutil.Process(editor.process.pid)
-            await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+        async with stopped_in_mid_spawn(monkeypatch, "say one") as (editor, session, prompt, process):
             assert editor.process.stdin is not None
             editor.process.stdin.close()
             process.resume()
@@ -643,13 +653,7 @@ def test_a_session_that_is_closed_while_its_prompt_is_being_given_ends_with_it(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run_it() -> str:
-        monkeypatch.setenv("AGENTCTL_FAILPOINT", "spawn.after-mkdir:stop")
-        async with edited() as editor:
-            monkeypatch.delenv("AGENTCTL_FAILPOINT")
-            session = await editor.opened()
-            prompt = asyncio.create_task(editor.says(session, "hang"))
-            process = psutil.Process(editor.process.pid)
-            await seen(lambda: process.status() == psutil.STATUS_STOPPED)
+        async with stopped_in_mid_spawn(monkeypatch, "hang") as (editor, session, prompt, process):
             close = asyncio.create_task(editor.conn.close_session(session_id=session))
             await asyncio.sleep(0)
             process.resume()

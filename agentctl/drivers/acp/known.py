@@ -8,10 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.personal import config_folder, is_ones_own
+from agentctl.adapters.personal import config_folder, is_there
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.acp.program import AcpProgram, check_driver_name, program_from
-from agentctl.errors import UsageError
 
 _SHIPPED = Path(__file__).with_name("programs.yaml")
 _OWN = "acp.yaml"
@@ -28,13 +27,7 @@ def known_programs(taken: Sequence[str]) -> dict[str, AcpProgram]:
         UsageError: The person's file is not valid (it names file and line), or others can write it.
     """
     own, shipped = Path(config_folder(os.environ)) / _OWN, _rows_in(_SHIPPED, tuple(taken))
-    try:
-        found = os.stat(own)
-    except (FileNotFoundError, NotADirectoryError):
-        return shipped
-    if not is_ones_own(found):
-        raise UsageError(f"{own} says which programs are run, and others can write it", hint=f"chmod go-w {own}")
-    return {**shipped, **_rows_in(own, tuple(taken))}
+    return {**shipped, **_rows_in(own, tuple(taken))} if is_there(own, "which programs are run") else shipped
 
 
 @lru_cache(maxsize=4)

@@ -11,7 +11,7 @@ import agentctl
 from agentctl.adapters.document import Document
 from agentctl.adapters.known import known_files
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.personal import config_folder, is_ones_own
+from agentctl.adapters.personal import config_folder, is_there
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.llm.providers import Rows, read_rows
 from agentctl.errors import UsageError
@@ -33,13 +33,7 @@ def provider_rows() -> Rows:
     """
     rows = _read(_SHIPPED, None)
     own = personal_providers()
-    try:
-        found = os.stat(own)
-    except (FileNotFoundError, NotADirectoryError):
-        return rows
-    if not is_ones_own(found):
-        raise UsageError(f"{own} says where keys are sent, and others can write it", hint=f"chmod go-w {own}")
-    return _read(own, rows)
+    return _read(own, rows) if is_there(own, "where keys are sent") else rows
 
 
 def _read(path: Path, base: Rows | None) -> Rows:
