@@ -37,6 +37,8 @@ class AgentSpec(NamedTuple):
     effort: str | None = None
     #: The only tools that may be used, by the program's own names; None allows all of them.
     tools: list[str] | None = None
+    #: Tools that it is denied, whatever any rule says: `Bash`, `Bash(rm *)`.
+    disallowed_tools: list[str] = []  # noqa: RUF012 - never changed
     read_only: bool = False
     max_turns: int | None = None
     timeout_seconds: float | None = None
@@ -55,6 +57,16 @@ class AgentSpec(NamedTuple):
     ignored: list[str] = []  # noqa: RUF012 - never changed
     #: The file that it was read from.
     source: str = ""
+
+    @property
+    def denials(self) -> Rules:
+        """The rules by which the tools that it may not use are denied: they come before all others."""
+        return [_denial(tool) for tool in self.disallowed_tools]
+
+    @property
+    def rules(self) -> Rules:
+        """All its rules, in their order."""
+        return [*self.denials, *self.permissions]
 
     def to_json(self) -> dict[str, Any]:
         """Return the definition under the keys of the file; what is not given is null, false or empty."""
@@ -151,25 +163,23 @@ _CLAUDE_MODES: dict[str, Any] = {
     "bypassPermissions": "allow",
     "acceptEdits": [{"tool": tool, "answer": "allow"} for tool in _EDITS],
 }
-_CLAUDE = frozenset({"permissionMode", "disallowedTools"})
-_CLAUDE_SHARED = ("name", "description", "model", "effort", "tools", "maxTurns", "isolation")
+_CLAUDE = frozenset({"permissionMode"})
+_CLAUDE_SHARED = ("name", "description", "model", "effort", "tools", "disallowedTools", "maxTurns", "isolation")
 _CLAUDE_IGNORED = frozenset({"background", "color", "hooks", "initialPrompt", "mcpServers", "memory", "skills"})
 _CODEX = frozenset({"developer_instructions", "model_reasoning_effort", "sandbox_mode", "approval_policy"})
 
 
 def _from_claude(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a definition with Claude Code's keys replaced by ours; rules that deny come before those that allow."""
+    """Return a definition with Claude Code's keys replaced by ours."""
     said = {key: item for key, item in value.items() if key not in _CLAUDE}
     if said.get("model") == "inherit":
         del said["model"]
-    denied = _under("disallowedTools", _tools, value["disallowedTools"]) if "disallowedTools" in value else []
     mode = value.get("permissionMode", "default")
     if not isinstance(mode, str) or mode not in _CLAUDE_MODES:
         raise BadValue(("permissionMode",), f"permissionMode must be one of {', '.join(_CLAUDE_MODES)}, not {mode!r}")
     if mode == "plan":
         said["readOnly"] = True
-    rules = [_denial(tool) for tool in denied or []] + parse_policy(value.get("permissions"))
-    rules += parse_policy(_CLAUDE_MODES[mode], "permissionMode")
+    rules = parse_policy(value.get("permissions")) + parse_policy(_CLAUDE_MODES[mode], "permissionMode")
     return {**said, **({"permissions": rules} if rules else {})}
 
 
@@ -244,14 +254,20 @@ def effort_word(value: Any) -> str | None:
 
 
 def _tools(value: Any) -> list[str] | None:
-    """Return the names in `A, B(x, y)` or in a list; None for `*`, all of them. An empty list would read as all."""
+    """Return the names of the only tools that may be used; None for `*`, all of them."""
+    names = _names_of_tools(value)
+    return None if "*" in names else names
+
+
+def _names_of_tools(value: Any) -> list[str]:
+    """Return the names in `A, B(x, y)` or in a list. An empty list would read as all of them."""
     items = _LIST_ITEM.findall(value) if isinstance(value, str) else value
     if not isinstance(items, list) or not items or not all(isinstance(item, str) for item in items):
         raise _NotA("names of tools separated by commas, or a list of them (leave it out for all)")
     names = [item.strip() for item in items if item.strip()]
     if not names or not all(_TOOL.fullmatch(name) for name in names):
         raise _NotA("names of tools, which begin with a letter")
-    return None if "*" in names else names
+    return names
 
 
 def _flag(value: Any) -> bool:
@@ -313,6 +329,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "model": _model,
     "effort": _effort,
     "tools": _tools,
+    "disallowed_tools": _names_of_tools,
     "read_only": _flag,
     "max_turns": _number(1, 10_000, whole=True),
     "timeout_seconds": _number(0.001, 365 * 86_400),

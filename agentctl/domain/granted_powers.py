@@ -11,6 +11,7 @@ from itertools import takewhile
 
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.names import camel
+from agentctl.domain.permissions import OWN, is_allowing
 
 #: Keys of other formats that name programs to run. They are ignored here, but they show an intent.
 _PROGRAMS = frozenset({"hooks", "mcpServers", "mcp_servers"})
@@ -23,15 +24,18 @@ def powers(spec: AgentSpec, hidden: AgentSpec | None) -> list[str]:
     Args:
         hidden: The person's own or the shipped definition of the same name, whose place it takes.
     """
-    found = [f"permissions allow {_rule_text(rule)}" for rule in spec.permissions if rule["answer"] == "allow"]
+    found = [_power(rule) for rule in spec.permissions if is_allowing(rule)]
     if spec.argv:
         found.append(f"argv runs {' '.join(spec.argv)}")
     found += [f"{key} names programs" for key in spec.ignored if key in _PROGRAMS]
     return found + (_looser(spec, hidden) if hidden is not None else [])
 
 
-def _rule_text(rule: Mapping[str, str]) -> str:
-    return rule["tool"] if rule["pattern"] == "*" else f"{rule['tool']} {rule['pattern']}"
+def _power(rule: Mapping[str, str]) -> str:
+    if rule["answer"] == OWN:
+        return f"permissions {OWN}: what your own settings of its program allow is done without asking"
+    about = rule["tool"] if rule["pattern"] == "*" else f"{rule['tool']} {rule['pattern']}"
+    return f"permissions allow {about}"
 
 
 def _looser(spec: AgentSpec, hidden: AgentSpec) -> list[str]:
@@ -59,5 +63,5 @@ def _looser(spec: AgentSpec, hidden: AgentSpec) -> list[str]:
 
 def _denials(spec: AgentSpec, *, leading: bool) -> set[tuple[str, str]]:
     """Return what a definition denies; `leading`: only the rules before the first that does not deny."""
-    rules = takewhile(lambda rule: rule["answer"] == "deny", spec.permissions) if leading else spec.permissions
+    rules = takewhile(lambda rule: rule["answer"] == "deny", spec.rules) if leading else spec.rules
     return {(rule["tool"], rule["pattern"]) for rule in rules if rule["answer"] == "deny"}

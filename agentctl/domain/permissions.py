@@ -17,6 +17,10 @@ from typing import Any, Protocol
 from agentctl.errors import UsageError
 
 ANSWERS = ("allow", "deny", "ask")
+#: The policy by which the settings that a person has made in an agent program count as well: what they allow there is
+#: not asked about. What the program asks all the same is asked.
+OWN = "own"
+POLICIES = (*ANSWERS, OWN)
 Rules = list[dict[str, str]]
 _KEYS = ("tool", "pattern", "answer")
 _LONGEST = 4096
@@ -54,7 +58,7 @@ class BadValue(UsageError):
 
 
 def parse_policy(value: Any, place: str = "permissions") -> Rules:
-    """Return the rules of a policy: `allow`, `deny` or `ask`, or a list of {tool, pattern, answer}.
+    """Return the rules of a policy: `allow`, `deny`, `ask` or `own`, or a list of {tool, pattern, answer}.
 
     >>> parse_policy("deny")
     [{'tool': '*', 'pattern': '*', 'answer': 'deny'}]
@@ -66,10 +70,10 @@ def parse_policy(value: Any, place: str = "permissions") -> Rules:
     """
     if value is None:
         return []
-    if isinstance(value, str) and value in ANSWERS:
+    if isinstance(value, str) and value in POLICIES:
         return [{"tool": "*", "pattern": "*", "answer": value}]
     if not isinstance(value, list):
-        raise BadValue((place,), f"{place} must be allow, deny, ask or a list of rules, not {value!r}"[:300])
+        raise BadValue((place,), f"{place} must be allow, deny, ask, own or a list of rules, not {value!r}"[:300])
     return [_rule(item, place, number) for number, item in enumerate(value)]
 
 
@@ -84,7 +88,7 @@ def _rule(item: Any, place: str, number: int) -> dict[str, str]:
     for key, text in rule.items():
         if not isinstance(text, str) or not 0 < len(text) <= _LONGEST:
             raise BadValue((*at, key), f"{called}: {key} must be text, not {text!r}"[:300])
-    if rule["answer"] not in ANSWERS:
+    if rule["answer"] not in (POLICIES if is_for_all(rule) else ANSWERS):
         raise BadValue((*at, "answer"), f"{called}: answer must be allow, deny or ask, not {rule['answer']!r}"[:300])
     return {key: str(text) for key, text in rule.items()}
 
@@ -106,7 +110,22 @@ def decide(
         touched = _Touched(tool, arguments or {}, real)
     except RecursionError:
         return "ask"  # nested too deep to look at
-    return next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
+    answer = next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
+    return "ask" if answer == OWN else answer
+
+
+def policy_in(rules: Sequence[Mapping[str, str]]) -> str:
+    """Return what rules say of a call of which none of them speaks by its tool or pattern: allow, deny, ask or own.
+
+    >>> policy_in([*parse_policy([{"tool": "Bash", "pattern": "rm *", "answer": "deny"}]), *parse_policy("own")])
+    'own'
+    """
+    return next((rule["answer"] for rule in rules if is_for_all(rule)), "ask")
+
+
+def is_allowing(rule: Mapping[str, str]) -> bool:
+    """Return whether something is done unasked by a rule that is not done without it."""
+    return rule.get("answer") in ("allow", OWN)
 
 
 def denies(rules: Sequence[Mapping[str, str]]) -> bool:
@@ -117,7 +136,8 @@ def denies(rules: Sequence[Mapping[str, str]]) -> bool:
 def first_beyond(rules: Rules, *given: Rules) -> Mapping[str, str] | None:
     """Return the first allow rule that none of the `given` lists covers; None where there is none.
 
-    A list covers the allow rules in it, and all others if one of them is for everything. But each deny or ask rule
+    `own` counts as an allow rule; one that allows everything covers it. A list covers the allow rules in it, and all
+    others if one of them is for everything. But each deny or ask rule
     that it has before that one must come before the covered rule as well.
 
     >>> ls, rm = ({"tool": "Bash", "pattern": f"{name} *", "answer": "allow"} for name in ("ls", "rm"))
@@ -125,21 +145,22 @@ def first_beyond(rules: Rules, *given: Rules) -> Mapping[str, str] | None:
     True
     """
     for number, rule in enumerate(rules):
-        if rule["answer"] == "allow" and not any(_covers(one, rule, rules[:number]) for one in given):
+        if is_allowing(rule) and not any(_covers(one, rule, rules[:number]) for one in given):
             return rule
-        if _is_for_all(rule):
+        if is_for_all(rule):
             return None  # No rule after it ever decides.
     return None
 
 
 def _covers(given: Rules, rule: Mapping[str, str], before: Rules) -> bool:
     for number, one in enumerate(given):
-        if one["answer"] == "allow" and (one == rule or _is_for_all(one)):
-            return all(other in before for other in given[:number] if other["answer"] != "allow")
+        if is_allowing(one) and (one == rule or (is_for_all(one) and one["answer"] == "allow")):
+            return all(other in before for other in given[:number] if not is_allowing(other))
     return False
 
 
-def _is_for_all(rule: Mapping[str, str]) -> bool:
+def is_for_all(rule: Mapping[str, Any]) -> bool:
+    """Return whether a rule is for every call."""
     return not rule["tool"].strip("*") and not rule["pattern"].strip("*")
 
 

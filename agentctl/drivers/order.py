@@ -6,8 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.names import camel
+from agentctl.domain.permissions import OWN, is_for_all, policy_in
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
+
+#: How a program is started: so that it can change nothing; that it asks agentctl before each call that is not known to
+#: be harmless, whatever anybody has configured; that it asks nothing, since all is allowed; or that the person's own
+#: settings of the program decide what it asks.
+READ_ONLY, ASKING, ALLOWING, BY_OWN_SETTINGS = "readOnly", "asking", "allowing", "own"
 
 
 class Order(NamedTuple):
@@ -35,7 +41,9 @@ class Order(NamedTuple):
     max_budget_usd: float | None = None
     #: Rules {tool, pattern, answer}: the first that matches decides; if none does, a person is asked.
     permissions: list[dict[str, str]] = []  # noqa: RUF012 - never changed
-    #: How many of them, the first ones, came with the call: the others are those of the definition and the task.
+    #: The tools that its definition disallows. The first of the rules deny them, one for each.
+    disallowed_tools: list[str] = []  # noqa: RUF012 - never changed
+    #: How many of the rules after those came with the call: the others are those of the definition and the task.
     rules_given: int = 0
     #: The rules of each agent above it: a request that any of them denies is denied.
     denied_above: list[list[dict[str, str]]] = []  # noqa: RUF012 - never changed
@@ -71,6 +79,38 @@ class Order(NamedTuple):
     #: The folder of the marks which prove that an answer came through agentctl (`adapters/origin.py`).
     marks: str = ""
 
+    @property
+    def stance(self) -> str:
+        """How its program is started: READ_ONLY, ASKING, ALLOWING or BY_OWN_SETTINGS.
+
+        A rule that denies or asks before one that allows everything can only be enforced where the program asks.
+        """
+        if self.read_only:
+            return READ_ONLY
+        policy = policy_in(self.permissions)
+        if policy == OWN:
+            return BY_OWN_SETTINGS
+        return ALLOWING if policy == "allow" and not self.restrictions else ASKING
+
+    @property
+    def restrictions(self) -> list[dict[str, str]]:
+        """The rules that deny or ask before its policy counts, and those by which agents above it are denied something.
+
+        A policy of `deny` is one of them.
+        """
+        own: list[dict[str, str]] = []
+        for rule in self.permissions:
+            if rule.get("answer") in ("deny", "ask"):
+                own.append(rule)
+            if is_for_all(rule):
+                break
+        return [*own, *(rule for rules in self.denied_above for rule in rules if rule.get("answer") == "deny")]
+
+    @property
+    def given_rules(self) -> list[dict[str, str]]:
+        """The rules that came with the call."""
+        return self.permissions[len(self.disallowed_tools) :][: self.rules_given]
+
     def to_json(self) -> dict[str, Any]:
         """Return it under the names of the file, without empty fields."""
         fields = {camel(name): value for name, value in self._asdict().items()}
@@ -86,7 +126,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("read_only", "keep", "prompt_on_stdin"), bool),
     **dict.fromkeys(("max_turns", "earlier_attempts", "rules_given"), int),
     **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
-    **dict.fromkeys(("tools", "permissions", "denied_above", "argv"), list),
+    **dict.fromkeys(("tools", "disallowed_tools", "permissions", "denied_above", "argv"), list),
     **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls", "acp", "provider"), Mapping),
 }
 

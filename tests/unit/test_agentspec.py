@@ -124,9 +124,9 @@ def test_a_permission_mode_means_the_same_here(mode: str, edit: str, command: st
 
 def test_a_tool_that_is_not_allowed_stays_so_in_every_mode() -> None:
     spec = claude(disallowedTools="Write, Bash(rm:*)", permissionMode="bypassPermissions")
-    assert decide(spec.permissions, "Write", {"file_path": "/x"}) == "deny"
-    assert decide(spec.permissions, "Bash", {"command": "rm -rf x"}) == "deny"
-    assert decide(spec.permissions, "Bash", {"command": "ls"}) == "allow"
+    assert decide(spec.rules, "Write", {"file_path": "/x"}) == "deny"
+    assert decide(spec.rules, "Bash", {"command": "rm -rf x"}) == "deny"
+    assert decide(spec.rules, "Bash", {"command": "ls"}) == "allow"
 
 
 def test_an_agent_of_codex_is_run_by_codex() -> None:

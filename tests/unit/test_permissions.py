@@ -39,8 +39,8 @@ def test_no_policy_asks_for_everything() -> None:
 
 
 MISTAKES: list[tuple[Any, tuple[str, ...], str]] = [
-    ("yes", ("permissions",), "must be allow, deny, ask or a list of rules"),
-    (True, ("permissions",), "must be allow, deny, ask or a list of rules"),
+    ("yes", ("permissions",), "must be allow, deny, ask, own or a list of rules"),
+    (True, ("permissions",), "must be allow, deny, ask, own or a list of rules"),
     ({"tool": "x"}, ("permissions",), "a list of rules"),
     (["allow"], ("permissions", "0"), "rule 1 of permissions must be a mapping"),
     ([rule(), {"tool": "Bash"}], ("permissions", "1", "answer"), "rule 2 of permissions: answer"),

@@ -12,7 +12,7 @@ from typing import Any
 from agentctl.domain.names import is_name
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.dialogue import Dialogue, Driver
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import ALLOWING, ASKING, READ_ONLY, Order
 from agentctl.lean import NamedTuple
 
 #: The extra of agentctl that installs the library, which has the same name.
@@ -94,9 +94,8 @@ class AcpProgram(NamedTuple):
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
-        if order.read_only:
-            return self.read_only or Manner()
-        return (self.allowing if _allows_all(order) and self.allowing else self.asking) or Manner()
+        manners = {READ_ONLY: self.read_only, ALLOWING: self.allowing or self.asking, ASKING: self.asking}
+        return manners.get(order.stance) or Manner()
 
     def to_json(self) -> dict[str, Any]:
         """Return what a running agent, and whoever continues it, needs to know; the order keeps it."""
@@ -124,15 +123,6 @@ def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
         inner = found.get(key)
         found[key] = joined(inner, value) if isinstance(inner, Mapping) and isinstance(value, Mapping) else value
     return found
-
-
-def _allows_all(order: Order) -> bool:
-    first = next(iter(order.permissions), {})
-    return not order.denied_above and (first.get("tool"), first.get("pattern"), first.get("answer")) == (
-        "*",
-        "*",
-        "allow",
-    )
 
 
 def program_from(value: Any, place: tuple[str, ...] = ()) -> AcpProgram:

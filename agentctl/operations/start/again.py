@@ -129,7 +129,7 @@ def _work(worker: WorkerDir, order: Order) -> AgentWork:
         prompt=order.prompt.removesuffix(f"\n\n{ask_for(schema)}") if schema else order.prompt,
         agent=order.agent, driver=order.driver, model=order.model, effort=order.effort, max_turns=order.max_turns,
         max_budget_usd=order.max_budget_usd, keep=order.keep, output_schema=schema,
-        permissions=order.permissions[: order.rules_given] or None, denied_above=order.denied_above,
+        permissions=order.given_rules or None, denied_above=order.denied_above,
         spec=_no_freer(now, order),
     )  # fmt: skip
 
@@ -141,7 +141,11 @@ def _no_freer(now: AgentSpec, order: Order) -> AgentSpec:
         tools = now.tools if tools is None else tools
     else:
         tools = [tool for tool in tools if tool in now.tools]
-    return now._replace(read_only=now.read_only or order.read_only, tools=None if tools is None else list(tools))
+    disallowed = [*now.disallowed_tools, *(tool for tool in order.disallowed_tools if tool not in now.disallowed_tools)]
+    return now._replace(
+        read_only=now.read_only or order.read_only, tools=None if tools is None else list(tools),
+        disallowed_tools=disallowed,
+    )  # fmt: skip
 
 
 def _next_name(task: TaskDir, instance: str) -> str:

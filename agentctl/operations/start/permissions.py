@@ -6,7 +6,7 @@ import json
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import Rules, parse_policy
+from agentctl.domain.permissions import Rules, is_allowing, parse_policy
 from agentctl.errors import NotFound, Refused, UsageError
 from agentctl.operations.start.agent_server import SERVER_RULE
 from agentctl.operations.start.inherited import refuse_allowing
@@ -19,7 +19,9 @@ _FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer"
 
 
 def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
-    """Return the rules: the call's, then the definition's, then the task's; the first that matches decides.
+    """Return the rules: first those by which the definition disallows tools, then the call's, its own, the task's.
+
+    The first that matches decides.
 
     No rule can allow what a read-only agent may not do: its driver ensures that.
 
@@ -29,13 +31,13 @@ def policy_of(task: TaskDir, work: AgentWork, spec: AgentSpec) -> Rules:
     """
     of_task = list(usable_config(task).permissions)
     check_rules(task, of_task)
-    rules = [*given_rules(work), *spec.permissions, *of_task]
-    refuse_allowing(rules, lambda: [list(spec.permissions)])
+    rules = [*spec.denials, *given_rules(work), *spec.permissions, *of_task]
+    refuse_allowing(rules, lambda: [spec.rules])
     return rules
 
 
 def given_rules(work: AgentWork) -> Rules:
-    """Return the rules that come with a call; the first ones of `policy_of`."""
+    """Return the rules that come with a call; in `policy_of`, only the disallowed tools come before them."""
     return _parsed(work.permissions)
 
 
@@ -44,8 +46,8 @@ def asking(task: TaskDir, spec: AgentSpec) -> Rules:
 
     They come before the definition's and the task's rules, which then allow nothing: a rule that asks matches widely.
     """
-    own = [*spec.permissions, *usable_config(task).permissions]
-    return [{**rule, "answer": "ask"} if rule["answer"] == "allow" else dict(rule) for rule in own]
+    own = [*spec.rules, *usable_config(task).permissions]
+    return [{**rule, "answer": "ask"} if is_allowing(rule) else dict(rule) for rule in own]
 
 
 def check_policy_again(task: TaskDir, agent: str, rules: Rules) -> None:
@@ -55,7 +57,7 @@ def check_policy_again(task: TaskDir, agent: str, rules: Rules) -> None:
 
 def _defined(task: TaskDir, agent: str) -> Rules:
     try:
-        return list(find_agent_spec(task.root, agent).permissions)
+        return find_agent_spec(task.root, agent).rules
     except (NotFound, Refused):
         return []
 

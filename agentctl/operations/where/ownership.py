@@ -17,6 +17,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, root_task_of
 from agentctl.domain.events import SUBTASK_CREATED
+from agentctl.domain.permissions import is_allowing
 from agentctl.errors import Refused
 from agentctl.lean import Any
 from agentctl.operations.where.calling import caller
@@ -165,7 +166,7 @@ def _names(above: TaskDir, task: TaskDir) -> bool:
 
 def allowing(rules: Rules) -> list[Mapping[str, str]]:
     """Return the rules by which something is allowed without asking."""
-    return [rule for rule in rules if rule.get("answer") == "allow"]
+    return [rule for rule in rules if is_allowing(rule)]
 
 
 def vouch_for_rules(task: TaskDir, rules: Rules) -> None:
