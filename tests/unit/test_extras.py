@@ -1,6 +1,6 @@
 """At stake: nobody who does what a hint says installs a stranger's package, or installs it where it is of no use.
 
-`make test-installs` runs what is printed, in environments that the programs themselves have made.
+`make test-extras` runs what is printed, in environments that the programs themselves have made.
 """
 
 from __future__ import annotations
