@@ -46,7 +46,7 @@ def test_a_command_there_is_the_same_as_here(root: Path, tmp_path: Path) -> None
         ["list"],
         ["show", "nobody"],
         ["lst"],
-        ["tasks", "--root", "/nowhere"],
+        ["tasks", "--root", str(tmp_path / "missing")],
         ["--version"],
     ):
         there, here = run("--host=h", *args, check=False), run(*args, check=False)
