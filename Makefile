@@ -14,7 +14,17 @@ endif
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 # Tests mostly wait for their processes, so run one more at once than the development machine has cores.
-PYTEST_JOBS ?= --numprocesses 3
+PYTEST_JOBS ?= --numprocesses 3 --dist worksteal
+
+# What needs no real agent program, no browser and no Slurm; `make test` takes the short ones among them.
+HERMETIC := not agents and not page and not slurm
+TESTS := short
+WHICH_short := $(HERMETIC) and not slow and not soak and not screen and not server and not drivers and not hosts
+WHICH_all := $(HERMETIC)
+WHICH = $(or $(WHICH_$(TESTS)),$(error TESTS is short or all, not '$(TESTS)'))
+
+# Hostile clones and real agent programs: a third of the cases (1, 2 or 3) or all of them. See tests/turns.py.
+TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
@@ -26,16 +36,17 @@ help: ## show this list
 demo: $(VENV)/.run ## run the included survey on this repository, from start to report
 	@$(PY) -m agentctl demo
 
-test: $(VENV)/.dev ## run the tests, except the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not drivers and not page and not hosts and not agents and not slurm"
+test: $(VENV)/.dev ## run the tests, except the long ones; with TESTS=all also these, drivers, screen, server and hosts
+	@case '$(TESTS)' in all) $(PY) -m tests.hosts.install || [ $$? -eq 69 ];; esac
+	@$(PY) -m pytest $(PYTEST_JOBS) --turn $(TURN) -m "$(WHICH)"
 
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page and not slurm"
+	@$(PY) -m pytest $(PYTEST_JOBS) --turn $(TURN) -m "(slow or soak) and $(HERMETIC)"
 
-test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
+test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model; with TURN=1, 2 or 3 a third
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 3 -m agents tests/agents
+	$(PY) -m pytest --numprocesses 3 --dist worksteal --turn $(TURN) -m agents tests/agents
 
 test-drivers: $(VENV)/.dev ## run agents over ACP, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "drivers and not slow"
@@ -65,8 +76,9 @@ test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up o
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest --numprocesses 2 -m slurm tests/slurm
 
-test-all: $(VENV)/.dev ## run every test, except those with the real agent programs, with a browser and with Slurm
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents and not page and not slurm"
+test-all: ## run every test there is, in every turn; takes more than an hour
+	@$(MAKE) --no-print-directory test-agents test-page test-slurm
+	@$(MAKE) --no-print-directory test TESTS=all
 
 lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .
