@@ -61,9 +61,9 @@ test-server: $(VENV)/.dev ## run the tests of `agentctl serve` with real servers
 test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; fetches Chromium, playwright, axe-core, schemathesis
 	@$(PY) -m tests.page.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	for part in "--numprocesses 2 --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
+	for part in "--numprocesses 2 --dist worksteal --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
 		$(PY) -m pytest -m page $$part || $(PY) -m pytest -m page --last-failed --last-failed-no-failures none $$( \
-			echo "$$part" | sed 's/--numprocesses 2//') || exit 1; \
+			echo "$$part" | sed 's/--numprocesses 2 --dist worksteal//') || exit 1; \
 	done
 
 test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopback; fetches openssh-server
@@ -74,7 +74,7 @@ test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopbac
 test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up on this machine; installs Debian's packages
 	@$(PY) -m tests.slurm.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 -m slurm tests/slurm
+	$(PY) -m pytest --numprocesses 2 --dist worksteal -m slurm tests/slurm
 
 test-all: ## run every test there is, in every turn; takes more than an hour
 	@$(MAKE) --no-print-directory test-agents test-page test-slurm

@@ -61,8 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S))
         elif item.get_closest_marker("slow") is not None:
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
-    if (hands := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))) > 1:
-        items[:] = order.dealt(sorted(items, key=order.length), hands)
+    if (here := getattr(config, "workerinput", None)) is not None:
+        items[:] = order.dealt(sorted(items, key=order.length), int(here["workercount"]))
 
 
 def _take_turn(config: pytest.Config, items: list[pytest.Item]) -> None:

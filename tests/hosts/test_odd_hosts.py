@@ -142,7 +142,7 @@ ROWS: list[object] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("rows", [ROWS[8], *alike(*[(rows,) for rows in ROWS])])
+@pytest.mark.parametrize("rows", [ROWS[-1], *alike(*[(rows,) for rows in ROWS[:-1]])])
 def test_rows_of_another_form_are_no_bug(tmp_path: Path, rows: object) -> None:
     sent = json.dumps(rows).encode()
     put_ssh_in_python(
