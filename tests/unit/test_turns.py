@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -103,6 +104,53 @@ def test_without_a_commit_all_are_tried(tmp_path: Path, is_repository: bool) -> 
     assert turn == "all"
     assert said.startswith("all turns: there is no commit here")
     assert choose(tmp_path, "--landed", turn) == ("", "")
+
+
+@pytest.fixture
+def landing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository with `.ci/run`, and a `make` that only writes down what it was told, and may fail."""
+    repository = new_repository(tmp_path / "repository")
+    for file in (".ci/run", "tests/turns.py"):
+        (repository / file).parent.mkdir()
+        shutil.copy(REPOSITORY / file, repository / file)
+    (repository / ".venv" / "bin").mkdir(parents=True)
+    (repository / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "make").write_text('#!/bin/sh\necho "$@" >> made\ncase "$*" in *"$FAILS"*) exit 2;; esac\n')
+    (tmp_path / "bin" / "make").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    return repository
+
+
+def lands(repository: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "FAILS": "nothing of this name", **more}
+    return subprocess.run(["bash", ".ci/run"], cwd=repository, env=env, capture_output=True, text=True, check=False)
+
+
+def test_a_landing_says_its_turn_and_keeps_to_it(landing: Path) -> None:
+    done = lands(landing)
+    assert (done.returncode, done.stdout) == (0, ""), "the last line is the one of pytest"
+    turn = done.stderr.partition(" of 3 ")[0].removeprefix("turn ")
+    assert f"repeat it with TURN={turn}" in done.stderr
+    assert (landing / "made").read_text().splitlines() == [
+        ".venv/.dev",
+        f"test-agents TURN={turn}",
+        "test-page",
+        "test-slurm",
+        f"--jobs=2 lint test TESTS=all TURN={turn}",
+    ]
+    assert (landing / ".git" / turns.RECORD).read_text().split() == [git(landing, "rev-parse", "HEAD").strip(), turn]
+
+
+def test_another_turn_can_be_asked_for(landing: Path) -> None:
+    assert lands(landing, TURN="all").returncode == 0
+    assert "test-agents TURN=all" in (landing / "made").read_text()
+    assert not (landing / ".git" / turns.RECORD).exists()
+
+
+def test_what_fails_has_not_landed(landing: Path) -> None:
+    assert lands(landing, FAILS="lint test").returncode == 2
+    assert not (landing / ".git" / turns.RECORD).exists()
 
 
 @given(st.integers(0, 40), st.integers(1, 6))
