@@ -135,6 +135,8 @@ def test_a_landing_says_its_turn_and_keeps_to_it(landing: Path) -> None:
     assert (landing / "made").read_text().splitlines() == [
         ".venv/.dev",
         f"test-agents TURN={turn}",
+        f"test-typer TURN={turn}",
+        "test-extras",
         "test-page",
         "test-slurm",
         f"--jobs=2 lint test TESTS=all TURN={turn}",
