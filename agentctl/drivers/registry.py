@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 
-from agentctl.adapters.searchpath import absolute_entries
+from agentctl.adapters.searchpath import program_at
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import NotFound, Refused
@@ -99,10 +99,7 @@ def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None if it is not installed."""
     if driver.is_ours:
         return sys.executable
-    import shutil  # Not needed to run a program that was chosen already.
-
-    looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
-    return shutil.which(driver.program, path=looked_in) if driver.program else None
+    return program_at(driver.program, path) if driver.program else None
 
 
 def choose(wanted: str | None, order: Iterable[str], path: str | None = None) -> Driver:
