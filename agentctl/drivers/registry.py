@@ -11,6 +11,7 @@ from importlib import import_module
 
 from agentctl.adapters.searchpath import program_at
 from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.errors import NotFound, Refused
 
@@ -80,6 +81,17 @@ def load(name: str) -> Driver:
     if row is None:
         raise NotFound(f"there is no driver {name!r}", hint=f"known: {', '.join([*AGENT_DRIVERS, COMMAND, ANY_ACP])}")
     return driver_of(name, row)
+
+
+def own_marks() -> list[Marks]:
+    """Return by what the programs are known that a person has added.
+
+    Raises:
+        UsageError: Their file is not valid.
+    """
+    from agentctl.drivers.acp.known import own_programs
+
+    return [row.known_by for row in own_programs(_TAKEN).values()]
 
 
 def driver_for(order: Order) -> Driver:
