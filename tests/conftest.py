@@ -14,7 +14,8 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from tests import leaks, order, support, turns
+from agentctl.operations.where.agents_above import PASSED_ON
+from tests import alone, leaks, order, support, turns
 from tests.strangers import Strangers
 
 #: The time limit of a soak test and of a slow one; ordinary tests have the limit in pyproject.toml.
@@ -34,6 +35,11 @@ sys.dont_write_bytecode = False
 # inherit that, and no Ctrl-C that they send would have an effect.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the session of an agent that has started the tests."""
+    alone.leave_session(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -100,11 +106,8 @@ def no_fallback(
     there_before = {place for place in real_places if place.exists()}
     nowhere = tmp_path_factory.getbasetemp() / "this-test-lacks-the-root-fixture"
     nowhere.touch()
-    for name in [
-        name
-        for name in os.environ
-        if name.startswith(("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI", "OPENCODE"))
-    ]:
+    of_others = ("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI", "OPENCODE")
+    for name in [name for name in os.environ if name.startswith(of_others) or name in PASSED_ON]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.setenv("AGENTCTL_ROOT", str(nowhere / ".agentctl"))
