@@ -232,4 +232,5 @@ def test_one_place_says_how_something_of_agentctl_is_installed() -> None:
     says = re.compile(r"pip\"?,? \"?install|pipx|uv tool|\"tool\", \"install\"")
     modules = [path for path in TEXTS if path.suffix == ".py" and REPOSITORY / "agentctl" in path.parents]
     found = {path.stem for path in modules if says.search(path.read_text(encoding="utf-8"))}
-    assert found == {"extras", "uvtool", "link"}  # link: where pipx puts the command of another machine
+    # link: where pipx puts the command of another machine. marks: it is a program that starts others.
+    assert found == {"extras", "uvtool", "link", "marks"}
