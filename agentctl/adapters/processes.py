@@ -367,6 +367,15 @@ def command_line(pid: int) -> list[str]:
     return [os.fsdecode(part) for part in data.split(b"\0")[:-1]]
 
 
+def name_of(pid: int) -> str:
+    """Return what the system calls a process, which may choose that itself; "" where nothing tells."""
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return os.fsdecode(file.read().rstrip(b"\n"))
+    except OSError:
+        return ""
+
+
 def wait_readable(fds: Iterable[int], timeout_s: float | None) -> list[int]:
     """Sleep until one of `fds` is readable or time is up; return the readable ones."""
     poll = select.poll()
