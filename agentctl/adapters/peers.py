@@ -22,6 +22,8 @@ MOST_DESCRIPTORS = 200_000
 _TABLES = {4: "/proc/net/tcp", 6: "/proc/net/tcp6"}
 #: The columns of a row that are used, after both addresses (net/ipv4/tcp_ipv4.c, get_tcp4_sock).
 _UID, _INODE = 4, 6
+#: The state of a socket that listens (include/net/tcp_states.h).
+_LISTENS = b"0A"
 
 
 class Address(NamedTuple):
@@ -64,6 +66,18 @@ def other_end(peer: Address, own: Address) -> Socket | None:
                 fields = rows[found + len(wanted) :].split(None, _INODE + 1)
                 return Socket(int(fields[_INODE]), int(fields[_UID]))
     return None
+
+
+def listeners_at(port: int) -> list[Socket]:
+    """Return the sockets that listen at a port of this network namespace, at whatever address; [] if nothing tells."""
+    found: dict[int, Socket] = {}
+    for place in _TABLES.values():
+        with contextlib.suppress(OSError), open(place, "rb") as table:
+            for row in table.read().splitlines()[1:]:
+                fields = row.split()
+                if fields[3] == _LISTENS and fields[1].endswith(b":%04X" % port):
+                    found[int(fields[3 + _INODE])] = Socket(int(fields[3 + _INODE]), int(fields[3 + _UID]))
+    return list(found.values())
 
 
 def is_of_this_machine(host: str) -> bool:
@@ -133,11 +147,15 @@ def closed_ones() -> list[int]:
     ]
 
 
-def _is_ours(pid: int) -> bool:
-    """Return whether a process runs as this user; the owner of its folder does not say so if it is closed."""
+def user_of(pid: int) -> int | None:
+    """Return the user as whom a process acts; the owner of its folder does not say so if it is closed."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
-        return any(row.split()[2] == b"%d" % os.geteuid() for row in file if row.startswith(b"Uid:"))
-    return False
+        return next((int(row.split()[2]) for row in file if row.startswith(b"Uid:")), None)
+    return None
+
+
+def _is_ours(pid: int) -> bool:
+    return user_of(pid) == os.geteuid()
 
 
 def _descriptors_of(pid: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shlex
 import sys
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from agentctl.cli.bugs import record
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import is_terminal, note
 from agentctl.cli.verb import module, verb
-from agentctl.errors import ExitCode, Refused
+from agentctl.errors import ExitCode, Refused, UsageError
 
 app = module()
 _ACCESS = "Access"
@@ -27,6 +28,7 @@ agentctl serve
 agentctl serve --read-only --port 9000
 agentctl serve --host 192.168.1.20 --tls-cert cert.pem --tls-key key.pem --qr
 agentctl serve --url https://box.tailnet.example
+agentctl serve --link --qr
 """,
 )
 def serve(
@@ -34,7 +36,11 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="The port; by default 8932, or a free one if that is taken."
+            "--port",
+            metavar="N",
+            min=0,
+            max=65535,
+            help="The port; by default that of the last time, else 8932 or a free one.",
         ),
     ] = None,
     host: Annotated[
@@ -68,17 +74,23 @@ def serve(
         ),
     ] = False,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="Let in nobody who knows the old link.", rich_help_panel=_ACCESS)
+        bool, typer.Option("--new-token", help="Let in nobody who was let in before.", rich_help_panel=_ACCESS)
     ] = False,
+    link: Annotated[bool, typer.Option("--link", help="Only print one more link to the server that runs.")] = False,
     qr: Annotated[bool, typer.Option("--qr", help="Print the link as a QR code too.")] = False,
 ) -> int:
     """Serve the workers of all tasks to a browser, and over HTTP.
 
-    Prints the link to open. Whoever has it may do what you may do. The server owns nothing: Ctrl-C, or any other end of
-    it, stops no worker, and the next one goes on with the same link. It is for this machine alone unless --host says
-    otherwise. Needs the extra `serve`, and says how to install it where it is missing.
+    Prints a link to open: once, within 10 minutes. Whoever opens it may do what you may do; --link prints another. The
+    server owns nothing: Ctrl-C, or any other end of it, stops no worker, and a page that is open goes on with the next
+    one. It is for this machine alone unless --host says otherwise. Needs the extra `serve`, and says how to install it
+    where it is missing.
     """
     check_libraries()
+    if link:
+        if any((port, tls_cert, tls_key, url, insecure, read_only, new_token)) or port == 0 or host != "127.0.0.1":
+            raise UsageError("--link goes with --qr alone: it is about the server that runs already")
+        return _print_link(call, with_qr=qr)
     # A short command looks for no garbage. A server would keep each failed request, in the circle of an error and the
     # frames that it has passed.
     gc.set_threshold(10_000, 10, 10)
@@ -92,11 +104,12 @@ def serve(
     with listening(root, place, with_new_token=new_token, is_read_only=read_only) as at:
 
         def say() -> None:
-            call.show({"url": at.url, "link": at.link, "tokenFile": at.token_file, "root": str(root.path)}, [at.link])
+            opens = at.new_link()
+            call.show({"url": at.url, "link": opens, "tokenFile": at.token_file, "root": str(root.path)}, [opens])
             if not call.json:
                 _explain(call, at.url, at.token_file, is_near=place.is_near and url is None, has_tls=place.has_tls)
                 if is_terminal(sys.stdout) and (qr or not place.is_near or url is not None):
-                    _draw(at.link)
+                    _draw(at.new_link())  # Another one: that above may be opened here.
 
         try:
             run(root, at, served_commands(root, force=call.force), record, say, is_read_only=read_only,
@@ -119,11 +132,25 @@ def check_libraries() -> None:
         raise Refused(f"the server needs {', '.join(missing)}", hint=install_command("serve"))
 
 
+def _print_link(call: Invocation, *, with_qr: bool) -> int:
+    """Print one more link to the server of the root."""
+    from agentctl.web.serving import link_to
+
+    root = call.root(create=False)
+    url, opens, token_file = link_to(root)
+    call.show({"url": url, "link": opens, "tokenFile": token_file, "root": str(root.path)}, [opens])
+    if with_qr and is_terminal(sys.stdout) and not call.json:
+        _draw(link_to(root)[1])
+    return ExitCode.DONE
+
+
 def _explain(call: Invocation, url: str, token_file: str, *, is_near: bool, has_tls: bool) -> None:
-    note(f"open that link in a browser; scripts find the token in {token_file}")
+    named = "" if call.root_named is None else f" --root {shlex.quote(call.root_named)}"
+    note(f"open that link in a browser, once and within 10 minutes; agentctl serve{named} --link prints another")
+    note(f"scripts find the token in {token_file}")
     if not is_near:
         what = "" if has_tls or url.startswith("https") else ", and what is sent can be read on its way"
-        note(f"warning: other machines may reach this server{what}: whoever has the link may do what you may do")
+        note(f"warning: other machines may reach this server{what}: whoever is let in may do what you may do")
     note("Ctrl-C ends the server; no worker is stopped")
 
 

@@ -25,21 +25,21 @@ from agentctl.web.board import Board
 from agentctl.web.carrying_out import Carrying, EndpointApp, bug, json_response, not_allowed
 from agentctl.web.connections import Connections
 from agentctl.web.endpoint import PREFIX, Endpoint, read_body
-from agentctl.web.gate import ANSWER, SESSION, Access, Gate, Refuse, TooLarge
+from agentctl.web.gate import ANSWER, SESSION, Access, Gate, Refuse, TooLarge, cookies_of
 from agentctl.web.jsonbytes import encode
 from agentctl.web.login import Login
 from agentctl.web.metrics import metrics_of
 from agentctl.web.openapi import document_of
-from agentctl.web.page_files import CLOSED, INDEX, PageFile, open_paths, page_files
+from agentctl.web.page_files import INDEX, PageFile, page_files
 from agentctl.web.page_files import PREFIX as STATIC
 from agentctl.web.problems import problem, problem_of
+from agentctl.web.sessions import PageSessions
 from agentctl.web.streams import NOW, Wanted, stream_response
 
 #: Longer cursors come from nobody.
 _LONGEST_CURSOR = 16_000
 #: Whoever asks for the health waits no longer.
 _HEALTHY_S = 2
-_COOKIE_S = 30 * 86_400
 
 
 class Website:
@@ -58,6 +58,7 @@ class Website:
     ) -> None:  # fmt: skip
         self._root, self._login, self._is_secure = root, login, is_secure
         self._endpoints, self._others, self._record = endpoints, others, record
+        self._sessions = PageSessions(login)
         self.files: dict[str, PageFile] = page_files()
         self.connections = Connections()
         self._board: Board | None = None
@@ -66,8 +67,7 @@ class Website:
 
     def gated(self, access: Access, refuse: Refuse) -> Gate:
         """Return the application behind its gate."""
-        access = access._replace(open_paths=open_paths(self.files))
-        return Gate(self._app(), self._login, access, self.files[CLOSED].data, refuse)
+        return Gate(self._app(), self._login, self._sessions, access, refuse)
 
     def _app(self) -> Starlette:
         plain = {
@@ -179,22 +179,35 @@ class Website:
     # -- who is let in ---------------------------------------------------------------------------------------------
 
     async def _log_in(self, request: Request) -> Response:
-        """Take the token, and give the browser what it shows from then on."""
+        """Let a page prove that it knows a secret, after the server has: in two requests."""
         try:
             body = read_body(await request.body())
         except (UsageError, TooLarge):
             body = None
-        token = body.get("token") if isinstance(body, dict) else None
-        if not isinstance(token, str) or not self._login.is_token(token):
-            return problem(401, "this is not the token of this server", "agentctl serve prints the link")
-        answer = JSONResponse({"key": self._login.key}, headers={"Cache-Control": "no-store"})
+        given = body if isinstance(body, dict) else {}
+        cookies = cookies_of(request.headers, self._login.cookie_name)
+        name, nonce, shown = (given[key] if isinstance(given.get(key), str) else "" for key in ("as", "nonce", "proof"))
+        unstored = {"Cache-Control": "no-store"}
+        if name:
+            begun = self._sessions.begin(name, nonce, request.headers.get("origin", ""), cookies)
+            if begun is not None:
+                return JSONResponse({"nonce": begun[0], "proof": begun[1]}, headers=unstored)
+        entered = self._sessions.enter(nonce, shown, cookies) if not name else None
+        if entered is None:
+            return problem(
+                401, "this opens nothing here", "a link works once, and soon: agentctl serve --link prints another",
+                headers={"WWW-Authenticate": "Bearer"},
+            )  # fmt: skip
+        answer = JSONResponse({"session": entered.session, "page": entered.page, "key": entered.key}, headers=unstored)
+        # Without an age the browser keeps it in memory alone.
         answer.set_cookie(
-            self._login.cookie_name, self._login.cookie, max_age=_COOKIE_S, httponly=True, samesite="strict",
-            secure=self._is_secure,
-        )  # fmt: skip
+            self._login.cookie_name, entered.cookie, httponly=True, samesite="strict", secure=self._is_secure
+        )
         return answer
 
-    async def _log_out(self, _request: Request) -> Response:
+    async def _log_out(self, request: Request) -> Response:
+        """End what this browser has here."""
+        self._sessions.leave(cookies_of(request.headers, self._login.cookie_name))
         answer = JSONResponse({}, headers={"Cache-Control": "no-store"})
         answer.delete_cookie(self._login.cookie_name, httponly=True, samesite="strict", secure=self._is_secure)
         return answer

@@ -1,8 +1,8 @@
 """Who may ask the server for what: each request passes here before anything else looks at it.
 
-Nobody without the token gets anything but the page on which it is entered. A page elsewhere gets nothing, whatever name
-it has resolved to this server; neither does a form. A worker changes nothing here: it has its own commands and tools,
-which know who calls.
+Whoever does not show the token, and has not proved to know a secret of the server, gets nothing but the files of the
+page, which hold nothing of the tasks. A page elsewhere gets nothing, whatever name it has resolved to this server;
+neither does a form. A worker gets nothing either: it has its own commands and tools, which know who calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agentctl.errors import ExitCode
@@ -19,9 +19,11 @@ from agentctl.lean import NamedTuple
 from agentctl.web.endpoint import PREFIX
 from agentctl.web.login import Login
 from agentctl.web.problems import problem
+from agentctl.web.sessions import PageSessions, Signed
 
 SESSION, ANSWER = "/session", "/answer/"
-KEY_HEADER = "agentctl-key"
+#: By which a page shows that a request is its own, and the server that the answer is.
+SIGNED, PROOF = "agentctl-signed", "Agentctl-Proof"
 #: A batch of some ten thousand workers.
 LONGEST_BODY, _LONGEST_OF_ANYBODY = 8 << 20, 8 << 10
 _READS = frozenset({"GET", "HEAD"})
@@ -39,8 +41,6 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }  # fmt: skip
-#: A browser that comes from elsewhere does not send a strict cookie; when the page reloads itself, it does.
-_AGAIN = '<!doctype html><html lang="en"><meta http-equiv="refresh" content="0"><title>agentctl</title>'
 
 
 class Access(NamedTuple):
@@ -57,8 +57,6 @@ class Access(NamedTuple):
     #: The origin of the page behind a proxy, which may call the server by another host.
     proxied: str | None = None
     is_read_only: bool = False
-    #: Paths that anybody gets.
-    open_paths: frozenset[str] = frozenset()
 
     def is_called(self, host: str) -> bool:
         """Return whether the server may be called by this host."""
@@ -103,11 +101,11 @@ class Refusal(NamedTuple):
     hint: str
 
 
-#: Looks at who makes a request that changes something; None if they may.
-Refuse = Callable[[Scope], Awaitable[Refusal | None]]
+#: Looks at who makes a request; None if they may. The second argument says whether it may have come through a proxy.
+Refuse = Callable[[Scope, bool], Awaitable[Refusal | None]]
 
 
-async def _refuse_nobody(_scope: Scope) -> Refusal | None:
+async def _refuse_nobody(_scope: Scope, _may_be_proxied: bool) -> Refusal | None:
     return None
 
 
@@ -115,76 +113,68 @@ class Gate:
     """Lets a request through to the app, or answers it.
 
     Args:
-        closed: The page for those who have no token yet.
         refuse: Looks at who is at the other end of a connection.
     """
 
     def __init__(
-        self, app: ASGIApp, login: Login, access: Access, closed: bytes, refuse: Refuse = _refuse_nobody
+        self, app: ASGIApp, login: Login, sessions: PageSessions, access: Access, refuse: Refuse = _refuse_nobody
     ) -> None:
-        self._app, self._login, self._access = app, login, access
-        self._closed, self._refuse = closed, refuse
+        self._app, self._login, self._sessions, self._access = app, login, sessions, access
+        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        send = _with_headers(send)
-        answer = self._early(scope) or await self._late(scope)
+        headers = Headers(scope=scope)
+        signed = self._signed(scope, headers)
+        send = _with_headers(send, None if signed is None else signed.proof)
+        answer = self._from_elsewhere(scope, headers)
+        if answer is None and not _is_open(scope):
+            answer = self._early(scope, headers, signed) or await self._late(scope, headers, signed)
         if answer is not None:
             await answer(scope, receive, send)
             return
         await self._app(scope, _Bounded(receive, _longest(str(scope["path"]))), send)
 
-    def _early(self, scope: Scope) -> Response | None:
-        """Return the answer to a request that is refused for what it says."""
-        headers, path = Headers(scope=scope), str(scope["path"])
+    def _from_elsewhere(self, scope: Scope, headers: Headers) -> Response | None:
+        """Return the answer to a request under another name, or from another page; None for any other."""
         if len(headers.getlist("host")) != 1 or not self._access.is_called(headers["host"]):
             return problem(403, "this server is not called so", "open the link that agentctl serve prints")
-        if path in self._access.open_paths and scope["method"] in _READS:
-            return None
-        if (refusal := self._from_elsewhere(scope, headers)) is not None:
-            return refusal
-        needs_no_token = path == SESSION or (path.startswith(ANSWER) and scope["method"] == "POST")
-        if not needs_no_token and not self._is_let_in(headers, path):
-            return self._unknown(scope, headers, path)
-        if scope["method"] not in _READS:
-            is_call = not path.startswith(ANSWER)  # What a phone sends with a link does not matter.
-            return (
-                (self._not_json(headers) if is_call else None) or self._too_long(headers, path) or self._read_only(path)
-            )
-        return None
-
-    def _from_elsewhere(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a request that another page makes; None for any other."""
-        origins = headers.getlist("origin")
-        if not all(self._access.is_of_the_page(origin, headers["host"]) for origin in origins):
+        if not all(self._access.is_of_the_page(origin, headers["host"]) for origin in headers.getlist("origin")):
             return problem(403, "another page may not call this server")
-        site = headers.get("sec-fetch-site", "none")
-        if site in {"none", "same-origin"}:
+        if headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or _is_visit(scope, headers):
             return None
-        is_visit = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
-        if scope["method"] == "GET" and is_visit and not _is_call(str(scope["path"])):
-            return HTMLResponse(_AGAIN, headers={"Cache-Control": "no-store"})
         return problem(403, "another page may not call this server")
 
-    def _is_let_in(self, headers: Headers, path: str) -> bool:
-        """Return whether a request shows the token, or what was made from it for the page."""
-        scheme, _, shown = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            return self._login.is_token(shown.strip())
-        if not any(map(self._login.is_cookie, _cookies(headers, self._login.cookie_name))):
-            return False
-        return not _is_call(path) or self._login.is_key(headers.get(KEY_HEADER, ""))
+    def _signed(self, scope: Scope, headers: Headers) -> Signed | None:
+        """Return who has signed a request; one that shows something else besides is taken at that."""
+        shown = headers.getlist(SIGNED)
+        if len(shown) != 1 or "authorization" in headers:
+            return None
+        query = scope["query_string"].decode("latin-1")
+        path = scope["raw_path"].decode("latin-1") + (f"?{query}" if query else "")
+        return self._sessions.signed(shown[0], scope["method"], path, cookies_of(headers, self._login.cookie_name))
 
-    def _unknown(self, scope: Scope, headers: Headers, path: str) -> Response:
-        if scope["method"] in _READS and not _is_call(path) and "text/html" in headers.get("accept", ""):
-            return HTMLResponse(self._closed, 401, {"WWW-Authenticate": "Bearer", "Cache-Control": "no-store"})
-        return problem(
-            401, "this request shows no valid token", "Authorization: Bearer TOKEN; agentctl serve prints where it is",
-            headers={"WWW-Authenticate": "Bearer"},
-        )  # fmt: skip
+    def _early(self, scope: Scope, headers: Headers, signed: Signed | None) -> Response | None:
+        """Return the answer to a request that is refused for what it says."""
+        path = str(scope["path"])
+        is_for_anybody = scope["method"] == "POST" and (path == SESSION or path.startswith(ANSWER))
+        if signed is None and not is_for_anybody and not self._shows_token(headers):
+            return problem(
+                401, "this request shows no valid token",
+                "Authorization: Bearer TOKEN; agentctl serve prints where it is",
+                headers={"WWW-Authenticate": "Bearer"},
+            )  # fmt: skip
+        if scope["method"] in _READS:
+            return None
+        is_call = not path.startswith(ANSWER)  # What a phone sends with a link does not matter.
+        return (self._not_json(headers) if is_call else None) or self._too_long(headers, path) or self._read_only(path)
+
+    def _shows_token(self, headers: Headers) -> bool:
+        scheme, _, shown = headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self._login.is_token(shown.strip())
 
     @staticmethod
     def _not_json(headers: Headers) -> Response | None:
@@ -208,20 +198,34 @@ class Gate:
             return None
         return problem(403, "this server only shows", "it was started with --read-only")
 
-    async def _late(self, scope: Scope) -> Response | None:
+    async def _late(self, scope: Scope, headers: Headers, signed: Signed | None) -> Response | None:
         """Return the answer to a request that is refused for who makes it."""
-        if scope["method"] in _READS or scope["path"] == SESSION:
-            return None
-        refusal = await self._refuse(scope)
+        # What a page shows that has another address has not come through the proxy, whatever it says.
+        origin = signed.session.origin if signed is not None else headers.get("origin", "")
+        is_of_a_page = signed is not None or scope["path"] == SESSION
+        refusal = await self._refuse(scope, not is_of_a_page or origin == self._access.proxied)
         return None if refusal is None else problem(403, refusal.why, refusal.hint)
+
+
+def _is_open(scope: Scope) -> bool:
+    """Return whether anybody may have it: a file of the page."""
+    return scope["method"] in _READS and not _is_call(str(scope["path"]))
 
 
 def _is_call(path: str) -> bool:
     """Return whether a path is for programs, and not for a browser's address line."""
-    return path.startswith((f"{PREFIX}/", "/healthz", "/metrics", "/task", ANSWER)) and not path.startswith("/tasks")
+    if path == SESSION or path.startswith((f"{PREFIX}/", "/healthz", "/metrics", ANSWER)):
+        return True
+    return path.startswith("/task") and not path.startswith("/tasks")
 
 
-def _cookies(headers: Headers, name: str) -> list[str]:
+def _is_visit(scope: Scope, headers: Headers) -> bool:
+    """Return whether a person has come to the page by a link elsewhere."""
+    is_document = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return scope["method"] == "GET" and is_document and _is_open(scope)
+
+
+def cookies_of(headers: Headers, name: str) -> list[str]:
     """Return the values of the cookies of a name; any server of this machine may have set others, whatever they are."""
     pairs = (one.strip().partition("=") for header in headers.getlist("cookie") for one in header.split(";"))
     return [value for key, _, value in pairs if key == name]
@@ -257,8 +261,8 @@ class _Bounded:
         return message
 
 
-def _with_headers(send: Send) -> Send:
-    """Return a function that adds to each response what browsers are told."""
+def _with_headers(send: Send, proof: str | None) -> Send:
+    """Return a function that adds to each response what browsers are told, and what proves to a page whose it is."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -266,6 +270,8 @@ def _with_headers(send: Send) -> Send:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
             headers.setdefault("Cache-Control", "no-cache, private")
+            if proof is not None:
+                headers[PROOF] = proof
         await send(message)
 
     return sent

@@ -14,7 +14,7 @@ from agentctl.lean import NamedTuple
 
 FOLDER = Path(__file__).parent / "page"
 PREFIX = "/static/"
-INDEX, CLOSED = "index.html", "open.html"
+INDEX = "index.html"
 _TYPES = {
     ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
     ".png": "image/png", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
@@ -50,8 +50,3 @@ def _read() -> Iterator[tuple[str, PageFile]]:
                 data = path.read_bytes()
                 tag = f'"{blake2b(data, digest_size=12).hexdigest()}"'
                 yield path.relative_to(FOLDER).as_posix(), PageFile(data, kind, tag)
-
-
-def open_paths(files: dict[str, PageFile]) -> frozenset[str]:
-    """Return the paths of the files that the page for those without a token needs."""
-    return frozenset(f"{PREFIX}{name}" for name in files if Path(name).name.startswith("open.") and name != CLOSED)

@@ -6,25 +6,31 @@ import contextlib
 import errno
 import ipaddress
 import os
+import pwd
 import re
 import socket
 import ssl
 from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from urllib.parse import urlsplit
 
 import anyio.to_thread
 from starlette.types import Scope
 
+from agentctl.adapters import peers, processes
 from agentctl.adapters.files import write_whole
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.connecting import Connecting, PeerKind
 from agentctl.supervision.notify.served import (
+    KeptPlace,
     RootServer,
     announce,
+    forget_token,
     hold_server,
-    kept_port,
+    kept_place,
     kept_token,
     live_server,
     place_of,
@@ -34,11 +40,13 @@ from agentctl.web.app import Website
 from agentctl.web.connections import OTHER_END, config_for, serve
 from agentctl.web.endpoint import Endpoint
 from agentctl.web.gate import LOOPBACK, USUAL_PORTS, Access, Refusal, Refuse
-from agentctl.web.login import Login, is_token, new_token
+from agentctl.web.login import Login, is_token, new_link, new_token, random_text
 from agentctl.web.own_endpoints import OwnEndpoints
 from agentctl.web.seed_paths import seed_endpoints
 
 DEFAULT_PORT = 8932
+#: So much of a command line is told.
+_SHOWN = 120
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?", re.ASCII)
 
 
@@ -46,7 +54,7 @@ class ListenAddress(NamedTuple):
     """Where the server listens, and under which address browsers reach it."""
 
     host: str = "127.0.0.1"
-    #: None takes the usual port, or a free one if that is in use; 0 takes a free one.
+    #: None takes that of the root's last server, or else the usual one, or a free one if that is in use; 0 a free one.
     port: int | None = None
     certificate: str | None = None
     key: str | None = None
@@ -77,10 +85,9 @@ class Listening(NamedTuple):
     #: Of the file that holds the token.
     token_file: str
 
-    @property
-    def link(self) -> str:
-        """What a person opens. The token is behind the `#`: browsers send that to no server."""
-        return f"{self.url}/#{self.login.token}"
+    def new_link(self) -> str:
+        """Return what a person opens: once, and soon."""
+        return new_link(self.url, self.login.token, self.login.start)
 
 
 def is_loopback(host: str) -> bool:
@@ -150,15 +157,24 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
     sockets: list[socket.socket] = []
     file = None
     try:
-        sockets = _listen(place, kept_port(folder, root))
-        port = sockets[0].getsockname()[1]
-        kept = None if with_new_token else kept_token(folder, root)
-        token = kept if kept is not None and is_token(kept) else new_token()
-        url = _url(place, port)
-        announce(folder, root, RootServer(url, token, is_read_only), port)
+        before = kept_place(folder, root)
+        try:
+            sockets = _listen(place, before)
+        except PortTaken as error:
+            if before is not None and error.port == before.port:
+                forget_token(folder, root)
+                raise error.where_pages_are_open() from error
+            raise
+        at = KeptPlace(place.host, sockets[0].getsockname()[1])
+        # A page of the last server sends what it has to whoever is at its place: the token is for that place alone.
+        kept = kept_token(folder, root) if at == before and not with_new_token else None
+        login = Login(kept if kept is not None and is_token(kept) else new_token(), _cookie_name(folder, root),
+                      random_text(16))  # fmt: skip
+        url = _url(place, at.port)
+        announce(folder, root, RootServer(url, login.token, is_read_only, login.start), at)
         file = place_of(folder, root, "token")
-        write_whole(file, f"{token}\n".encode(), durable=False)
-        yield Listening(place, Login(token, f"agentctl-{file.name[-14:-6]}"), url, sockets, str(file))
+        write_whole(file, f"{login.token}\n".encode(), durable=False)
+        yield Listening(place, login, url, sockets, str(file))
     finally:
         for one in sockets:
             one.close()
@@ -166,6 +182,23 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
             with contextlib.suppress(OSError):
                 os.unlink(file)
         os.close(lock)
+
+
+def _cookie_name(folder: FilePath, root: Root) -> str:
+    return f"agentctl-{place_of(folder, root, 'token').name[-14:-6]}"
+
+
+def link_to(root: Root) -> tuple[str, str, str]:
+    """Return the address of the server of a root that runs, a new link to it, and the file of its token.
+
+    Raises:
+        Refused: None runs.
+    """
+    folder = store_folder()
+    served = live_server(folder, root)
+    if served is None:
+        raise Refused(f"no server of {root.path} runs", hint="agentctl serve starts one, and prints a link")
+    return served.url, new_link(served.url, served.token, served.start), str(place_of(folder, root, "token"))
 
 
 def _url(place: ListenAddress, port: int) -> str:
@@ -193,11 +226,53 @@ def _address_of_this_machine(host: str) -> str:
     return "::1" if version6 else "127.0.0.1"
 
 
-def _listen(place: ListenAddress, kept_port: int | None) -> list[socket.socket]:
-    """Listen at the port that was asked for; else at that of the last server of the root, so that its links go on."""
+class PortTaken(Refused):
+    """Somebody else has the port."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.port = port
+        super().__init__(
+            f"cannot listen on port {port} of {host}: {_holder_of(port)}", hint="--port 0 takes a free one"
+        )
+
+    def where_pages_are_open(self) -> Refused:
+        """Return the same for a port at which pages of this root's last server may be open."""
+        return Refused(
+            f"{self.message}; the last server of this root was there, so there is a new token now",
+            hint="end that process; or agentctl serve --port 0 takes a free one. Do not use a page that is open at port"
+            f" {self.port}: it may be that process's",
+        )
+
+
+def _holder_of(port: int) -> str:
+    """Say who listens at a port, as far as that can be known."""
+    known = peers.listeners_at(port)
+    if not known:
+        return "another process has it; which one cannot be told"
+    pids = peers.holders_of(known[0].inode).pids
+    if not pids:
+        return f"a process of user {_name_of_user(known[0].uid)} has it"
+    program = " ".join(processes.command_line(pids[0]))[:_SHOWN]
+    return f"process {pids[0]} ({program}) of user {_name_of_user(peers.user_of(pids[0]))} has it"
+
+
+def _name_of_user(uid: int | None) -> str:
+    with contextlib.suppress(KeyError):
+        return "unknown" if uid is None else pwd.getpwuid(uid).pw_name
+    return str(uid)
+
+
+def _listen(place: ListenAddress, before: KeptPlace | None) -> list[socket.socket]:
+    """Listen at the port that was asked for; else at that of the last server of the root, so that its pages go on.
+
+    Raises:
+        PortTaken: Somebody else is there, and no other port was meant.
+        Refused: It cannot listen there.
+    """
     host = place.host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    wanted = [*filter(None, [kept_port]), DEFAULT_PORT, 0] if place.port is None else [place.port]
+    usual = [DEFAULT_PORT, 0] if before is None else [before.port]
+    wanted = usual if place.port is None else [place.port]
     for port in wanted:
         try:
             found = socket.create_server((host, port), family=family, backlog=128)
@@ -208,9 +283,12 @@ def _listen(place: ListenAddress, kept_port: int | None) -> list[socket.socket]:
         except OSError as error:
             if error.errno == errno.EADDRINUSE and port != wanted[-1]:
                 continue
-            hint = "--port 0 takes a free one" if error.errno == errno.EADDRINUSE else "choose another --host or --port"
+            if error.errno == errno.EADDRINUSE:
+                raise PortTaken(host, port) from error
             why = str(error.strerror or error).partition(" (while ")[0]
-            raise Refused(f"cannot listen on port {port} of {host}: {why}", hint=hint) from error
+            raise Refused(
+                f"cannot listen on port {port} of {host}: {why}", hint="choose another --host or --port"
+            ) from error
     raise AssertionError
 
 
@@ -259,7 +337,7 @@ def run(
     seeds, is_secure = seed_endpoints(root, force=force), at.url.startswith("https")
     site = Website(root, at.login, [*commands, *own], seeds, record, is_secure=is_secure)
     access = access_to(at.place, at.sockets[0].getsockname()[1], is_read_only=is_read_only)
-    app = site.gated(access, _refusing(behind_a_proxy=at.place.url is not None and not at.place.has_tls))
+    app = site.gated(access, _refusing(way_to(at.place)))
     config = config_for(app, site.connections, certificate=at.place.certificate, key=at.place.key, lifespan="on")
     try:
         serve(config, at.sockets, say)
@@ -269,23 +347,37 @@ def run(
         raise
 
 
+class Way(Enum):
+    """By what else than a connection of the person's own process requests come."""
+
+    NONE = "none"
+    #: The process of an SSH server, for a session of the person.
+    TUNNEL = "tunnel"
+    #: A proxy, which may be another user's.
+    PROXY = "proxy"
+
+
+def way_to(place: ListenAddress) -> Way:
+    """Return by what else requests come: by nothing where the server encrypts by itself, or has no such address."""
+    if place.url is None or place.has_tls:
+        return Way.NONE
+    return Way.TUNNEL if is_loopback(urlsplit(place.url).hostname or "") else Way.PROXY
+
+
 _COMMANDS = "use its commands or its tools, which know who calls"
-_PROXY = "if that is a tunnel or a proxy of yours, start the server with --url ADDRESS, by which it is reached there"
+_PROXY = "if that is a proxy of yours, start the server with --url ADDRESS, by which it is reached there"
+_TUNNEL = "if that is a tunnel of yours, start the server with --url http://127.0.0.1:PORT, where it begins"
 _WHY = {
     PeerKind.OTHER_USER: Refusal("this comes from a process of another user", _PROXY),
     PeerKind.GONE: Refusal("it cannot be told which process sent this", "send it again, and wait for the answer"),
 }
-_HIDDEN = Refusal("this comes from a process that cannot be looked into, as those of ssh", _PROXY)
+_HIDDEN = Refusal("this comes from a process that cannot be looked into, as those of ssh", _TUNNEL)
 
 
-def _refusing(*, behind_a_proxy: bool) -> Refuse:
-    """Return what says why a request may not change anything: who sent it is no process of the person's.
+def _refusing(way: Way) -> Refuse:
+    """Return what says why a request may not be made: who sent it is no process of the person's."""
 
-    Args:
-        behind_a_proxy: Requests come through a proxy or a tunnel, which may be another user's.
-    """
-
-    async def why_not(scope: Scope) -> Refusal | None:
+    async def why_not(scope: Scope, may_be_proxied: bool) -> Refusal | None:
         end = scope.get("state", {}).get(OTHER_END)
         found: Connecting = await anyio.to_thread.run_sync(end.look) if end is not None else Connecting(PeerKind.GONE)
         if found.kind is PeerKind.WORKER:
@@ -294,7 +386,9 @@ def _refusing(*, behind_a_proxy: bool) -> Refuse:
         if found.kind is PeerKind.AGENT:
             return Refusal(f"this comes from an agent ({found.above}): an agent acts for itself", _COMMANDS)
         if found.is_hidden or found.kind is PeerKind.OTHER_USER:
-            return None if behind_a_proxy else _HIDDEN if found.is_hidden else _WHY[found.kind]
+            is_proxy = way is Way.PROXY and may_be_proxied
+            is_tunnel = way is Way.TUNNEL and found.is_tunnel
+            return None if is_proxy or is_tunnel else _HIDDEN if found.is_hidden else _WHY[found.kind]
         return _WHY.get(found.kind)
 
     return why_not

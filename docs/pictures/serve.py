@@ -6,7 +6,6 @@ python docs/pictures/serve.py
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -31,13 +30,14 @@ MOST_BYTES = 150_000
 
 
 @contextmanager
-def served() -> Iterator[str]:
-    """Run the server; give the link."""
+def served() -> Iterator[None]:
+    """Run the server."""
     argv = [sys.executable, "-m", "agentctl", "serve", "--port", "0", "--json"]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
-            yield str(json.loads(server.stdout.readline())["link"])
+            server.stdout.readline()
+            yield
         finally:
             server.terminate()
 
@@ -100,13 +100,19 @@ PICTURES: list[tuple[str, str, Callable[[Page], None], dict[str, Any]]] = [
 ]
 
 
-def take(browser: Browser, link: str) -> None:
+def new_link(path: str) -> str:
+    """Return a link to a path of the page: each opens it once."""
+    argv = [sys.executable, "-m", "agentctl", "serve", "--link"]
+    link = subprocess.run(argv, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return link.replace("/#", f"{path}#", 1)
+
+
+def take(browser: Browser) -> None:
     """Take all pictures."""
-    url, token = link.split("/#")
     for name, path, prepare, options in PICTURES:
         context = browser.new_context(**{"viewport": WIDE, "locale": "en-GB", "reduced_motion": "reduce", **options})
         page = context.new_page()
-        page.goto(f"{url}{path}#{token}")
+        page.goto(new_link(path))
         expect(page.get_by_role("banner").get_by_text("live", exact=True)).to_be_attached()
         prepare(page)
         page.wait_for_timeout(700)
@@ -125,8 +131,8 @@ def main() -> None:
             subprocess.run(["git", *line.split()], check=True)
         run()
         try:
-            with served() as link, running_browser() as browser:
-                take(browser, link)
+            with served(), running_browser() as browser:
+                take(browser)
         finally:
             agentctl("cancel", "--all", check=False)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentctl.adapters.taskdir import Root
+from agentctl.web.serving import link_to
 from tests.support import start, wait_until
 
 
@@ -31,8 +33,12 @@ class Site:
         assert line, self._said.read_text(encoding="utf-8")
         told = json.loads(line)
         self.url, self.link = told["url"], told["link"]
-        self.token = self.link.partition("#")[2]
+        self.token = Path(told["tokenFile"]).read_text(encoding="utf-8").strip()
         return process
+
+    def new_link(self, path: str = "/") -> str:
+        """Return a link to a path of the page, as `serve --link` makes one."""
+        return link_to(Root(os.environ["AGENTCTL_ROOT"]))[1].replace("/#", f"{path}#", 1)
 
     @property
     def port(self) -> int:
@@ -46,8 +52,9 @@ class Site:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(20)
 
-    def again(self) -> None:
+    def again(self, *options: str) -> None:
         """Start it again, on the same port."""
+        self._options = (*self._options, *options)
         self.process = self._start(self.port)
 
     def stop(self) -> None:

@@ -83,9 +83,18 @@ def test_a_session_survives_a_restart(task: Task, site: Site, visit: Visit) -> N
     offline(page)
     site.again()
     assert site.token == token
+    visit.live()
     page.reload()
     expect(tree_item(page, "t1")).to_be_visible()
     visit.live()
+    other = visit.another("/tree")
+    expect(tree_item(other, "t1")).to_be_visible()
+    site.kill()
+    other.close()
+    page.goto("about:blank")
+    site.again()
+    visit.page.goto(f"{site.url}/tree")  # No page remembers what the next run of the server knows.
+    expect(page.get_by_label("Link or token")).to_be_visible()
 
 
 def test_a_transcript_and_an_output_go_on_after_a_restart(task: Task, site: Site, visit: Visit, tmp_path: Any) -> None:

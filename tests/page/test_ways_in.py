@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import re
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +18,7 @@ from tests.page.seen import question, row, typed
 from tests.page.site import Site
 from tests.page.visiting import Visit
 from tests.steps import Task, spawn
-from tests.support import run, worker
+from tests.support import run, wait_until, worker
 
 ASKS = worker("asks", "--kind", "confirm", "Delete the old logs?")
 
@@ -23,14 +26,97 @@ ASKS = worker("asks", "--kind", "confirm", "Delete the old logs?")
 # -- the login ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_link_leaves_no_token_in_the_address(task: Task, site: Site, visit: Visit) -> None:
+def test_a_link_leaves_nothing_in_the_address_whenever_it_is_opened(task: Task, site: Site, visit: Visit) -> None:
     page = visit.open("/tree")
-    assert site.token not in page.url
-    assert site.token not in str(page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])"))
+    assert page.url == f"{site.url}/tree"
     page.reload()
     expect(page.get_by_role("treeitem")).to_have_count(1)
+    assert page.url == f"{site.url}/tree"
+    page.goto(site.new_link("/search?q=x"))  # It is logged in by now, and this is another address.
+    visit.live()
+    assert page.url == f"{site.url}/search?q=x"
+    another = site.new_link("/search?q=x")
+    page.goto(another)  # This is the same one: nothing is loaded.
+    expect(page).to_have_url(f"{site.url}/search?q=x")
+    wait_until(lambda: _opens(site, another) == 401, what="the link to be used")
+    page.goto(f"{site.url}/search?q=x#{site.token}")
+    expect(page).to_have_url(f"{site.url}/search?q=x")
+    visit.live()
     page.go_back()
-    assert site.token not in page.url
+    assert "#" not in page.url
+
+
+def _opens(site: Site, link: str) -> int:
+    """Return the status by which a server answers to who begins to enter by a link."""
+    code = link.partition("#")[2]
+    body = json.dumps({"as": f"code.{code[:16]}", "nonce": "n" * 22}).encode()
+    request = urllib.request.Request(f"{site.url}/session", body, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_nothing_that_the_page_keeps_is_secret_by_itself(task: Task, site: Site, visit: Visit) -> None:
+    page = visit.open()
+    kept = json.loads(page.evaluate("JSON.stringify({...localStorage, ...sessionStorage})"))
+    again = json.loads(kept.pop("agentctl.again"))
+    assert site.token not in f"{kept}{again}"
+    assert page.evaluate("document.cookie") == ""
+    (cookie,) = visit.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"], cookie["expires"]) == (True, "Strict", -1)
+    assert page.evaluate("indexedDB.databases()") == []
+    body = json.dumps({"as": again["name"], "nonce": "n" * 22}).encode()
+    request = urllib.request.Request(f"{site.url}/session", body, {"Content-Type": "application/json"})
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(request)
+
+
+def test_what_has_not_changed_is_not_sent_again_and_needs_no_new_proof(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    script = "async () => (await (await import('/static/js/api.js')).get('/about')).root"
+    page.evaluate(script)
+    proofs, asked = (visit.requests.count(one) for one in ("POST /session", "GET /api/v1/about"))
+    assert len({page.evaluate(script) for _ in range(5)}) == 1
+    assert visit.requests.count("GET /api/v1/about") == asked + 5
+    assert visit.requests.count("POST /session") == proofs, "each answer has proved whose it is"
+
+
+_HASHES = """async (cases) => {
+  const { hmac } = await import('/static/js/hmac.js');
+  return cases.map((one) => hmac(...one));
+}"""
+
+
+def test_the_hash_of_the_page_is_the_one_of_everybody(task: Task, site: Site, visit: Visit) -> None:
+    page = visit.open()
+    cases = [
+        ("k" * length, "é\n\U0001f511" * length) for length in (0, 1, 31, 32, 43, 55, 56, 63, 64, 65, 119, 128, 200)
+    ]
+    cases += [("token", "x" * length) for length in range(130)]
+    assert page.evaluate(_HASHES, cases) == [
+        hmac.new(key.encode(), text.encode(), "sha256").hexdigest() for key, text in cases
+    ]
+
+
+class TestUnencrypted:
+    """A server whose pages browsers do not trust with their own cryptography, at an address of this machine."""
+
+    @pytest.fixture
+    def options(self) -> list[str]:
+        return ["--insecure", "--host", "0.0.0.0"]
+
+    def test_the_page_enters_there_too(self, site: Site, visit: Visit) -> None:
+        if "127.0.0.1" in site.url:
+            pytest.skip("this machine has no other address")
+        page = visit.open()
+        assert page.evaluate("[isSecureContext, typeof crypto.subtle]") == [False, "undefined"]
+        page.reload()
+        visit.live()
+        assert all("Cross-Origin-Opener-Policy" in one for one in visit.problems), visit.problems
+        visit.problems.clear()  # The browser says that this header needs encryption.
 
 
 @pytest.mark.parametrize("what", ["link", "token"])
@@ -47,7 +133,14 @@ def test_a_link_that_is_pasted(task: Task, site: Site, visit: Visit, what: str) 
 
 def test_a_wrong_token_is_told(task: Task, site: Site, visit: Visit) -> None:
     page = visit.page
-    page.goto(f"{site.url}/#{'x' * 43}")
+    for odd in ("x" * 43, "x" * 38, site.token):  # A token does not belong into an address: it is not even tried.
+        page.goto(f"{site.url}/#{odd}")
+        expect(page.get_by_role("alert")).to_contain_text("That is not the link of this server")
+        assert "#" not in page.url
+        page.goto("about:blank")
+    page.goto(f"{site.url}/")
+    page.get_by_label("Link or token").fill("x" * 43)
+    page.get_by_role("button", name="Open").click()
     expect(page.get_by_role("alert")).to_contain_text("That is not the link of this server")
     page.get_by_label("Link or token").fill("")
     page.get_by_role("button", name="Open").click()
@@ -63,18 +156,26 @@ def test_logging_out(task: Task, site: Site, visit: Visit) -> None:
     page.get_by_role("button", name="Settings").click()
     page.get_by_role("button", name="Log out on this device").click()
     expect(page.get_by_label("Link or token")).to_be_visible()
-    assert page.evaluate("localStorage.getItem('agentctl.key')") is None
+    assert page.evaluate("localStorage.getItem('agentctl.again')") is None
     assert visit.context.cookies() == []
     page.goto(f"{site.url}/tree")
     expect(page.get_by_label("Link or token")).to_be_visible()
 
 
 def test_an_open_page_whose_session_is_gone_asks_for_the_link(task: Task, site: Site, visit: Visit) -> None:
+    spawn(worker("sleeps", 60), name="works")
     page = visit.open()
-    visit.context.clear_cookies()
+    expect(row(page, "works")).to_be_visible()
     site.kill()
-    site.again()
+    site.again("--new-token")
     expect(page.get_by_label("Link or token")).to_be_visible()
+    expect(row(page, "works")).to_be_hidden()
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_label("Link or token").fill(site.link)
+    page.keyboard.press("Enter")
+    expect(row(page, "works")).to_be_visible()
+    visit.live()
 
 
 def test_what_anybody_gets_has_nothing_of_the_tasks(task: Task, site: Site, visit: Visit) -> None:
@@ -85,7 +186,7 @@ def test_what_anybody_gets_has_nothing_of_the_tasks(task: Task, site: Site, visi
     page.goto(f"{site.url}/tasks/t1/workers/secretly")
     expect(page.get_by_label("Link or token")).to_be_visible()
     paths = {answer.url.removeprefix(site.url) for answer in answers if not answer.url.startswith("data:")}
-    assert paths == {"/tasks/t1/workers/secretly", "/static/open.css", "/static/open.js"}
+    assert {one for one in paths if not one.startswith("/static/")} == {"/tasks/t1/workers/secretly"}
     assert not any("secretly" in answer.text() for answer in answers if not answer.url.startswith("data:"))
 
 
@@ -192,7 +293,7 @@ class TestReadOnly:
             expect(page.get_by_role("button", name="Copy name")).to_be_visible()
             doing = re.compile("Cancel|Pause|Send|Continue|Try again|Mark as seen|Remove")
             expect(page.get_by_role("button", name=doing)).to_have_count(0)
-        assert [one for one in visit.requests if not one.startswith("GET ")] == ["POST /session"]
+        assert {one for one in visit.requests if not one.startswith("GET ")} == {"POST /session"}
         assert site.ask("/tasks/t1/workers/works/cancel", {})["status"] == 403
         run("interact", "respond", "asks", "no")
 

@@ -41,16 +41,32 @@ expect.set_options(timeout=PATIENCE_MS)
 @contextlib.contextmanager
 def running_browser() -> Iterator[Browser]:
     """Run the browser; its own files are in a folder of its own."""
-    program = browser()
-    assert program is not None
     with tempfile.TemporaryDirectory(prefix="agentctl-browser-") as home, sync_playwright() as playwright:
-        environ = {"HOME": home, "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-        flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
-        running = playwright.chromium.launch(executable_path=str(program), args=flags, env=environ)
+        running = playwright.chromium.launch(**_launched(home))
         try:
             yield running
         finally:
             running.close()
+
+
+@contextlib.contextmanager
+def persistent(running: Browser, profile: Path) -> Iterator[BrowserContext]:
+    """Run one more browser, which keeps what browsers keep, in a folder."""
+    with tempfile.TemporaryDirectory(prefix="agentctl-browser-") as home:
+        context = running.browser_type.launch_persistent_context(str(profile), **_launched(home))
+        context.set_default_timeout(PATIENCE_MS)
+        try:
+            yield context
+        finally:
+            context.close()
+
+
+def _launched(home: str) -> dict[str, Any]:
+    program = browser()
+    assert program is not None
+    environ = {"HOME": home, "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    flags = [*_FLAGS, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    return {"executable_path": str(program), "args": flags, "env": environ}
 
 
 class Visit:
@@ -92,8 +108,8 @@ class Visit:
             self.problems.append(f"the console says: {message.text[:300]}")
 
     def open(self, path: str = "/") -> Page:
-        """Open a path of the page by a link with the token in it; return the page when it is up."""
-        self.page.goto(f"{self.site.url}{path}#{self.site.token}")
+        """Open a path of the page by a new link; return the page when it is up."""
+        self.page.goto(self.site.new_link(path))
         expect(self.page.get_by_role("main")).to_be_visible()
         expect(self.page).to_have_url(re.compile(r"^[^#]*$"))
         self.live()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from agentctl.web.page_files import CLOSED, FOLDER, INDEX, PREFIX, open_paths, page_files
+from agentctl.web.page_files import FOLDER, INDEX, PREFIX, page_files
 
 VENDOR = FOLDER / "vendor"
 
@@ -37,7 +37,12 @@ def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
         assert not re.findall(r"""["'(]https?://(?!www\.w3\.org/)""", text), name
 
 
-def test_what_anybody_gets() -> None:
+def test_all_scripts_come_with_the_page() -> None:
+    """One that was fetched later might come from another program, which has the port by then."""
     files = page_files()
-    assert open_paths(files) == {f"{PREFIX}open.js", f"{PREFIX}open.css"}
-    assert {INDEX, CLOSED} <= files.keys()
+    scripts = {name: file.data.decode() for name, file in files.items() if name.endswith(".js")}
+    later = {(name, found) for name, text in scripts.items() for found in re.findall(r"\bimport\(([^)]*)\)", text)}
+    assert later == {("open.js", "'./js/main.js'")}, "that is there once the server has proved itself"
+    preloaded = set(re.findall(rf'rel="modulepreload" href="{PREFIX}([^"]*)"', files[INDEX].data.decode()))
+    assert preloaded == scripts.keys() - {"open.js"}
+    assert not any(re.search(r"\bWorker\(|serviceWorker|createElement\('script'", text) for text in scripts.values())

@@ -69,6 +69,10 @@ class Served:
         assert not self._thread.is_alive()
         return time.monotonic() - begun
 
+    def peers(self) -> list[int]:
+        """Return the ports at the other ends of what is open."""
+        return [one.transport.get_extra_info("peername")[1] for one in list(self.connections._open)]
+
     async def _hi(self, _request: Request) -> Response:
         self.requests += 1
         return PlainTextResponse("hi")

@@ -15,12 +15,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from agentctl.adapters.taskdir import Root
+from agentctl.supervision.notify.served import kept_place
+from agentctl.supervision.worker.environment import store_folder
+from agentctl.web.login import hidden, proof, random_text
+from agentctl.web.serving import link_to
 from tests.support import start, wait_until
 
 API = "/api/v1"
 PROBLEM = "application/problem+json"
 #: So long any single answer may take on a busy machine.
 PATIENCE_S = 30
+#: What a page makes of a server that does not know its secret: no status of any server.
+UNPROVEN = 599
 #: What each response says to browsers, whatever it is.
 SECURITY_HEADERS = (
     "Content-Security-Policy", "X-Content-Type-Options", "X-Frame-Options", "Referrer-Policy",
@@ -72,10 +79,13 @@ class Server:
         assert line, f"the server has not started: {self.process.communicate()[1]}"
         self.said: dict[str, str] = json.loads(line)
         self.url = self.said["url"]
-        link, _, self.token = self.said["link"].partition("#")
-        assert link == f"{self.url}/"
+        self.token = Path(self.said["tokenFile"]).read_text().strip()
         parts = urlsplit(self.url)
         self.host, self.port = str(parts.hostname), int(parts.port or 0)
+        if "--url" in options:  # That is where others reach it.
+            place = kept_place(store_folder(), Root(str(root)))
+            assert place is not None
+            self.host, self.port = place
 
     def ask(
         self, method: str, path: str, body: Any = None, headers: Headers = (), *, token: str | None = "",
@@ -139,6 +149,10 @@ class Server:
         """Return the stream of events, to be closed by the test."""
         return Stream(self, query, cursor)
 
+    def new_link(self) -> str:
+        """Return a link, as `serve --link` makes one."""
+        return link_to(Root(str(self.root)))[1]
+
     @property
     def store(self) -> Path:
         """The folder in memory in which the server says where it is."""
@@ -162,6 +176,70 @@ class Server:
     def is_running(self) -> bool:
         """Whether it runs."""
         return self.process.poll() is None
+
+
+class Browser:
+    """What a page does to be let in, and to ask for something; in each request the test may say something else."""
+
+    def __init__(
+        self, server: Server, origin: str | None = None, host: str = "",
+        http_class: Callable[..., http.client.HTTPConnection] = http.client.HTTPConnection,
+    ) -> None:  # fmt: skip
+        self.server, self.host, self.http_class = server, host, http_class
+        self.origin = server.url if origin is None else origin
+        self.cookie = self.id = self.key = self.page = self.page_key = ""
+        self.count = 0
+
+    def session(self, body: Any, headers: Mapping[str, str] | None = None) -> Answered:
+        """Send something to where pages enter."""
+        given = {"Origin": self.origin, "Cookie": self.cookie, "Host": self.host, **(headers or {})}
+        given = {name: value for name, value in given.items() if value}
+        return self.server.ask("POST", "/session", body, given, token=None, http_class=self.http_class)
+
+    def enter(self, name: str, secret: str) -> Answered:
+        """Enter by a secret; return the last answer."""
+        nonce = random_text(16)
+        hello = self.session({"as": name, "nonce": nonce})
+        if hello.status != 200:
+            return hello
+        own = hello.json["nonce"]
+        if hello.json["proof"] != proof(secret, "server", name, self.origin, nonce, own):
+            return hello._replace(status=UNPROVEN)
+        answer = self.session({"nonce": own, "proof": proof(secret, "page", name, self.origin, nonce, own)})
+        if answer.status == 200:
+            self.cookie = answer.headers["Set-Cookie"].partition(";")[0]
+            self.id, self.key, self.count = answer.json["session"], proof(secret, "session", nonce, own), 0
+            self.page = f"page.{answer.json['page']}"
+            self.page_key = hidden(answer.json["key"], proof(self.key, "page"))
+        return answer
+
+    def open(self, link: str) -> Answered:
+        """Enter by a link."""
+        code = link.partition("#")[2]
+        return self.enter(f"code.{code[:16]}", code[16:])
+
+    @property
+    def again(self) -> str:
+        """What the browser keeps, to enter again."""
+        return proof(self.key, "again")
+
+    def signed(self, method: str, path: str) -> dict[str, str]:
+        """Return what shows that a request comes from the page."""
+        self.count += 1
+        shown = f"{self.id}.{self.count}.{proof(self.key, 'ask', method, path, str(self.count))}"
+        return {"Cookie": self.cookie, "Agentctl-Signed": shown}
+
+    def ask(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answered:
+        """Ask for something."""
+        given = {**self.signed(method, path), **(headers or {})}
+        return self.server.ask(method, path, body, given, token=None, http_class=self.http_class)
+
+
+def logged_in(server: Server, origin: str | None = None) -> Browser:
+    """Return a page that is let in by a new link."""
+    made = Browser(server, origin)
+    made.open(server.new_link()).done()
+    return made
 
 
 class Message(NamedTuple):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import http.client
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -21,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import run, start, wait_until, worker
-from tests.web.support import Server, new_task, serving, spawned
+from tests.web.support import Browser, Server, new_task, serving, spawned
 
 pytestmark = pytest.mark.server
 
@@ -47,13 +49,17 @@ def test_without_json_it_prints_the_link_alone(root: Path) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     link = process.stdout.readline().strip()
-    said = process.stderr.readline() + process.stderr.readline()
+    said = "".join(process.stderr.readline() for _ in range(3))
+    more = run(*re.findall(r"; agentctl (.*) prints another", said)[0].split()).out.strip()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=10)
-    url, _, token = link.partition("/#")
+    url, _, code = link.partition("/#")
     assert url.startswith("http://127.0.0.1:")
-    assert len(token) == 43
+    assert len(code) == 38
+    assert more.partition("/#")[0] == url
+    assert more != link
     assert out == ""
+    assert "once and within 10 minutes" in said
     assert "scripts find the token in" in said
     assert "Ctrl-C ends the server" in said
     assert "the workers go on" in err
@@ -101,6 +107,29 @@ def _port_that_nothing_takes_by_chance() -> int:
     raise AssertionError("all ports are in use")
 
 
+def test_another_port_has_another_token(root: Path) -> None:
+    """A page of the last server goes on asking at its port, whoever is there."""
+    with serving(root) as server:
+        token = server.token
+    with serving(root, "--port", str(_port_that_nothing_takes_by_chance())) as again:
+        assert again.token != token
+    with serving(root, "--port", str(again.port), "--host", "127.0.0.2") as third:
+        assert third.token != again.token
+
+
+def test_one_more_link(root: Path) -> None:
+    assert run("serve", "--link", check=False).code == 3
+    with serving(root) as server:
+        said = run("serve", "--link", "--json").json
+        assert {**said, "link": ""} == {**server.said, "link": ""}
+        assert Browser(server).open(said["link"]).status == 200
+        assert Browser(server).open(said["link"]).status == 401
+        assert Browser(server).open(server.said["link"]).status == 200
+        assert run("serve", "--link", "--port", "0", check=False).code == 2
+    refused = run("serve", "--link", check=False)
+    assert refused.err.splitlines()[1] == "hint: agentctl serve starts one, and prints a link"
+
+
 def test_a_new_token_on_demand(root: Path) -> None:
     with serving(root) as server:
         old = server.token
@@ -127,9 +156,10 @@ def test_the_port_is_in_use(root: Path) -> None:
         port = other.getsockname()[1]
         refused = run("serve", "--port", str(port), check=False)
     assert refused.code == 1
-    assert refused.err.splitlines() == [
-        f"error: cannot listen on port {port} of 127.0.0.1: Address already in use", "hint: --port 0 takes a free one",
-    ]  # fmt: skip
+    error, hint = refused.err.splitlines()
+    assert error.startswith(f"error: cannot listen on port {port} of 127.0.0.1: process {os.getpid()} (")
+    assert error.endswith(f" of user {getpass.getuser()} has it")
+    assert hint == "hint: --port 0 takes a free one"
 
 
 def test_without_a_port_it_takes_a_free_one_if_the_usual_one_is_taken(root: Path) -> None:
@@ -211,7 +241,7 @@ def test_behind_a_proxy(root: Path) -> None:
     port = str(_free_port())
     process = start("serve", "--port", port, "--url", "https://box.example", "--json")
     assert process.stdout is not None
-    token = json.loads(process.stdout.readline())["link"].partition("#")[2]
+    token = Path(json.loads(process.stdout.readline())["tokenFile"]).read_text().strip()
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
     for host, origin, status in (
         ("box.example", "https://box.example", 200), (f"127.0.0.1:{port}", "https://box.example", 200),
@@ -262,8 +292,9 @@ def test_tls(root: Path, certificate: tuple[str, str]) -> None:
         assert server.get("/tasks", http_class=https).done() == []
         origin = {"Origin": f"http://127.0.0.1:{server.port}"}
         assert server.get("/tasks", origin, http_class=https).status == 403
-        cookie = server.ask("POST", "/session", {"token": server.token}, token=None, http_class=https).headers
-        assert "; Secure" in cookie["Set-Cookie"]
+        page = Browser(server, f"https://127.0.0.1:{server.port}", http_class=https)
+        assert "; Secure" in page.open(server.new_link()).headers["Set-Cookie"]
+        assert page.ask("GET", "/api/v1/tasks").status == 200
         assert new_task_over(server, https) == "t"
 
 

@@ -55,6 +55,8 @@ class Connecting(NamedTuple):
     #: Of `GONE`: it is not gone, and a process of this user that may not be looked into can hold it, as that of an SSH
     #: server does for a tunnel. None of those is in a worker; but a worker can hide a socket where no process has it.
     is_hidden: bool = False
+    #: Of such a one: a process that can hold it is the one that an SSH server has for a session of this user.
+    is_tunnel: bool = False
 
 
 def who_connects(peer: Address, own: Address) -> Connecting:
@@ -88,9 +90,24 @@ def who_connects(peer: Address, own: Address) -> Connecting:
 
 def _hidden() -> Connecting:
     """Return what is known of an end that nobody seems to hold: a worker's, if a worker has a process that hides."""
-    seen = [_looked_at(line) for line in map(peers.line_of, peers.closed_ones()) if line is not None]
-    shown = next((one for one in seen if one.kind is PeerKind.WORKER), None)
-    return shown or Connecting(PeerKind.GONE, is_hidden=bool(seen))
+    lines = [line for line in map(peers.line_of, peers.closed_ones()) if line is not None]
+    shown = next((one for one in map(_looked_at, lines) if one.kind is PeerKind.WORKER), None)
+    return shown or Connecting(PeerKind.GONE, is_hidden=bool(lines), is_tunnel=any(map(_is_of_ssh, lines)))
+
+
+#: `sshd-session` since OpenSSH 9.8.
+_SSH_SERVERS = frozenset({"sshd", "sshd-session"})
+
+
+def _is_of_ssh(line: list[tuple[int, int]]) -> bool:
+    """Return whether a closed process is the one that an SSH server has for a session.
+
+    Its name proves nothing, since each process can choose its own. But the superuser's SSH server stands above it, and
+    nobody else's process above that one: nothing that this user has started does.
+    """
+    above = [pid for pid, _ in line[1:]]
+    is_named = len(above) > 0 and all(processes.names_of(pid)[0] in _SSH_SERVERS for pid in (line[0][0], above[0]))
+    return is_named and all(peers.user_of(pid) == 0 for pid in above)
 
 
 def _judged(pid: int, inode: int) -> Connecting:

@@ -1,7 +1,7 @@
 """Whether a server of a root runs, and where: what it says in memory, beside the environments of the queue.
 
 A server holds a lock as long as it lives. What it says is a file of its own: the file stays when the server is killed,
-and the next one goes on with its token, so that browsers stay logged in. Only with the lock does the file say where.
+and the next one that listens at the same place goes on with its token. Only with the lock does the file say where.
 """
 
 from __future__ import annotations
@@ -34,6 +34,15 @@ class RootServer(NamedTuple):
     token: str
     #: It answers no question.
     is_read_only: bool = False
+    #: Names this run of it; links to the page are made for it alone. No secret.
+    start: str = ""
+
+
+class KeptPlace(NamedTuple):
+    """Where a server listened; the next one of its root does so too."""
+
+    host: str
+    port: int
 
 
 # -- by the server -----------------------------------------------------------------------------------------------------
@@ -56,7 +65,7 @@ def hold_server(folder: FilePath, root: Root) -> int | None:
     try:
         said = _said(folder, root)
         if _token_in(said) is not None:
-            kept = {key: said[key] for key in ("token", "port") if key in said}
+            kept = {key: said[key] for key in ("token", "host", "port") if key in said}
             write_whole(place_of(folder, root, "json"), to_json(kept), durable=False)
     except BaseException:
         os.close(lock)
@@ -69,23 +78,36 @@ def kept_token(folder: FilePath, root: Root) -> str | None:
     return _token_in(_said(folder, root))
 
 
-def kept_port(folder: FilePath, root: Root) -> int | None:
-    """Return the port of the root's last server; None if there was none."""
-    port = _said(folder, root).get("port")
-    return port if isinstance(port, int) and 0 < port < 1 << 16 else None
+def kept_place(folder: FilePath, root: Root) -> KeptPlace | None:
+    """Return where the root's last server listened; None if there was none."""
+    said = _said(folder, root)
+    host, port = said.get("host"), said.get("port")
+    is_one = isinstance(host, str) and isinstance(port, int) and 0 < port < 1 << 16
+    return KeptPlace(str(host), int(port)) if is_one and port is not None else None
 
 
-def announce(folder: FilePath, root: Root, served: RootServer, port: int | None = None) -> None:
+def forget_token(folder: FilePath, root: Root) -> None:
+    """Have the next server of a root make a new token, as somebody else is where pages of the last one are open.
+
+    Raises:
+        StorageError, OSError: The folder cannot be written.
+    """
+    kept = {key: value for key, value in _said(folder, root).items() if key in {"host", "port"}}
+    write_whole(place_of(folder, root, "json"), to_json(kept), durable=False)
+
+
+def announce(folder: FilePath, root: Root, served: RootServer, at: KeptPlace | None = None) -> None:
     """Say where the server of a root is; only for who holds it, and once it listens.
 
     Args:
-        port: Where it listens, for the next one.
+        at: Where it listens, for the next one.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
         ValueError: That is no address, or the token could be guessed.
     """
-    value = {"url": served.url, "token": served.token, "readOnly": served.is_read_only, "port": port,
+    value = {"url": served.url, "token": served.token, "start": served.start, "readOnly": served.is_read_only,
+             "host": at.host if at is not None else None, "port": at.port if at is not None else None,
              "pid": os.getpid()}  # fmt: skip
     if _url_in(value) is None or _token_in(value) is None:
         raise ValueError("a server has an address, and a token that cannot be guessed")
@@ -104,8 +126,10 @@ def live_server(folder: FilePath, root: Root) -> RootServer | None:
     if not is_alive_held(place_of(folder, root, "lock")):
         return None
     said = _said(folder, root)
-    url, token = _url_in(said), _token_in(said)
-    return None if url is None or token is None else RootServer(url, token, said.get("readOnly") is True)
+    url, token, start = _url_in(said), _token_in(said), said.get("start")
+    if url is None or token is None:
+        return None
+    return RootServer(url, token, said.get("readOnly") is True, start if isinstance(start, str) else "")
 
 
 def place_of(folder: FilePath, root: Root, ending: str) -> FilePath:

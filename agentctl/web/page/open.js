@@ -1,70 +1,111 @@
-// The login: takes the token out of the link, or out of what a person pastes, and trades it for a session.
-const KEY_NAME = 'agentctl.key';
+// What is there first: takes the code out of the address, lets the page in, and shows it or the login.
+import { comeBack, enter, isCode, listen, mayComeBack } from './js/session.js';
+
 const form = document.getElementById('form');
 const field = document.getElementById('token');
 const problem = document.getElementById('problem');
-const opening = document.getElementById('opening');
+const login = document.getElementById('login');
+const app = document.getElementById('app');
 const button = form.querySelector('button');
 
-/** The token of a link, or a token itself. */
-const tokenOf = (text) => {
-  const bare = text.trim();
-  const hash = bare.lastIndexOf('#');
-  return hash < 0 ? bare : bare.slice(hash + 1);
-};
+/** What follows the `#` of a link, or a text itself. */
+const secretOf = (text) => text.trim().split('#').pop();
 
-async function open(token) {
-  problem.textContent = '';
-  button.disabled = true;
-  try {
-    const response = await fetch('/session', {
-      method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ token }), cache: 'no-store',
-    });
-    if (response.ok) {
-      const { key } = await response.json();
-      localStorage.setItem(KEY_NAME, key);
-      sessionStorage.removeItem('agentctl.reloaded');
-      history.replaceState(null, '', location.pathname + location.search);
-      location.reload();
-      return;
-    }
-    const told = await response.json().catch(() => ({}));
-    const isWrong = response.status === 401;
-    problem.textContent = isWrong
-      ? 'That is not the link of this server. The newest one is in the terminal in which agentctl serve runs.'
-      : [told.detail ?? `The server answered ${response.status}.`, told.hint].filter(Boolean).join(' ');
-  } catch {
-    problem.textContent = 'The server cannot be reached. Does agentctl serve still run?';
+/** Take out of the address what opens the page: it would be in each copy of it. */
+function taken() {
+  const found = secretOf(location.hash);
+  if (location.href.includes('#')) history.replaceState(history.state, '', location.pathname + location.search);
+  return found;
+}
+
+let isStarted = false;
+let isWanted = null;
+/** Show the page or the login, each with its own styles. */
+async function show(isIn) {
+  isWanted = isIn;
+  const links = [...document.querySelectorAll('link[data-for]')].filter((link) => (link.dataset.for === 'page') === isIn);
+  await Promise.all(links.map((link) => new Promise((done) => {
+    if (link.sheet || !link.disabled) done();
+    link.addEventListener('load', done);
+    link.addEventListener('error', done);
+    link.disabled = false;
+  })));
+  if (isWanted !== isIn) return;
+  for (const link of document.querySelectorAll('link[data-for]')) link.disabled = (link.dataset.for === 'page') !== isIn;
+  const isNew = login.hidden !== isIn;
+  app.hidden = !isIn;
+  login.hidden = isIn;
+  if (!isIn) {
+    if (isNew) field.focus();
+    return;
   }
-  button.disabled = false;
-  form.hidden = false;
-  opening.hidden = true;
+  problem.textContent = '';
+  field.value = '';
+  field.removeAttribute('aria-invalid');
+  if (isStarted) return;
+  isStarted = true;
+  import('./js/main.js');
+}
+
+function tell(text) {
+  problem.textContent = text;
   field.setAttribute('aria-invalid', 'true');
   field.focus();
 }
 
+const WRONG = 'That is not the link of this server, or it was used before, or is too old: each works once, and for some minutes. agentctl serve --link prints another.';
+const UNHEARD = 'The server cannot be reached. Does agentctl serve still run?';
+
+/** Enter by a code or a token; if that opens nothing, by what the browser knows. */
+async function open(text) {
+  problem.textContent = '';
+  button.disabled = true;
+  let said = WRONG;
+  try {
+    const refused = await enter(text);
+    if (refused === null || (mayComeBack() && await comeBack())) said = '';
+    else if (refused.status && refused.status !== 401) said = [refused.refused.detail ?? `The server answered ${refused.status}.`, refused.refused.hint].filter(Boolean).join(' ');
+  } catch {
+    said = UNHEARD;
+  }
+  button.disabled = false;
+  if (!said) return;
+  await show(false);
+  tell(said);
+}
+
 form.addEventListener('submit', (event) => {
   event.preventDefault();
-  const token = tokenOf(field.value);
-  if (token) open(token);
-  else {
-    problem.textContent = 'Nothing was pasted yet.';
-    field.focus();
-  }
+  const text = secretOf(field.value);
+  if (text) open(text);
+  else tell('Nothing was pasted yet.');
 });
 
-function openByLink() {
-  const token = tokenOf(location.hash);
-  if (!token) {
-    field.focus();
-    return;
+async function openByLink() {
+  const text = taken();
+  if (!text) return false;
+  if (isCode(text)) {
+    await open(text);
+  } else if (app.hidden) {
+    await show(false);
+    tell(WRONG);
   }
-  // A token that stays in the address would be in the history and in every copy of it.
-  history.replaceState(null, '', location.pathname + location.search);
-  form.hidden = true;
-  opening.hidden = false;
-  open(token);
+  return true;
+}
+
+async function begin() {
+  if (await openByLink()) return;
+  let isIn = false;
+  try {
+    isIn = mayComeBack() && await comeBack();
+  } catch { /* The login says so, once somebody tries. */ }
+  if (!isIn) await show(false);
 }
 
 addEventListener('hashchange', openByLink);
-openByLink();
+// Keys of the page are not for whoever logs in.
+addEventListener('keydown', (event) => {
+  if (!login.hidden && !login.contains(event.target)) event.stopImmediatePropagation();
+}, true);
+listen({ onIn: () => show(true), onOut: () => show(false) });
+begin();

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shutil
 import socket
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters import peers
 from agentctl.adapters.peers import Address
 from agentctl.operations.where.connecting import Connecting, who_connects
 from agentctl.web.connections import Bounds
@@ -213,7 +216,7 @@ from agentctl.adapters.peers import Address
 from agentctl.operations.where.connecting import who_connects
 os.setuid(int(sys.argv[5]))
 found = who_connects(Address(sys.argv[1], int(sys.argv[2])), Address(sys.argv[3], int(sys.argv[4])))
-print(found.kind.name, found.worker, found.is_hidden)
+print(found.kind.name, found.worker, found.is_hidden, found.is_tunnel)
 """
 
 
@@ -256,7 +259,7 @@ def test_who_cannot_be_looked_into_is_no_person(served: Served) -> None:
     process = start_argv([sys.executable, "-c", HIDES, str(served.port), str(NOBODY)])
     assert process.stdout is not None
     port = int(process.stdout.readline())
-    assert seen_by(NOBODY, served, port) == "GONE None True"
+    assert seen_by(NOBODY, served, port) == "GONE None True False"
     assert seen_by(0, served, port).startswith("OTHER_USER")
     process.kill()
     process.communicate()
@@ -267,5 +270,99 @@ def test_a_worker_that_hides_is_one(task: Task, served: Served) -> None:
     spawn([sys.executable, "-c", HIDES, str(served.port), str(NOBODY)], name="a")
     said = task.agent("a") / "stdout.log"
     port = wait_until(lambda: said.exists() and said.read_text(), what="it to connect")
-    assert seen_by(NOBODY, served, int(port)) == "WORKER None False"
+    assert seen_by(NOBODY, served, int(port)) == "WORKER None False False"
     run("cancel", "a")
+
+
+# -- tunnels -----------------------------------------------------------------------------------------------------------
+
+_SSHD = """
+Port {port}
+ListenAddress 127.0.0.1
+HostKey {folder}/host
+AuthorizedKeysFile none
+AuthorizedKeysCommand /bin/cat {folder}/user.pub
+AuthorizedKeysCommandUser root
+PidFile none
+StrictModes no
+UsePAM no
+"""
+#: What an SSH server is called, and has above it, made up by another user's process.
+_PRETENDS = """
+import ctypes, os, signal, socket, sys
+signal.alarm(60)
+os.setuid(int(sys.argv[2]))
+libc = ctypes.CDLL(None)
+libc.prctl(15, b"sshd", 0, 0, 0)
+if os.fork():
+    os.wait()
+    sys.exit()
+libc.prctl(15, b"sshd", 0, 0, 0)
+libc.prctl(1, signal.SIGKILL, 0, 0, 0)
+made = socket.socket()
+made.connect(("127.0.0.1", int(sys.argv[1])))
+libc.prctl(4, 0, 0, 0, 0)
+print(made.getsockname()[1], flush=True)
+made.recv(1)
+"""
+
+
+@pytest.fixture
+def tunnel(served: Served, tmp_path: Path) -> Iterator[int]:
+    """Return the port at which a tunnel of another user to the server begins."""
+    if shutil.which("sshd") is None:
+        pytest.skip("there is no sshd here")
+    user = pwd.getpwuid(LOOKED_AT).pw_name
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)], check=True)
+    port, begin = _free_port(), _free_port()
+    (tmp_path / "config").write_text(_SSHD.format(port=port, folder=tmp_path))
+    Path("/run/sshd").mkdir(exist_ok=True)  # It wants it, and a package makes it only when it starts the service.
+    running = [start_argv([str(shutil.which("sshd")), "-D", "-e", "-f", str(tmp_path / "config")])]
+    wait_until(lambda: _listens(port), what="sshd to listen")
+    options = ["StrictHostKeyChecking=no", f"UserKnownHostsFile={tmp_path}/known", f"IdentityFile={tmp_path}/user",
+               "IdentitiesOnly=yes", "ExitOnForwardFailure=yes"]  # fmt: skip
+    running.append(start_argv(
+        ["ssh", "-N", "-F", "none", *(word for one in options for word in ("-o", one)), "-p", str(port), "-L",
+         f"127.0.0.1:{begin}:127.0.0.1:{served.port}", f"{user}@127.0.0.1"]
+    ))  # fmt: skip
+    try:
+        wait_until(lambda: _listens(begin), what="the tunnel to begin")
+        yield begin
+    finally:
+        for process in reversed(running):
+            process.terminate()
+            process.communicate(timeout=20)
+
+
+#: Who has a name here: an SSH server lets in nobody else.
+LOOKED_AT = 65534
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    return bool(peers.listeners_at(port))
+
+
+@needs_root
+def test_a_tunnel_is_told_from_all_that_hides(served: Served, tunnel: int) -> None:
+    with socket.create_connection(("127.0.0.1", tunnel), 20) as client:
+        client.sendall(b"GET /hi HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.recv(1000).startswith(b"HTTP/1.1 200")
+        (port,) = served.peers()
+        assert seen_by(LOOKED_AT, served, port) == "GONE None True True"
+        assert seen_by(NOBODY, served, port).startswith("OTHER_USER")
+
+
+@needs_root
+def test_a_name_makes_no_tunnel(served: Served) -> None:
+    process = start_argv([sys.executable, "-c", _PRETENDS, str(served.port), str(NOBODY)])
+    assert process.stdout is not None
+    port = int(process.stdout.readline())
+    assert seen_by(NOBODY, served, port) == "GONE None True False"
+    process.kill()
+    process.communicate()

@@ -1,7 +1,7 @@
-// Requests to the interface: the key that goes with the cookie, and errors as the server words them.
+// Requests to the interface, as this page, and errors as the server words them.
+import { leave, LetOut, signedFetch } from './session.js';
 
 const BASE = '/api/v1';
-const KEY_NAME = 'agentctl.key';
 
 /** What was refused, with what is wrong (`message`) and the next step (`hint`). */
 class Refusal extends Error {
@@ -16,10 +16,6 @@ class Refusal extends Error {
 export const segments = (...parts) => parts.map((part) => encodeURIComponent(part)).join('/');
 export const workerPath = (task, instance, ...rest) => `/tasks/${segments(task)}/workers/${segments(instance, ...rest)}`;
 
-export function headers(more = {}) {
-  return { 'Agentctl-Key': localStorage.getItem(KEY_NAME) ?? '', ...more };
-}
-
 export function urlOf(path, query = {}) {
   const words = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -29,23 +25,15 @@ export function urlOf(path, query = {}) {
   return BASE + path + (text ? `?${text}` : '');
 }
 
-/** Back to the login page, which a reload of the same path shows. Once: a page that reloads for ever helps nobody. */
-export function leaveToLogin() {
-  const last = Number(sessionStorage.getItem('agentctl.reloaded') ?? 0);
-  if (Date.now() - last < 5000) return;
-  sessionStorage.setItem('agentctl.reloaded', String(Date.now()));
-  location.reload();
-}
-
 async function ask(path, query, options) {
   let response;
   try {
-    response = await fetch(urlOf(path, query), { ...options, headers: headers(options.headers), cache: 'no-cache' });
+    response = await signedFetch(urlOf(path, query), { cache: 'no-cache', ...options });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
+    if (error instanceof LetOut) throw new Refusal(0, { detail: 'this page is not let in', hint: 'agentctl serve --link prints a link', name: 'OUT' });
     throw new Refusal(0, { detail: 'the server cannot be reached', hint: 'is `agentctl serve` still running?', name: 'OFFLINE' });
   }
-  if (response.status === 401) leaveToLogin();
   if (!response.ok) {
     let problem = {};
     try {
@@ -70,13 +58,12 @@ export async function post(path, body = {}) {
   return { data: text ? JSON.parse(text) : null, exitCode: Number(response.headers.get('Agentctl-Exit-Code') ?? 0) };
 }
 
-/** A file as a blob: a link cannot send the key. */
+/** A file as a blob: a link is not signed. */
 export async function getBlob(path, query = {}) {
   return (await ask(path, query, {})).blob();
 }
 
 export async function logout() {
-  await fetch('/session', { method: 'DELETE', headers: headers() }).catch(() => {});
-  localStorage.removeItem(KEY_NAME);
+  await leave();
   location.assign('/');
 }

@@ -46,24 +46,30 @@ const NAMES = { ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: 
 export const keyName = (key) => NAMES[key] ?? key;
 
 const layers = [];
+let made = 0;
 
 /**
- * Let a part of the page carry out actions while it is there; what was mounted last is asked first. A handler that
- * returns false has done nothing, and the next one is asked.
+ * Let a part of the page carry out actions while it is there; the newest part is asked first, and each of them before what
+ * it is a part of. A handler that returns false has done nothing, and the next one is asked.
  * @param {Record<string, (event: KeyboardEvent) => (boolean|void)>} actions
  */
 export function useKeys(actions) {
-  const current = useRef(actions);
-  current.current = actions;
+  const layer = useRef(null);
+  if (!layer.current) {
+    made += 1; // A part is drawn after what it is a part of, but mounted before it.
+    layer.current = { number: made };
+  }
+  layer.current.actions = actions;
   // From the first frame on: what is seen takes keys.
   useLayoutEffect(() => {
-    layers.push(current);
-    return () => layers.splice(layers.indexOf(current), 1);
+    layers.push(layer.current);
+    layers.sort((one, other) => one.number - other.number);
+    return () => layers.splice(layers.indexOf(layer.current), 1);
   }, []);
 }
 
 /** Whether somebody would carry out an action now. */
-export const isActive = (action) => layers.some((layer) => layer.current[action]);
+export const isActive = (action) => layers.some((layer) => layer.actions[action]);
 
 export function isField(element) {
   return Boolean(element?.closest?.('input:not([type=checkbox]):not([type=radio]):not([type=button]), textarea, select, [contenteditable]'));
@@ -71,7 +77,7 @@ export function isField(element) {
 
 function perform(action, event) {
   for (let at = layers.length - 1; at >= 0; at -= 1) {
-    const handler = layers[at].current[action];
+    const handler = layers[at].actions[action];
     if (handler && handler(event) !== false) return true;
   }
   return false;

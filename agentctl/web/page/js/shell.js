@@ -2,24 +2,19 @@
 import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { logout } from './api.js';
 import { DialogHost, openDialog, openHelp } from './dialogs.js';
-import { lazy } from './lazy.js';
+import { Dispatch } from './dispatch_form.js';
 import { useKeys } from './keys.js';
 import { chosen, NeedsView } from './needs_view.js';
 import { Foreign } from './pieces.js';
 import { oneLine } from './safe_text.js';
 import { back, go, route } from './router.js';
+import { SearchView } from './search_view.js';
 import { about, changed, connection, fleet, said, unsay, useTopics } from './store.js';
+import { TaskView } from './task_view.js';
 import { nextTheme, themeNow, themeWords } from './theme.js';
+import { TreeView } from './tree_view.js';
 import { duration } from './words.js';
-
-const TreeView = lazy(() => import('./tree_view.js'), 'TreeView');
-const SearchView = lazy(() => import('./search_view.js'), 'SearchView');
-const TaskView = lazy(() => import('./task_view.js'), 'TaskView');
-const WorkerView = lazy(() => import('./worker_view.js'), 'WorkerView');
-const Dispatch = lazy(() => import('./dispatch_form.js'), 'Dispatch');
-
-// What is typed right behind `n` is to arrive.
-setTimeout(() => import('./dispatch_form.js').catch(() => {}), 1000);
+import { WorkerView } from './worker_view.js';
 
 const openDispatch = (task) => openDialog(Dispatch, { task });
 const needsCount = () => connection.hiddenCount ?? fleet.order.groups.get('needs_you').length;

@@ -1,6 +1,7 @@
-// The one connection of the page: read by fetch, since it sends a key and its cursor. It comes back by itself. A browser
+// The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself. A browser
 // opens few connections to one server, so a page that nobody looks at has none, and asks now and then what it counts.
-import { get, headers, leaveToLogin, urlOf } from './api.js';
+import { get, urlOf } from './api.js';
+import { doubt, signedFetch } from './session.js';
 import { eventStreamParser } from './sse_parse.js';
 
 const FIRST_PAUSE_MS = 250;
@@ -43,10 +44,9 @@ export function openStream(tell) {
     aliveAt = Date.now();
     try {
       const more = cursor ? { 'Last-Event-ID': cursor } : {};
-      const response = await fetch(urlOf('/events', { fleet: true, since: cursor ? null : 'now' }), {
-        headers: headers({ Accept: 'text/event-stream', ...more }), signal: abort.signal, cache: 'no-store',
+      const response = await signedFetch(urlOf('/events', { fleet: true, since: cursor ? null : 'now' }), {
+        headers: { Accept: 'text/event-stream', ...more }, signal: abort.signal, cache: 'no-store',
       });
-      if (response.status === 401) leaveToLogin();
       if (!response.ok) throw new Error(`the server answered ${response.status}`);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const parse = eventStreamParser(take);
@@ -67,6 +67,7 @@ export function openStream(tell) {
     const was = current;
     current = null;
     was.abort();
+    doubt(); // Whoever is at its port from now on may be another one.
     tell.onState('lost', heardAt);
     clearTimeout(timer);
     timer = setTimeout(read, pause * (0.8 + Math.random() * 0.4));
@@ -87,7 +88,9 @@ export function openStream(tell) {
     isWanted = true;
     pause = FIRST_PAUSE_MS;
     clearTimeout(timer);
-    if (!current) read();
+    if (current) return;
+    doubt(); // Nothing has told meanwhile whether the server still lives.
+    read();
   };
 
   const poll = async () => {

@@ -1,18 +1,16 @@
 // One task: its workers, when they did what, what they used, and its events.
 import { get, segments } from './api.js';
 import { html, useEffect, useState } from './dom.js';
+import { EventsTab } from './events_view.js';
 import { useKeys } from './keys.js';
-import { lazy } from './lazy.js';
 import { NeedsView } from './needs_view.js';
 import { Problem, Sign, Tabs } from './pieces.js';
 import { go, TASK_TABS, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { fleet, useTopics } from './store.js';
+import { TimelineTab } from './timeline_view.js';
+import { UsageTab } from './usage_view.js';
 import { costWords, counted, duration, secondsSince, shortNumber, signOfTask } from './words.js';
-
-const EventsTab = lazy(() => import('./events_view.js'), 'EventsTab');
-const TimelineTab = lazy(() => import('./timeline_view.js'), 'TimelineTab');
-const UsageTab = lazy(() => import('./usage_view.js'), 'UsageTab');
 
 const WORDS = { workers: 'Workers', timeline: 'Timeline', usage: 'Usage', events: 'Events' };
 

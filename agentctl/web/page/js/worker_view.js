@@ -1,22 +1,20 @@
 // One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
 import { actionsFor, cancelWorker, copyName, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker, useWorkerKeys } from './actions.js';
 import { get, workerPath } from './api.js';
-import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
+import { DiffTab } from './diff_view.js';
 import { html, useEffect, useRef, useState } from './dom.js';
+import { EventsTab } from './events_view.js';
 import { useKeys } from './keys.js';
-import { lazy } from './lazy.js';
 import { LogsTab } from './logs_view.js';
 import { Foreign, Loading, Problem, Sign, Tabs, WorkerTime } from './pieces.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
 import { go, taskHref, WORKER_TABS, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { about, fleet, keyOf, useTopics } from './store.js';
+import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
 import { costWords, endWords, progressWords, shortNumber, signOf, standing, TERMINAL, tokensOf } from './words.js';
-
-const DiffTab = lazy(() => import('./diff_view.js'), 'DiffTab');
-const EventsTab = lazy(() => import('./events_view.js'), 'EventsTab');
-const TimelineTab = lazy(() => import('./timeline_view.js'), 'TimelineTab');
+import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
 
 const TAB_WORDS = { transcript: 'Transcript', output: 'Output', diff: 'Diff', result: 'Result', questions: 'Questions', timeline: 'Timeline', events: 'Events', why: 'Why', details: 'Details' };
 
