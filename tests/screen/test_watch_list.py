@@ -63,7 +63,7 @@ def test_a_digit_answers_and_the_next_question_comes(root: Path) -> None:
         await screen.shows("1  One", "2  Two", "1-2 answers")
         await screen.settle()
         await screen.press("2")
-        await screen.shows("a1 was answered: Two", "1  yes", "2  no")
+        await screen.shows("a1 was answered: Two", "1  Yes", "2  No")
         await screen.press("1")
         await screen.settle()
         await screen.press("1")
