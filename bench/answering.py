@@ -84,7 +84,7 @@ def _measure_memory(ground: Ground, rounds: Rounds, figure: int, driver: str, wh
 def _by_respond(ground: Ground, task: TaskDir) -> float:
     told = ground.folder() / "told"
     instance = _asking(ground, task, told)
-    ground.agentctl(task, "interact respond", instance, "allow")
+    ground.agentctl(task, "interact respond", instance, "--id", "q1", "allow")
     returned = time.monotonic_ns()
     wait_until(lambda: told.exists() and told.stat().st_size > 0)
     ground.agentctl(task, "wait", instance)

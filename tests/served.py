@@ -53,8 +53,9 @@ def pressed(root: Path, post: dict[str, Any], label: str) -> dict[str, Any]:
 
 def link_to(root: Path, answer: str) -> AnswerLink:
     """Return a link to the question q1 of worker a, as it is now."""
-    body = read_question(Root(str(root)).task("t1").worker("a"), "q1") or {}
-    return AnswerLink("t1", "a", "q1", answer, digest_of(body), int(time.time()) + LIFETIME_S)
+    question = read_question(Root(str(root)).task("t1").worker("a"), "q1")
+    digest = digest_of(question) if question is not None else ""
+    return AnswerLink("t1", "a", "q1", answer, digest, int(time.time()) + LIFETIME_S)
 
 
 def used(root: Path, link: AnswerLink, *, token: str = TOKEN, now: float | None = None) -> dict[str, Any]:

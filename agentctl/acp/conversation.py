@@ -26,7 +26,7 @@ from agentctl.adapters.clock import iso_of
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import read_line
-from agentctl.domain.plaintext import whole_json
+from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -37,7 +37,6 @@ from agentctl.supervision.worker.kinship import descendants, parent_of
 from agentctl.supervision.worker.questions import read_question, waiting_askers
 from agentctl.text.activity import short, telling
 
-_ASKED = ("kind", "question", "options", "tool", "arguments", "isCut", "means", "askedByType", "multiple", "other")
 _RESULT_BYTES = 8000
 #: Of more workers below a session, the further ones are not shown.
 _MOST_WORKERS = 2000
@@ -48,7 +47,7 @@ class EditorQuestion(NamedTuple):
 
     worker: WorkerDir
     #: The question as it is shown: an answer counts only for this.
-    shown: dict[str, Any]
+    asked: Question
     #: Asked by the worker that the session is, and not below it.
     is_own: bool
     #: The open tool call that it is about; None if that is not known.
@@ -122,13 +121,12 @@ class EditorConversation:
         return found
 
     def _question(self, followed: _Followed, question_id: str) -> EditorQuestion | None:
-        body = read_question(followed.worker, question_id)
-        if body is None or body.get("idle"):
+        asked = read_question(followed.worker, question_id)
+        if asked is None or asked.idle:
             return None
-        shown = {"id": question_id, **{key: body[key] for key in _ASKED if body.get(key)}}
-        call = followed.updates.open_call(str(body.get("tool")), body.get("arguments")) if body.get("tool") else None
-        about = followed.updates.meta_below(body.get("askedBy"))
-        return EditorQuestion(followed.worker, whole_json(shown), followed.place.call is None, call, about)
+        call = followed.updates.open_call(asked.tool, asked.arguments) if asked.tool else None
+        about = followed.updates.meta_below(asked.asked_by)
+        return EditorQuestion(followed.worker, asked, followed.place.call is None, call, about)
 
     # -- workers below -------------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.lineage import true_caller
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import driver_order
+from agentctl.supervision.worker import questions
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.spec import order_of
 
@@ -174,20 +175,19 @@ def answer(question: EditorQuestion, said: str) -> None:
     """
     worker = question.worker
     respond(
-        worker.task.root, task=worker.task, instance=worker.instance, question_id=question.shown["id"], answer=said,
-        answerer=who_answers(), shown=question.shown,
+        worker.task.root, task=worker.task, instance=worker.instance, question_id=question.asked.id, answer=said,
+        answerer=who_answers(), shown=question.asked,
     )  # fmt: skip
 
 
 def is_open(question: EditorQuestion) -> bool:
     """Return whether a question still waits for an answer."""
-    worker = question.worker
-    return not worker.has_ended and not worker.answer(str(question.shown["id"])).exists()
+    return questions.is_open(question.worker, question.asked.id)
 
 
 def is_answered(question: EditorQuestion) -> bool:
     """Return whether somebody has answered a question, here or elsewhere."""
-    given = read_quietly(question.worker.answer(str(question.shown["id"])))
+    given = read_quietly(question.worker.answer(question.asked.id))
     return "answer" in given and not given.get("expired")
 
 

@@ -144,7 +144,7 @@ class Turning:
     async def _ask(self, name: str, question: EditorQuestion) -> None:
         """Show a question, and pass the answer on. No failure here ends the turn: the question stays open."""
         try:
-            if question.shown.get("tool") or not self._shows_forms:
+            if question.asked.is_permission or not self._shows_forms:
                 await self._by_dialog(name, question)
             else:
                 params = {"sessionId": self._session.id, "mode": "form", "message": dialogs.words_of(question)}

@@ -64,4 +64,4 @@ class Answering:
             return
         # If somebody else was faster, or the worker has ended, there is nothing left to answer.
         with contextlib.suppress(Refused, NotFound):
-            await self._do(self._task.respond, answer, instance=question.agent_instance, question_id=question.id)
+            await self._do(self._task.respond, answer, question=question)

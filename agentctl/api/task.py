@@ -184,20 +184,38 @@ class Task:
 
     def questions(self) -> list[Question]:
         """Return the open questions, oldest first."""
-        return [question_from(row) for row in list_questions(self.folder.root, self.folder)]
+        return [question_from(one) for one in list_questions(self.folder.root, self.folder)]
 
     def respond(
-        self, answer: str, *, instance: str | None = None, question_id: str | None = None, reason: str | None = None
+        self,
+        answer: str,
+        *,
+        question: Question | None = None,
+        instance: str | None = None,
+        question_id: str | None = None,
+        reason: str | None = None,
     ) -> None:
-        """Answer a question: the named one, otherwise the only open one. The first valid answer wins.
+        """Answer a question. The first valid answer wins.
 
         Args:
+            question: One of `questions`: if it is a different one by now, it is not answered.
+            instance: Instead: the worker that asks, with
+            question_id: the id of its question.
             reason: Why a permission is denied; the agent reads it.
 
         Raises:
-            UsageError: Several are open and none was named, or the answer is not one of its options.
-            Refused: It was answered before, or its worker has ended.
+            UsageError: It is not said which question is meant, or the answer is not one of its options.
+            Refused: It was answered before, it is a different one by now, or its worker has ended.
         """
+        if question is not None:
+            instance, question_id = question.agent_instance, question.id
+        if instance is None or question_id is None:
+            raise UsageError(
+                "it is not said which question is answered",
+                hint="respond(answer, question=...) with one of questions(), or instance= and question_id=",
+            )
+        task = self.folder if question is None else self.folder.sibling(question.task_id)
         respond(
-            self.folder.root, task=self.folder, instance=instance, question_id=question_id, answer=answer, reason=reason
-        )
+            self.folder.root, task=task, instance=instance, question_id=question_id, answer=answer, reason=reason,
+            shown=question.shown if question is not None else None,
+        )  # fmt: skip

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Unpack
 
 from agentctl.api.options import SpawnOptions
+from agentctl.api.questions import Question
 from agentctl.api.task import Task
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.stop.cancelling import Cancelled
@@ -54,6 +55,7 @@ def cancel(
 def respond(
     answer: str,
     *,
+    question: Question | None = None,
     instance: str | None = None,
     question_id: str | None = None,
     reason: str | None = None,
@@ -61,7 +63,7 @@ def respond(
     root: str | None = None,
 ) -> None:
     """Answer a worker's question (`Task.respond`)."""
-    _found(task, root).respond(answer, instance=instance, question_id=question_id, reason=reason)
+    _found(task, root).respond(answer, question=question, instance=instance, question_id=question_id, reason=reason)
 
 
 def _found(task: Task | str | None, root: str | None) -> Task:

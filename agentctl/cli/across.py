@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, is_terminal, note, plain
 from agentctl.domain.names import first_of
+from agentctl.domain.question import question_in
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
 from agentctl.hosts.asking import HostAnswer, ask, ask_all, rows_in
 from agentctl.hosts.naming import hosts_named
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.talk.interacting import OpenQuestion
 from agentctl.operations.where.lineage import shown_caller
+
+if TYPE_CHECKING:
+    from agentctl.cli.interact import TypedAnswer
 
 Row = dict[str, Any]
 #: What goes wrong where a row is not of the form that it has here.
@@ -111,33 +116,50 @@ def _with_host(line: Callable[[Row], str]) -> Callable[[Row], str]:
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
-def respond_across(
-    call: Invocation, words: str, instance: str | None, question_id: str | None, rest: Sequence[str]
-) -> int:
-    """Answer the question that is open on one of several hosts; return the exit code.
+def asked_there(row: Row) -> OpenQuestion:
+    """Return the question in a row of a host's `interact list --json`.
 
-    Args:
-        rest: The rest of the command line, which that host gets.
+    Raises:
+        ValueError: It is none.
+    """
+    question = question_in(str(row["id"]), row)
+    if question is None:
+        raise ValueError("not a question")
+    return OpenQuestion(str(row["taskId"]), str(row["agentInstance"]), question, bool(row.get("waiting", True)))
+
+
+def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
+    """Answer the question that is open on one of several hosts, once somebody has seen which; return the exit code.
 
     Raises:
         NotFound: It is on none of them.
-        UsageError: Several may be meant.
+        UsageError: Several may be meant, or nobody has said that it is this one.
         Refused: A host does not answer, and it may be there.
     """
+    from agentctl.cli.interact import confirm
+
     answers = ask_hosts(words, ["interact", "list", "--json", *place_of(call)])
-    merged = Merged(answers, lambda row: (row["host"], row["taskId"], row["agentInstance"], row["id"]))
+    merged = Merged(answers, lambda row: (str(row["host"]), asked_there(row)))
     if merged.failed:
         report_failed(merged.failed)
         names = first_of([plain(answer.host.name) for answer in merged.failed])
         hint = "name the host: agentctl --host HOST interact respond ..."
         raise Refused(f"the question may be on {names} too, which cannot be asked: nothing was answered", hint=hint)
-    found = [key for key in merged.shown if instance in (None, *key[1:3]) and question_id in (None, key[3])]
-    hosts = {answer.host.name: answer.host for answer in answers}
-    if len({key[0] for key in found}) != 1:
+    found = [
+        (host, one)
+        for host, one in merged.shown
+        if given.instance in (None, one.task_id, one.instance) and given.question_id in (None, one.question.id)
+    ]
+    if len(found) != 1:
         raise _unclear(found)
-    answer = ask(
-        hosts[found[0][0]], ["interact", "respond", *place_of(call), *rest], is_worker=shown_caller() is not None
-    )
+    host, asked = found[0]
+    confirm(call, asked, given.answer, host)
+    options = [("--task", asked.task_id), ("--id", asked.question.id), ("--reason", given.reason)]
+    rest = [f"{option}={value}" for option, value in options if value is not None] + ["--json"] * call.json
+    place = [one for one in place_of(call) if not one.startswith("--task=")]
+    argv = ["interact", "respond", *place, *rest, "--", asked.instance, given.answer]
+    hosts = {answer.host.name: answer.host for answer in answers}
+    answer = ask(hosts[host], argv, is_worker=shown_caller() is not None)
     sys.stdout.write(_told(call, answer))
     sys.stdout.flush()
     for line in answer.notes() if answer.problem is None else ():
@@ -146,12 +168,12 @@ def respond_across(
     return answer.code
 
 
-def _unclear(found: Sequence[tuple[str, str, str, str]]) -> NotFound | UsageError:
+def _unclear(found: Sequence[tuple[str, OpenQuestion]]) -> NotFound | UsageError:
     if not found:
         return NotFound("no such question is open on any of the hosts", hint="agentctl interact list --hosts all")
-    names = first_of([plain(f"{instance} --id {name} (task {task} on {host})") for host, task, instance, name in found])
+    names = [plain(f"{one.instance} --id {one.question.id} (task {one.task_id} on {host})") for host, one in found]
     hint = "say which: agentctl --host HOST interact respond INSTANCE --id ID ANSWER"
-    return UsageError(f"{len(found)} questions are open: {names}", hint=hint)
+    return UsageError(f"{len(found)} questions are open: {first_of(names)}", hint=hint)
 
 
 def _told(call: Invocation, answer: HostAnswer) -> str:
@@ -160,9 +182,3 @@ def _told(call: Invocation, answer: HostAnswer) -> str:
     if call.json:
         return plain(text, keep="\n") if is_terminal(sys.stdout) else text
     return "".join(f"{line} on {plain(answer.host.name)}\n" for line in map(plain, text.splitlines()))
-
-
-def lines_of(rows: Iterable[Row], paragraph: Callable[[Row], Iterable[str]]) -> Iterator[str]:
-    """Yield the lines of questions, the oldest first."""
-    for row in sorted(rows, key=lambda row: str(row.get("askedAt"))):
-        yield from paragraph(row)

@@ -118,9 +118,10 @@ def _play(steps: _Steps) -> None:
         title="sleep until the one that asks is blocked, or ends",
     )
     steps.run("interact", "list", title="its question, seen and answered as from a second terminal")
-    answer = _heaviest(steps)
-    if answer is not None:
-        steps.run("interact", "respond", "functions", answer)
+    asked = _asked(steps)
+    if asked is not None:
+        name, answer = asked
+        steps.run("interact", "respond", "functions", "--id", name, answer)
     steps.run("wait", "report", *limit, title="until the report is there")
     steps.run("cancel", "deep-scan", "--grace-seconds", "2", title="stop the long one, with all its processes")
     steps.run("wait-all", check=False, title="how all of them ended")
@@ -133,10 +134,10 @@ def _surveyed(steps: _Steps) -> str:
     return read_spec(steps.task.worker("size").spec).argv[2]
 
 
-def _heaviest(steps: _Steps) -> str | None:
-    """Return the option that the question proposes; None if it was answered meanwhile, or never asked."""
-    rows = list_questions(steps.task.root, steps.task)
-    return next((str(row["default"] or row["options"][0]["id"]) for row in rows), None)
+def _asked(steps: _Steps) -> tuple[str, str] | None:
+    """Return the question's id and the option that it proposes; None if it was answered meanwhile, or never asked."""
+    found = [one.question for one in list_questions(steps.task.root, steps.task)]
+    return next(((one.id, one.default or one.options[0].id) for one in found), None)
 
 
 def _finish(steps: _Steps) -> int:

@@ -2,21 +2,30 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, is_terminal, outline, plain, warn
+from agentctl.cli.render import fields, is_terminal, note, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
-from agentctl.domain.names import WorkerId
+from agentctl.domain.answers import check_answer
+from agentctl.domain.names import WorkerId, is_name
 from agentctl.domain.plaintext import distinct
-from agentctl.errors import ExitCode, UsageError
+from agentctl.domain.question import EVERYTHING, Question, answers_in_words, arguments_of, offered, shown
+from agentctl.errors import ExitCode, Refused, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import ask as ask_question
-from agentctl.operations.talk.interacting import list_questions, list_questions_below
+from agentctl.operations.talk.interacting import (
+    OpenQuestion,
+    list_questions,
+    list_questions_below,
+    only_question,
+    questions_of,
+)
 from agentctl.operations.talk.interacting import respond as answer_question
 from agentctl.text.worker import respond_command
 
@@ -25,13 +34,16 @@ app = family(
     exits=(*FINDS, ExitCode.TIMED_OUT),
     examples="""
 agentctl interact list
-agentctl interact respond explore-1 yes
+agentctl interact respond explore-1 --id q1 yes
 agentctl interact ask --kind confirm "Go on?"
 """,
 )
 
 
 _PROGRAM = "agentctl"
+_NONE = "no open question"
+#: Of more questions of a worker, the further ones are not named in a hint.
+_MOST_NAMED = 3
 _ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
 
 
@@ -128,79 +140,86 @@ def list_command(
         return _list_across(call, hosts, recursive=recursive)
     warnings: list[str] = []
     if recursive:
-        rows = list_questions_below(call.task(), warnings)
+        found = list_questions_below(call.task(), warnings)
     else:
-        rows = list_questions(call.root(), call.named_task(), warnings)
+        found = list_questions(call.root(), call.named_task(), warnings)
     warn(warnings)
-    call.show(rows, map(_line, rows), lambda: print(*(_shown(rows) or ["no open question"]), sep="\n"))
+    lines = [line for one in found for line in question_lines(one)]
+    call.show([one.to_json() for one in found], map(_line, found), lambda: print(*(lines or [_NONE]), sep="\n"))
     return ExitCode.DONE
 
 
 def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
-    from agentctl.cli.across import Merged, ask_hosts, place_of
+    from agentctl.cli.across import Merged, ask_hosts, asked_there, place_of
 
     argv = ["interact", "list", "--json", *["--recursive"] * recursive, *place_of(call)]
-    merged = Merged(ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(row)}", _shown([row])))
-    lines = [line for _, shown in merged.shown for line in shown] or ["no open question"]
-    call.show(merged.document(), [line for line, _ in merged.shown], lambda: print(*lines, sep="\n"))
+    merged = Merged(ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(asked_there(row))}", row))
+    lines = [line for _, row in merged.shown for line in question_lines(asked_there(row), row["host"])]
+    call.show(merged.document(), [line for line, _ in merged.shown], lambda: print(*(lines or [_NONE]), sep="\n"))
     return merged.report()
 
 
-def _line(row: dict[str, Any]) -> str:
-    known = (row["taskId"], row["agentInstance"], row["id"], row["kind"], _asked(row))
-    return fields(*known, *(f"{one['id']}={one['label']}" for one in row["options"] or ()))
+def _line(asked: OpenQuestion) -> str:
+    one = asked.question
+    known = (asked.task_id, asked.instance, one.id, one.kind, _asked(one))
+    return fields(*known, *(f"{option.id}={option.label}" for option in offered(one, shown(one, EVERYTHING))))
 
 
-def _asked(row: dict[str, Any]) -> str:
+def _asked(question: Question) -> str:
     """Return a question in one line: that for a permission with the call that it is about."""
-    if not row.get("tool") or not row.get("arguments"):
-        return str(row["question"])
-    cut = " [cut]" if row.get("isCut") else ""
-    return distinct(f"{row['question']} {json.dumps(row['arguments'], ensure_ascii=False)}{cut}")
+    if not question.is_permission or not question.arguments:
+        return question.text
+    cut = " [cut]" if question.is_cut else ""
+    return distinct(f"{question.text} {json.dumps(question.arguments, ensure_ascii=False)}{cut}")
 
 
-def _shown(rows: list[dict[str, Any]]) -> list[str]:
-    """Return what each question is: of a call, which is allowed by its looks, also what nobody would see."""
-    return [distinct(line) if row.get("tool") else line for row in rows for line in _paragraph(row)]
+def question_lines(asked: OpenQuestion, host: str | None = None) -> list[str]:
+    """Return what a question is, with all of it; of a call, which is allowed by its looks, also what nobody sees.
+
+    Args:
+        host: Where it is asked; None: here.
+    """
+    is_call = asked.question.is_permission
+    return [distinct(line) if is_call else line for line in _paragraph(asked, host)]
 
 
-def _paragraph(row: dict[str, Any]) -> Iterator[str]:
-    by = f" ({plain(row.get('askedByType') or 'a sub-agent')})" if row.get("askedBy") else ""
-    on, program = (
-        (f" on {plain(row['host'])}", f"agentctl --host {plain(row['host'])}") if "host" in row else ("", _PROGRAM)
-    )
-    yield plain(f"{row['agentInstance']}{by} in {row['taskId']}{on} asks: ") + plain(row["question"])
-    if row.get("idle"):
-        yield plain(f"    (it has answered, and is kept: {program} send {row['agentInstance']} TEXT, or --close)")
+def _paragraph(asked: OpenQuestion, host: str | None) -> Iterator[str]:
+    one, seen = asked.question, shown(asked.question, EVERYTHING)
+    by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
+    on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
+    yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
+    if one.idle:
+        yield plain(f"    (it has answered, and is kept: {program} send {asked.instance} TEXT, or --close)")
         return
-    arguments = row.get("arguments") or {}
-    yield from outline(arguments if isinstance(arguments, Mapping) else {"arguments": arguments}, "    | ")
-    if row.get("isCut"):
-        whole = f"{program} logs {row['agentInstance']} --task {row['taskId']} --raw"
-        yield plain(f"    warning: this is cut; for all of it: {whole}")
-    for one in row["options"] or ():
-        yield f"    {plain(one['id'])}  {plain(one['label'])}"
-    if row.get("multiple"):
+    if one.described:
+        yield plain(f"    in its own words: {one.described}")
+    yield from outline(arguments_of(one), "    | ")
+    if one.is_cut:
+        way = f"{program} logs {asked.instance} --task {asked.task_id} --raw"
+        yield plain(f"    warning: this is cut; for all of it: {way}")
+    options = offered(one, seen)
+    for option in options:
+        yield f"    {plain(option.id)}  {plain(option.label)}"
+    if one.multiple:
         yield "    several may be chosen, with commas between them"
-    if row.get("other") and row["options"]:
+    if one.other and options:
         yield "    an answer in your own words is taken, too"
-    if row.get("default") is not None:
-        yield f"    default: {plain(row['default'])}"
-    if not row.get("waiting", True):
+    if one.default is not None:
+        yield f"    default: {plain(one.default)}"
+    if not asked.is_waiting:
         yield f"    {_ASKER_GONE}"
-    command = respond_command(WorkerId(row["taskId"], row["agentInstance"]), row["id"])
-    yield plain(f"    {program}{command.removeprefix(_PROGRAM)}")
+    yield f"    {_way_to_answer(asked, host)}"
 
 
 @verb(
     app,
     "respond",
     examples="""
-agentctl interact respond yes
-agentctl interact respond explore-1 api
+agentctl interact respond explore-1 --id q1 api
 agentctl interact respond explore-1 --id q2 "42"
+agentctl interact respond fix --task login --id q1 allow
+agentctl interact respond fix --id q1 deny --reason "not on a Friday: only prepare it"
 agentctl interact respond fix allow
-agentctl interact respond fix deny --reason "not on a Friday: only prepare it"
 """,
 )
 def respond(
@@ -209,7 +228,7 @@ def respond(
         list[str],
         typer.Argument(
             metavar="[INSTANCE] ANSWER",
-            help="Who asked (a worker or a sub-task), if several questions are open; the answer.",
+            help="Who asked (a worker or a sub-task); the answer.",
         ),
     ],
     question_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")] = None,
@@ -220,26 +239,78 @@ def respond(
 ) -> int:
     """Answer a question.
 
+    With the worker and the --id, as every list names them, exactly that question is answered, and never another that is
+    open by now. Without these, a terminal shows the only open question and asks back; anything else is refused.
+
     The first valid answer counts; a second one is refused. A request for permission takes allow, deny and, if it
     offers that, allow_always, whatever the program calls them. Several answers are separated by commas.
     """
     if len(words) > 2:
         raise UsageError(f"{len(words)} words were given for INSTANCE and ANSWER", hint="put the answer in quotes")
-    instance = words[0] if len(words) == 2 else None
+    instance, answer = words[0] if len(words) == 2 else None, words[-1]
     if hosts is not None:
         from agentctl.cli.across import respond_across
 
-        given = [("--id", question_id), ("--reason", reason)]
-        rest = [f"{option}={value}" for option, value in given if value is not None] + ["--json"] * call.json
-        return respond_across(call, hosts, instance, question_id, [*rest, "--", *words])
-    done = answer_question(
-        call.root(),
-        task=call.named_task(),
-        instance=instance,
-        question_id=question_id,
-        answer=words[-1],
-        reason=reason,
-    )
+        return respond_across(call, hosts, TypedAnswer(instance, question_id, answer, reason))
+    if instance is None:
+        _refuse_forgotten(call, answer)
+    if instance is not None and question_id is not None:
+        done = answer_question(
+            call.root(), task=call.named_task(), instance=instance, question_id=question_id, answer=answer,
+            reason=reason,
+        )  # fmt: skip
+    else:
+        asked = only_question(call.root(), call.named_task(), instance, question_id)
+        confirm(call, asked, answer)
+        done = answer_question(
+            call.root(), task=call.root().task(asked.task_id), instance=asked.instance, question_id=asked.question.id,
+            answer=answer, reason=reason, shown=asked.question,
+        )  # fmt: skip
     text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
     call.show(done, [text], notes=[] if done["waiting"] else [_ASKER_GONE])
     return ExitCode.DONE
+
+
+class TypedAnswer(NamedTuple):
+    """What was typed of an answer."""
+
+    instance: str | None
+    question_id: str | None
+    answer: str
+    reason: str | None
+
+
+def _refuse_forgotten(call: Invocation, word: str) -> None:
+    """Raise `UsageError` where the only word names a worker that asks: its answer was forgotten."""
+    found = [one for one in questions_of(call.root(), call.named_task(), word) if not one.question.idle]
+    if is_name(word) and found:
+        raise UsageError(f"no answer to {word} was given", hint="; ".join(map(_way_to_answer, found[:_MOST_NAMED])))
+
+
+def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None = None) -> None:
+    """Show a question and ask back whether it is the one that is meant, where somebody sits at a terminal.
+
+    Raises:
+        UsageError: Nobody does, or they say no; or the answer is not one that may be given to what is shown.
+    """
+    one = asked.question
+    way = _way_to_answer(asked, host)
+    if call.json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise UsageError("it is not said which question is answered", hint=f"name it: {way}")
+    given = check_answer(one, answer)
+    for line in question_lines(asked, host):
+        note(line)
+    if one.is_permission and not any(option.id == given for option in offered(one, shown(one, EVERYTHING))):
+        raise UsageError(
+            "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
+        )
+    print(f"answer it with {plain(given)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise Refused("nothing was answered", hint=f"name the question: {way}")
+
+
+def _way_to_answer(asked: OpenQuestion, host: str | None = None) -> str:
+    one = asked.question
+    answers = answers_in_words(one, shown(one, EVERYTHING))
+    command = respond_command(WorkerId(asked.task_id, asked.instance), one.id, answers)
+    return f"{_PROGRAM if host is None else f'{_PROGRAM} --host {plain(host)}'}{command.removeprefix(_PROGRAM)}"

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from agentctl.cli.ends import because
 from agentctl.domain.ends import reason_in_words
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
+from agentctl.domain.question import answers_in_words, in_one_line
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.text.worker import respond_command, standing
 
-#: Of a question, in characters: `interact list` shows all of it.
-_LONGEST = 200
 _LIVE = {Status.QUEUED: "is queued", Status.RUNNING: "is running", Status.BLOCKED: "is blocked"}
 
 
@@ -33,24 +32,20 @@ def facts_of(worker: FleetWorker) -> list[Fact]:
     name = plain(f"{row['agentInstance']} of {task}")
     if worker.questions:
         return [
-            Fact(f"asks {one['id']}", f"{name} needs you: {_question(one)} {respond_command(worker.id, one['id'])}")
+            Fact(f"asks {one.id}", f"{name} needs you: {line.text} {respond_command(worker.id, one.id, answers)}")
             for one in worker.questions
+            for line in [in_one_line(one)]
+            for answers in [answers_in_words(one, line)]
         ]
     if worker.idle is not None:
         next_step = plain(f"agentctl send {row['agentInstance']} --task {task} TEXT")
-        return [Fact(f"idle {worker.idle['id']}", f"{name} has answered, and waits for a message: {next_step}")]
+        return [Fact(f"idle {worker.idle.id}", f"{name} has answered, and waits for a message: {next_step}")]
     if row["status"] in TERMINAL:
         return [Fact("ended", f"{name} {''.join(_end(worker))}")]
     unusual = standing(row)
     state = _LIVE.get(Status(row["status"]), row["status"]) if row["status"] in _LIVE else row["status"]
     text = plain(f"{state} ({unusual})" if unusual else state)
     return [Fact(text, f"{name} {text}")]
-
-
-def _question(question: Mapping[str, object]) -> str:
-    """Return the first line of a question, cut where it is long."""
-    first = next((line.strip() for line in str(question.get("question")).splitlines() if line.strip()), "?")
-    return plain(first if len(first) <= _LONGEST else f"{first[:_LONGEST]}...")
 
 
 def _end(worker: FleetWorker) -> Iterator[str]:

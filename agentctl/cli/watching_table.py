@@ -12,6 +12,7 @@ from rich.text import Text
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
+from agentctl.domain.question import answers_in_words, in_one_line
 from agentctl.lean import NoReturn
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
@@ -70,6 +71,7 @@ def _drawn(glance: Glance, line: ListLine, width: int, now: datetime) -> list[Te
     found = [Text.assemble(*pieces, no_wrap=True, overflow="crop")]
     worker = glance.workers.get(line.key) if isinstance(line.key, WorkerId) else None
     for question in worker.questions if worker is not None else ():
-        command = f"      {respond_command(line.key, question['id'])}"  # type: ignore[arg-type]
+        answers = answers_in_words(question, in_one_line(question))
+        command = f"      {respond_command(line.key, question.id, answers)}"  # type: ignore[arg-type]
         found.append(Text(command, style="dim", no_wrap=True, overflow="ellipsis"))
     return found

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 
-from agentctl.domain.answers import DENY, meaning, shown_of
 from agentctl.domain.names import is_name
 from agentctl.domain.noticetext import clean
+from agentctl.domain.question import AnswerOption, Question, ShownQuestion, offered
 from agentctl.errors import Next, Refused
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import NamedTuple
 
 #: How long a link counts after it was sent.
 LIFETIME_S = 12 * 3600
@@ -57,37 +57,31 @@ class Button(NamedTuple):
 # -- which answers -----------------------------------------------------------------------------------------------------
 
 
-def buttons_for(body: Mapping[str, Any]) -> tuple[Button, ...]:
+def buttons_for(question: Question) -> tuple[Button, ...]:
     """Return the answers that a message may offer which shows the text of a question; none where it may not.
 
-    All that is answered must be in the message: the whole text, in one line and unaltered, and each option. Of a
-    request for permission only the denial is offered.
+    All that is answered must be in the message: the whole text, in one line and unaltered, and each option. A call is
+    never in it, so of a request for permission only the denial is offered.
 
-    >>> [one.answer for one in buttons_for({"kind": "confirm", "question": "Deploy?"})]
+    >>> [one.answer for one in buttons_for(Question("q1", "confirm", "Deploy?"))]
     ['yes', 'no']
     """
-    asked = body.get("question")
-    if not isinstance(asked, str) or not asked or clean(asked, len(asked)) != asked:
+    asked = question.text
+    if not asked or clean(asked, len(asked)) != asked or question.multiple or question.idle:
         return ()
-    if body.get("multiple") or body.get("idle"):
-        return ()
-    kind, options = body.get("kind"), body.get("options") or ()
-    is_permission = any(body.get(key) is not None for key in ("tool", "means"))
-    if kind == "confirm" and not is_permission:
-        return (Button("Yes", "yes"), Button("No", "no"))
-    if kind != "select":
-        return ()
-    return _denial(body.get("means"), options) if is_permission else _choices(options)
+    seen = ShownQuestion(asked, "", is_whole=not question.is_permission, longest_label=_LONGEST_LABEL)
+    options = offered(question, seen)
+    return _denial(options) if question.is_permission else _choices(options)
 
 
-def _denial(means: Any, options: Any) -> tuple[Button, ...]:
-    ids = [str(one["id"]) for one in options]
-    denying = [id_ for id_ in ids if meaning(means, id_) == DENY and ids.count(id_) == 1 and _is_short(id_)]
+def _denial(options: Sequence[AnswerOption]) -> tuple[Button, ...]:
+    ids = [one.id for one in options]
+    denying = [id_ for id_ in ids if ids.count(id_) == 1 and _is_short(id_)]
     return (Button(DENY_LABEL, denying[0]),) if denying else ()
 
 
-def _choices(options: Any) -> tuple[Button, ...]:
-    found = tuple(Button(str(one["label"]), str(one["id"])) for one in options)
+def _choices(options: Sequence[AnswerOption]) -> tuple[Button, ...]:
+    found = tuple(Button(one.label, one.id) for one in options)
     labels = {one.label.casefold() for one in found}
     are_fit = all(_is_shown(one.label) and _is_short(one.answer) for one in found)
     are_distinct = len(labels) == len({one.answer for one in found}) == len(found) and not labels & _OURS
@@ -106,11 +100,11 @@ def _is_short(answer: str) -> bool:
 # -- signed ------------------------------------------------------------------------------------------------------------
 
 
-def digest_of(body: Mapping[str, Any]) -> str:
-    """Return a digest of all of a question that can be answered or shown; not of the process that asks it."""
+def digest_of(question: Question) -> str:
+    """Return a digest of all of a question that can be answered or shown."""
     from hashlib import sha256  # It loads OpenSSL, as `hmac` does: only for links.
 
-    canonical = json.dumps(shown_of(body), sort_keys=True, separators=(",", ":"))
+    canonical = json.dumps(question.to_json(), sort_keys=True, separators=(",", ":"))
     return _text(sha256(canonical.encode()).digest())
 
 

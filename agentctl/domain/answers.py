@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.errors import UsageError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agentctl.domain.question import AnswerOption, Question
 
 KINDS = ("select", "confirm", "input")
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
@@ -27,123 +32,84 @@ def meaning(means: Any, option: str) -> str:
     return meant if meant in {ALLOW, DENY} else ALLOW_ALWAYS
 
 
-def question_in(value: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the content of a question's file, if it can be shown and answered; None where it is not a question.
-
-    A worker can write anything there. A field of the wrong type makes it no question, and is not just dropped: it may
-    be the field that marks a request for permission.
-
-    >>> question_in({"kind": "select", "question": "Which?", "options": [5]})
-    """
-    kinds = ((value.get(key), kind) for key, kind in _OF_QUESTIONS.items())
-    is_fit = all(value is None or isinstance(value, kind) for value, kind in kinds)
-    is_one = is_fit and value.get("kind") in KINDS and value.get("question") is not None
-    return dict(value) if is_one and all(map(_is_option, value.get("options") or ())) else None
-
-
-def _is_option(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("id", "label"))
-
-
-#: The type of each field of a question, where it is present.
-_OF_QUESTIONS: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "question", "default", "askedAt", "tool", "askedBy", "askedByType"), str),
-    **dict.fromkeys(("isCut", "multiple", "other", "idle"), bool),
-    "options": list,
-    "means": Mapping,
-    "arguments": (Mapping, str),  # Text, where they were cut.
-    "deadlineSeconds": (int, float),
-}
-
-
-def shown_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all of a question that whoever answers it can have seen; what it does not have is None.
-
-    It is the same for everybody who asks the question: the asker's process is no part of it.
-    """
-    return {key: body.get(key) for key in _OF_QUESTIONS}
-
-
-def check_question(body: Mapping[str, Any], default: str | None) -> None:
+def check_question(question: Question) -> None:
     """Raise `UsageError` where a question cannot be answered."""
-    kind, options = body["kind"], body["options"]
-    if kind not in KINDS:
-        raise UsageError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    if not str(body["question"]).strip():
+    kind = question.kind
+    if not question.text.strip():
         raise UsageError("the question is empty")
-    ids = [option["id"] for option in options]
+    ids = [option.id for option in question.options]
     if kind == "select" and not ids:
         raise UsageError("a select question needs options", hint="--option ID=LABEL, once for each")
     if kind != "select" and ids:
         raise UsageError(f"a {kind} question takes no options", hint="--kind select")
     if "" in ids or len(set(ids)) < len(ids):
         raise UsageError(f"the options' ids must differ and not be empty: {', '.join(map(repr, ids))}")
-    if default is not None:
-        check_answer(body, default)
+    if question.default is not None:
+        check_answer(question, question.default)
 
 
-def check_answer(body: Mapping[str, Any], answer: str) -> str:
+def check_answer(question: Question, answer: str) -> str:
     """Return the answer as the asker gets it: an option's id, `yes` or `no`, or the text.
 
-    >>> check_answer({"kind": "select", "options": [{"id": "a", "label": "src/a"}]}, "src/a")
+    >>> from agentctl.domain.question import AnswerOption, Question
+    >>> check_answer(Question("q1", "select", "Which?", (AnswerOption("a", "src/a"),)), "src/a")
     'a'
-    >>> check_answer({"kind": "confirm"}, "Y")
+    >>> check_answer(Question("q1", "confirm", "Deploy?"), "Y")
     'yes'
     """
-    match body.get("kind"):
+    match question.kind:
         case "confirm":
             word = answer.strip().lower()
             if word not in _YES | _NO:
                 raise UsageError(f"{answer!r} is neither yes nor no")
             return "yes" if word in _YES else "no"
-        case "select" if body.get("multiple"):
-            parts = [part.strip() for part in answer.split(",")]
-            return ",".join(_select(body, part) for part in parts)
+        case "select" if question.multiple:
+            return ",".join(_select(question, part.strip()) for part in answer.split(","))
         case "select":
-            return _select(body, answer)
+            return _select(question, answer)
         case _:
             if len(answer) > _LONGEST:
                 raise UsageError(f"the answer is too long: {len(answer)} characters; at most {_LONGEST}")
-            if body.get("idle") and not answer.strip():
+            if question.idle and not answer.strip():
                 raise UsageError("the message is empty")
             return answer
 
 
-def _select(body: Mapping[str, Any], answer: str) -> str:
+def _select(question: Question, answer: str) -> str:
     """Return the id of the chosen option, or the answer itself where the question takes any `other` answer."""
-    options, means = body.get("options") or [], body.get("means")
     try:
-        return _option(options, answer)
+        return _option(question.options, answer)
     except UsageError as error:
-        if body.get("tool") and (chosen := _option_for(means, options, answer)):
+        if question.is_permission and (chosen := _option_for(question.means, question.options, answer)):
             return chosen
-        if body.get("tool"):
-            words = ", ".join(word for word in (ALLOW, DENY, ALLOW_ALWAYS) if _option_for(means, options, word))
+        if question.is_permission:
+            meant = (ALLOW, DENY, ALLOW_ALWAYS)
+            words = ", ".join(word for word in meant if _option_for(question.means, question.options, word))
             raise UsageError(error.message, hint=f"{words}; {error.hint}" if words else error.hint) from None
-        if body.get("other") and answer.strip():
+        if question.other and answer.strip():
             return answer
         raise
 
 
-def _option_for(means: Any, options: list[Mapping[str, Any]], answer: str) -> str | None:
+def _option_for(means: Any, options: Sequence[AnswerOption], answer: str) -> str | None:
     """Return the first option of a permission with the meaning of a word, which is the same for every program.
 
     Only the question's own `means` counts: no word chooses an option without a meaning there.
 
-    >>> options = [{"id": "accept"}, {"id": "decline"}, {"id": "cancel"}]
+    >>> from agentctl.domain.question import AnswerOption
+    >>> options = [AnswerOption(name, name) for name in ("accept", "decline", "cancel")]
     >>> _option_for({"accept": "allow", "decline": "deny", "cancel": "deny"}, options, "No")
     'decline'
     """
     word = answer.strip().lower()
     meaning_of_word = ALLOW if word in _YES else DENY if word in _NO else word
     meanings = means if isinstance(means, Mapping) else {}
-    return next((str(one["id"]) for one in options if meanings.get(one["id"]) == meaning_of_word), None)
+    return next((one.id for one in options if meanings.get(one.id) == meaning_of_word), None)
 
 
-def _option(options: list[Mapping[str, Any]], answer: str) -> str:
-    for key in ("id", "label"):
-        found = [str(option["id"]) for option in options if option.get(key) == answer]
+def _option(options: Sequence[AnswerOption], answer: str) -> str:
+    for found in ([one.id for one in options if one.id == answer], [one.id for one in options if one.label == answer]):
         if len(found) == 1:
             return found[0]
-    known = ", ".join(f"{option['id']} ({option['label']})" for option in options)
+    known = ", ".join(f"{option.id} ({option.label})" for option in options)
     raise UsageError(f"{answer!r} is not an option of this question", hint=f"the options: {known}")

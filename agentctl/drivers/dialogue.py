@@ -43,7 +43,7 @@ class Ask(NamedTuple):
 
     #: The program's own id of the request.
     key: str
-    #: The text that a person reads.
+    #: The text that a person reads; of a permission, what the program or its model says about the call, if anything.
     question: str
     #: (id, label) of each possible answer; empty if the answer is free text.
     options: Sequence[tuple[str, str]] = ()

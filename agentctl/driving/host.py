@@ -64,7 +64,7 @@ class Host:
         self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
         self.meter = started.meter
         self.recorder = Recorder(worker)
-        self.questions = ProgramQuestions(worker, self.order.marks)
+        self.questions = ProgramQuestions(worker, self.order.marks, self.order.earlier_attempts + 1)
         self.idle = Idle(worker)
         self.inbox = Inbox(worker, self.idle)
         self.outbox = Outbox(worker, started.outbox)

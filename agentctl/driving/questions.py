@@ -14,6 +14,7 @@ from agentctl.domain.answers import meaning
 from agentctl.domain.nesting import is_too_deep
 from agentctl.domain.permissions import Rules, decide
 from agentctl.domain.plaintext import beginning
+from agentctl.domain.question import wording
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
@@ -62,8 +63,12 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
 class ProgramQuestions:
     """The questions whose answers the program waits for, by the program's keys."""
 
-    def __init__(self, worker: WorkerDir, marks: str) -> None:
+    def __init__(self, worker: WorkerDir, marks: str, attempt: int = 1) -> None:
         self.worker, self.marks = worker, marks
+        #: Ids are used once, also by a later attempt, and also where the worker has removed the files of an earlier
+        #: question: who has read one and answers by its id never answers another.
+        self._used: set[str] = set()
+        self._stem = "q" if attempt == 1 else f"q{attempt}-"
         self._open: dict[str, tuple[Ask, Asked]] = {}
         #: (FORGED or CHANGED, the question's id) of each tampering -> whether it has been reported.
         self._tampered: dict[tuple[str, str], bool] = {}
@@ -72,7 +77,9 @@ class ProgramQuestions:
         """Put a question on disk; the worker is blocked from now on."""
         if ask.key not in self._open:
             body = _body(ask)
-            self._open[ask.key] = (ask, when_there_is_room(lambda: put_question(self.worker, body, None)))
+            asked = when_there_is_room(lambda: put_question(self.worker, body, None, self._used, self._stem))
+            self._used.add(asked.question_id)
+            self._open[ask.key] = (ask, asked)
 
     def answered(self) -> Iterator[tuple[Ask, str, str]]:
         """Yield new answers, each with its reason if there is one; their questions are no longer open."""
@@ -129,7 +136,9 @@ def _read(file: FilePath) -> Mapping[str, Any] | None:
 
 
 def _body(ask: Ask) -> dict[str, Any]:
-    question, arguments = _cut(ask.question, _LONGEST_QUESTION), _bounded(ask.arguments)
+    """Return a question as its file has it: a permission names its call, and what is said about it stands beside."""
+    said, arguments = _cut(ask.question, _LONGEST_QUESTION), _bounded(ask.arguments)
+    question = said if ask.tool is None else wording(ask.tool, ask.arguments)
     body: dict[str, Any] = {
         "kind": "select" if ask.options else "input",
         "question": question or "(an empty question)",
@@ -141,7 +150,8 @@ def _body(ask: Ask) -> dict[str, Any]:
         "tool": ask.tool,
         "means": {key: meaning(ask.means, key) for key, _ in ask.options} if ask.tool is not None else None,
         "arguments": arguments,
-        "isCut": question != ask.question or arguments != ask.arguments or None,
+        "described": said or None if ask.tool is not None else None,
+        "isCut": said != ask.question or arguments != ask.arguments or None,
         "askedBy": ask.asked_by,
         "askedByType": ask.asked_by_type,
         "multiple": ask.multiple or None,

@@ -19,6 +19,7 @@ from mcp.shared.exceptions import MCPError
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.names import WorkerId
+from agentctl.domain.question import Question
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import forms, handles
@@ -28,6 +29,7 @@ from agentctl.mcp.wire import Context, Teller, as_result, is_modern
 from agentctl.operations.wait.keys import Sight
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import true_caller
+from agentctl.supervision.worker.questions import is_open
 from agentctl.tools.definition import Call, Pending
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
@@ -95,7 +97,7 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, wai
         open_ones = await anyio.to_thread.run_sync(_open_questions, scope, pending)
         if can_ask(ctx):
             for key, (worker, question) in open_ones.items():
-                if not question.get("idle"):
+                if not question.idle:
                     mine.add(key)
                     _put(client, ctx, scope, worker, question)
         is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
@@ -105,12 +107,12 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, wai
         mine &= set(open_ones)
 
 
-def _open_questions(scope: Scope, pending: Pending) -> dict[str, tuple[WorkerDir, dict[str, Any]]]:
+def _open_questions(scope: Scope, pending: Pending) -> dict[str, tuple[WorkerDir, Question]]:
     return forms.open_forms(scope, pending, with_idle=True)
 
 
-def _idle(open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]]) -> bool:
-    return any(question.get("idle") for _, question in open_ones.values())
+def _idle(open_ones: Mapping[str, tuple[WorkerDir, Question]]) -> bool:
+    return any(question.idle for _, question in open_ones.values())
 
 
 def _deadline(server: AgentctlServer, ctx: Context) -> float | None:
@@ -150,7 +152,7 @@ def _blocked(sight: Sight) -> _Asked:
 # -- forms, while the call is open -------------------------------------------------------------------------------------
 
 
-def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> None:
+def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: Question) -> None:
     """Show a question to the user, once. The form outlives the call: an answer that comes later counts too."""
     key = forms.key_of(worker, question)
     if key not in client.shown and key not in client.unsettled:
@@ -170,7 +172,7 @@ async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
         except AgentctlError:
             continue  # It has been removed meanwhile.
         known = await anyio.to_thread.run_sync(question_of, worker)
-        if known is None or known.get("idle"):
+        if known is None or known.idle:
             continue
         _put(client, ctx, scope, worker, known)
         is_shown = forms.key_of(worker, known) in client.shown
@@ -184,7 +186,7 @@ def _questions_in(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     return [*fresh, *answer.get("questions", {}).items()]
 
 
-async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> None:
+async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: Question) -> None:
     """Show a question's form and pass the answer on. No failure here may end the server."""
     key = forms.key_of(worker, question)
     is_settled = False
@@ -198,14 +200,14 @@ async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir,
             client.unsettle(key)
 
 
-async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, question: dict[str, Any]) -> bool:
+async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, question: Question) -> bool:
     """Show a form until it is filled in or its question no longer open; return whether the question is answered."""
     form = forms.form_of(worker, question)
     filled: list[types.ElicitResult] = []
     async with anyio.create_task_group() as group:
 
         async def withdraw() -> None:
-            while not await anyio.to_thread.run_sync(forms.is_over, worker, question):  # noqa: ASYNC110 - other processes answer
+            while await anyio.to_thread.run_sync(is_open, worker, question.id):  # noqa: ASYNC110 - other processes answer
                 await anyio.sleep(_LOOK_S)
             group.cancel_scope.cancel()  # This tells the client to withdraw the form.
 
@@ -282,12 +284,12 @@ def _kept(waiting: WaitingCall) -> Handle:
 
 
 def requests_of(
-    open_ones: Mapping[str, tuple[WorkerDir, dict[str, Any]]], declined: tuple[str, ...]
+    open_ones: Mapping[str, tuple[WorkerDir, Question]], declined: tuple[str, ...]
 ) -> dict[str, types.InputRequest]:
     """Return open questions as requests to the client, under stable names, without those that it has declined."""
     found: dict[str, types.InputRequest] = {}
     for key, (worker, question) in open_ones.items():
-        if key not in declined and not question.get("idle"):
+        if key not in declined and not question.idle:
             form = forms.form_of(worker, question)
             params = types.ElicitRequestFormParams(message=form.message, requested_schema=form.schema)
             found[key] = types.ElicitRequest(params=params)

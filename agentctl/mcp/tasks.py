@@ -176,8 +176,7 @@ def _changed_at(scope: Scope, keys: list[WorkerId]) -> str:
             at = read_quietly(file).get(name)
             latest = max(latest, at if isinstance(at, str) else "")
         question = question_of(worker)
-        asked_at = read_quietly(worker.question(question["id"])).get("askedAt") if question is not None else None
-        latest = max(latest, asked_at if isinstance(asked_at, str) else "")
+        latest = max(latest, (question.asked_at if question is not None else None) or "")
     return latest
 
 

@@ -23,7 +23,6 @@ from agentctl.placing.relaying import ASKED_AT_HEAD
 from agentctl.placing.sealing import opened
 from agentctl.supervision.stop.requesting import Request, request_end
 from agentctl.supervision.worker.control import poke
-from agentctl.supervision.worker.questions import read_question
 
 _MOST = 10_000
 _NOT_HERE = "it is answered at the head"
@@ -115,13 +114,16 @@ class Deliveries:
         To a request for permission only one under the seal is. After a restart of the head there is no key there any
         more, and other questions are answered without it: their asker could write the answer itself.
         """
-        question, answer = read_question(self._worker, name), opened(self._key, f"answer {name}", given)
-        if question is None or not given or (answer is None and question.get("tool")):
+        from agentctl.domain.question import question_in  # Most workers ask nothing.
+
+        body, answer = read_quietly(self._worker.question(name)), opened(self._key, f"answer {name}", given)
+        question = question_in(name, body)
+        if question is None or not given or (answer is None and question.is_permission):
             return False
         answer = given if answer is None else answer
         with locked(self._worker.lock):
-            if question.get("tool"):
-                vouch_for_answer(self._worker, question, answer)
+            if question.is_permission:
+                vouch_for_answer(self._worker, body, answer)
             if create_whole(self._worker.answer(name), to_json(answer)):
                 event = event_of(self._worker, ev.ANSWERED, answer, by=str(answer.get("by")))
                 eventlog.append(self._worker.task.events, [event, *resumed_by(self._worker, name)])

@@ -152,13 +152,13 @@ class Relay:
     def _ask(self, name: str) -> None:
         from agentctl.operations.talk.asking import put_question  # It takes 2.7 MB, and most workers ask nothing.
 
-        body = read_question(self._there, name)
-        if body is None:
+        question = read_question(self._there, name)
+        if question is None:
             return
-        if body.get("tool") and known_key(self._launch.id) is None:
+        if question.is_permission and known_key(self._launch.id) is None:
             self.has_unanswerable = True
             return
-        body = {key: value for key, value in body.items() if key not in ("id", "askedAt", "asker")}
+        body = {key: value for key, value in question.to_json().items() if key not in ("id", "askedAt")}
         with contextlib.suppress(AgentctlError):
             self._open[name] = put_question(self._here, body, name)
 
@@ -170,10 +170,12 @@ class Relay:
             answer = None
         if answer is None:
             return False
+        from agentctl.domain.question import question_in
         from agentctl.operations.talk.asking import leave
         from agentctl.operations.where.ownership import take_answer
 
-        is_permission = asked.question.get("tool") is not None
+        question = question_in(name, asked.question)
+        is_permission = question is None or question.is_permission
         if is_permission and not take_answer(
             str(order_of(self._here).get("marks") or ""), self._here, asked.question, answer
         ):

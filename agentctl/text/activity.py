@@ -11,12 +11,11 @@ from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.plaintext import plain
+from agentctl.domain.telling import telling_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.text.words import NOTHING, duration, short_number, shown_json
 from agentctl.text.worker import agent_with_policy, elapsed, progress, standing
 
-#: The arguments that say most about a call; the first one present is shown.
-_TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt", "message")
 _LONGEST = 100
 _STEP = "  "
 _DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
@@ -119,15 +118,8 @@ def string(value: object) -> str | None:
 
 def telling(detail: Mapping[str, Any] | None) -> str:
     """Return the argument that says most about a call; else all of them."""
-    if not detail:
-        return ""
-    for key in _TELLING:
-        value = detail.get(key)
-        if isinstance(value, str) and value:
-            return value
-        if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-            return " ".join(value)
-    return shown_json(detail)
+    found = telling_of(detail or {})
+    return found[1] if found is not None else shown_json(detail) if detail else ""
 
 
 def short(text: object) -> str:

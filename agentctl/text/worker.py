@@ -20,16 +20,17 @@ def questions_open(asked: Sequence[PendingQuestion]) -> str:
     """Return how many questions are open, who asks them, and the command that answers the only one, or shows all."""
     if len(asked) == 1:
         one = asked[0]
-        command = f"agentctl interact respond {one.instance} --task {one.task_id} --id {one.id} ANSWER"
+        command = respond_command(WorkerId(one.task_id, one.instance), one.id, one.answers)
         text = f" ({one.text})" if one.text else ""
-        return plain(f"1 question is open, of {one.task_id}/{one.instance}{text}: {command}")
+        return f"{plain(f'1 question is open, of {one.task_id}/{one.instance}{text}')}: {command}"
     who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
     return plain(f"{len(asked)} questions are open, of {who}: agentctl interact list")
 
 
-def respond_command(worker: WorkerId, question_id: object) -> str:
-    """Return the command that answers a question."""
-    return plain(f"agentctl interact respond {worker.instance} --task {worker.task_id} --id {question_id} ANSWER")
+def respond_command(worker: WorkerId, question_id: str, answers: str) -> str:
+    """Return the command that answers a question, and which answers whoever reads that may give."""
+    command = f"agentctl interact respond {worker.instance} --task {worker.task_id} --id {question_id} ANSWER"
+    return plain(f"{command} (ANSWER: {answers})" if answers else command)
 
 
 def agent_with_policy(row: WorkerRow) -> str:

@@ -15,7 +15,7 @@ from agentctl.operations.show.results import declared_summary, last_words
 from agentctl.operations.wait.keys import TURN
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
-from agentctl.tools.results import question_of
+from agentctl.tools.results import for_model, question_of
 from agentctl.tools.scope import Scope
 
 _LAST_MESSAGE = 300
@@ -86,7 +86,11 @@ def _row(scope: Scope, one: _ListedAgent) -> dict[str, Any]:
     }
     question = None if worker_dir.has_ended else question_of(worker_dir)
     instance = worker_dir.instance if worker.agent_id and worker.agent_id != worker_dir.instance else None
-    more = {"reason": worker.reason, "question": question, "instance": instance}
+    more = {
+        "reason": worker.reason,
+        "question": for_model(question) if question is not None else None,
+        "instance": instance,
+    }
     return row | {key: value for key, value in more.items() if value}
 
 

@@ -35,7 +35,7 @@ def _at_what(worker: WorkerDir) -> str:
         return "queued"
     question = question_of(worker)
     if question is not None:
-        return "idle" if question.get("idle") else f"asks: {question['question']}"
+        return "idle" if question.idle else f"asks: {question.text}"
     for line in last_lines(worker.activity, _LOOKED_BACK_BYTES):
         work = _work_in(line)
         if work:

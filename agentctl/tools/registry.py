@@ -17,7 +17,7 @@ from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.descriptions import instructions
 from agentctl.tools.hints import error_result
 from agentctl.tools.listing import LIST_AGENTS
-from agentctl.tools.results import question_of
+from agentctl.tools.results import for_model, question_of
 from agentctl.tools.scope import Scope, ScopeSource, Situation, is_granted
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
@@ -232,7 +232,7 @@ def _still_running(scope: Scope, pending: Pending, sight: Sight) -> dict[str, An
         status[target.id] = str(seen.status) if seen else "queued"
         question = question_of(scope.agent_of(target.key)) if seen and seen.is_news and not seen.is_terminal else None
         if question is not None:
-            questions[target.id] = question
+            questions[target.id] = for_model(question)
     ids = [target.id for target in pending.targets]
     answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
     answer |= {"questions": questions} if questions else {}

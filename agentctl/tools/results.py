@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.plaintext import whole_json
+from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.operations.delegate.delegating import error_of
 from agentctl.operations.show.results import WHOLE, read_result, text_of
@@ -17,7 +17,8 @@ from agentctl.tools.descriptions import short
 
 #: The most bytes of all results in one answer, and the least that each of them gets.
 _TOGETHER, _LEAST = 40_000, 500
-_ASKED = ("kind", "question", "options", "tool", "arguments", "isCut", "means", "askedByType", "multiple", "other")
+#: What of a question is not for a model.
+_NOT_TOLD = ("default", "askedAt", "deadlineSeconds", "askedBy")
 
 
 def share_of(count: int) -> int:
@@ -48,12 +49,12 @@ def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> 
     return result
 
 
-def question_of(worker: WorkerDir) -> dict[str, Any] | None:
+def question_of(worker: WorkerDir) -> Question | None:
     """Return the open question of a worker; None if it has none."""
-    for name in open_questions(worker):
-        body = read_question(worker, name)
-        if body:
-            body = whole_json(body)
-            question = {key: body[key] for key in _ASKED if body.get(key)}
-            return {"id": name, **question} | ({"idle": True} if body.get("idle") else {})
-    return None
+    found = (read_question(worker, name) for name in open_questions(worker))
+    return next((question for question in found if question is not None), None)
+
+
+def for_model(question: Question) -> dict[str, Any]:
+    """Return a question as a model reads it."""
+    return {key: value for key, value in question.to_json().items() if value and key not in _NOT_TOLD}

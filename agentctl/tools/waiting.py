@@ -13,7 +13,7 @@ from agentctl.domain.states import Status
 from agentctl.operations.wait.keys import TURN, Seen, Sight, gather
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
 from agentctl.tools.descriptions import cut, short
-from agentctl.tools.results import question_of, result_of, share_of
+from agentctl.tools.results import for_model, question_of, result_of, share_of
 from agentctl.tools.scope import Scope, Situation
 
 DEFAULT_MS, LONGEST_MS = 30_000, 3_600_000
@@ -138,7 +138,7 @@ def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:
 def _open_questions(scope: Scope, left: Mapping[Target, Seen]) -> dict[str, Any]:
     asking = [target for target, one in left.items() if one.status is Status.BLOCKED][:_MOST_TOLD]
     found = {target.id: question_of(scope.agent_of(target.key)) for target in asking}
-    return {name: question for name, question in found.items() if question is not None and not question.get("idle")}
+    return {name: for_model(one) for name, one in found.items() if one is not None and not one.idle}
 
 
 def _result(scope: Scope, target: Target, seen: Seen, max_bytes: int) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _result(scope: Scope, target: Target, seen: Seen, max_bytes: int) -> dict[st
     if target.id != target.key.instance:
         result["instance"] = target.key.instance
     question = question_of(worker) if seen.status is Status.BLOCKED else None
-    return result | ({"question": question} if question else {})
+    return result | ({"question": for_model(question)} if question is not None else {})
 
 
 def _about(situation: Situation) -> str:

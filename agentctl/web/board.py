@@ -18,6 +18,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import whole
+from agentctl.domain.question import AnswerOption, Question, in_one_line, offered, shown, takes_text
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import BLANK
 from agentctl.errors import Refused
@@ -37,6 +38,8 @@ _RESTART_S = 1.0
 _CLOSE_S = 0.2
 #: Of so many live workers it is read what they do, and so much of what they said last is told.
 _MOST_FOLLOWED, _LONGEST_WORDS = 100, 400
+#: The longest text, and call, of which a page draws all, in characters (`question_card.js`).
+_LONGEST_CALL = 24_000
 
 
 T = TypeVar("T")
@@ -366,14 +369,32 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
         "taskId": worker.task.id,
         "need": _NEEDS[worker.need],
         "needSince": worker.since,
-        "questions": [dict(one) for one in worker.questions],
-        "idle": None if worker.idle is None else dict(worker.idle),
+        "questions": [page_question(one) for one in worker.questions],
+        "idle": None if worker.idle is None else worker.idle.to_json(),
         "changedFiles": worker.changed_files,
         "calls": doing.nodes[0].calls if doing is not None and doing.nodes else 0,
         "lastWords": "" if doing is None else whole(doing.last_words[-_LONGEST_WORDS:]),
     }
     shown = encode({**known, **{key: value for key, value in more.items() if value}})
     return _EncodedWorker(worker, doing, encode(row), shown)
+
+
+def page_question(question: Question) -> dict[str, Any]:
+    """Return a question as a page draws it: with the answers that may be given where all that it shows was seen."""
+    seen = shown(question, _LONGEST_CALL)
+    return {
+        **question.to_json(),
+        "offered": [_offer(question, one) for one in offered(question, seen)],
+        "takesText": takes_text(question, seen),
+        "isWhole": seen.is_whole,
+        "isPermission": question.is_permission,
+        "line": in_one_line(question).text,
+    }
+
+
+def _offer(question: Question, option: AnswerOption) -> dict[str, Any]:
+    means = question.meaning(option.id) if question.is_permission else None
+    return {"id": option.id, "label": option.label or option.id, "means": means}
 
 
 _NEEDS = {need: need.name.lower() for need in Need}

@@ -8,9 +8,9 @@ from typing import Any
 
 from agentctl import __version__
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
-from agentctl.domain.answers import shown_of
 from agentctl.domain.names import WorkerId
 from agentctl.domain.nesting import shallow
+from agentctl.domain.question import Question, question_in
 from agentctl.errors import NotFound, UsageError
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.event_pages import page_of_events
@@ -218,15 +218,12 @@ class OwnEndpoints:
         )  # fmt: skip
 
     def _respond(self) -> Endpoint:
-        known = shown_of({})
-
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             given = call.values
-            shown = given.get("shown")
             done = respond(
                 self._root, task=self._task(call), instance=given["instance"], question_id=given["id"],
                 answer=given["answer"], reason=given.get("reason"),
-                shown=None if shown is None else {key: shown.get(key) for key in known},
+                shown=_shown(given["id"], given.get("shown")),
             )  # fmt: skip
             return JsonAnswer({key: done[key] for key in ("taskId", "agentInstance", "id", "answer")})
 
@@ -256,10 +253,22 @@ class OwnEndpoints:
 
     def _answered_at(self, worker: WorkerDir) -> str | None:
         """Return since when an agent that was kept waits for a message."""
-        rows = list_questions(self._root, worker.task)
+        found = list_questions(self._root, worker.task)
         return next(
-            (str(row["askedAt"]) for row in rows if row["agentInstance"] == worker.instance and row.get("idle")), None
+            (str(one.question.asked_at) for one in found if one.instance == worker.instance and one.question.idle), None
         )
+
+
+def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
+    """Return the question that whoever answers has seen.
+
+    Raises:
+        UsageError: What they send is none.
+    """
+    question = None if value is None else question_in(name, value)
+    if value is not None and question is None:
+        raise UsageError("shown is not a question", hint="send the question as it was received")
+    return question
 
 
 def _before(call: CheckedRequest) -> int | None:

@@ -105,7 +105,7 @@ class Lab:
 
     def respond(self, instance: str, answer: str) -> Completed:
         """Answer the open question of a worker."""
-        return run("interact", "respond", instance, answer)
+        return run("interact", "respond", instance, "--id", self.open_questions(instance)[0]["id"], answer)
 
     def cancel(self, instance: str) -> None:
         """Cancel a worker; a second later nothing of it is alive. Its shim may take a busy machine's time to leave."""

@@ -110,9 +110,9 @@ def test_an_agent_allows_what_its_rules_allow(lab: Lab) -> None:
 def respond(answer: str, instance: str) -> str:
     """A script that answers in every way that a shell has, and keeps what came of it."""
     kept = " ".join(f"{name}={shlex.quote(os.environ[name])}" for name in ("HOME", "XDG_RUNTIME_DIR", "AGENTCTL_ROOT"))
-    line = f"{OURS} interact respond {instance} {answer}"
+    line = f"{OURS} interact respond {instance} --id q1 {answer}"
     bare = f"env -i {kept} {line}"
-    python = f"import agentctl; agentctl.respond({answer!r}, instance={instance!r})"
+    python = f"import agentctl; agentctl.respond({answer!r}, instance={instance!r}, question_id='q1')"
     ways = [
         line,
         f"env -u AGENTCTL_INSTANCE {line}",

@@ -125,7 +125,7 @@ def test_a_permission_lets_out(lab: Lab) -> None:
 def test_reports_and_questions(lab: Lab) -> None:
     """From within: `report`, `interact ask` as ever; `respond`, `spawn`, `cancel`, `send` are refused."""
     Path("found.md").write_text("found", encoding="utf-8")
-    refused = ["interact respond a1 yes", "spawn -- touch x", "cancel queued", "send a1 x", "new x"]
+    refused = ["interact respond a1 --id q1 yes", "spawn -- touch x", "cancel queued", "send a1 x", "new x"]
     script(
         lab,
         f"for verb in list tree 'show a1' 'logs a1' events; do {OURS} $verb >/dev/null || echo no $verb; done\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.domain.answers import ALLOW, meaning
+from agentctl.domain.answers import ALLOW
 from agentctl.domain.states import TERMINAL
 from agentctl.screen.acting.peek import options_of
 from agentctl.screen.fleet.lines import NodeId
@@ -51,8 +51,8 @@ def test_nested_calls(lab: Lab) -> None:
         listed = screen.app.fleet_list
         assert listed.worker is not None
         question = listed.worker.questions[0]
-        allowing = [meaning(question.get("means"), id_) == ALLOW for id_, _ in options_of(question)].index(True) + 1
-        await screen.shows(str(question["tool"]), "asks for permission")
+        allowing = [question.meaning(id_) == ALLOW for id_, _ in options_of(question)].index(True) + 1
+        await screen.shows(str(question.tool), "asks for permission")
         await screen.press("ctrl+d", "ctrl+d", "ctrl+d")
         await screen.settle()
         await screen.press(str(allowing))

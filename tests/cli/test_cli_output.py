@@ -190,7 +190,7 @@ def test_a_worker_reads_the_answer_alone_and_its_reports_print_nothing(root: Pat
     assert row[1:5] == ["asker", "q1", "select", "Which\\x1b[1m part?"]
     assert row[5:] == ["api=Back\\x1bend, the", "web=Frontend"]
     assert b"\x1b" not in on_a_terminal("interact", "list")[1]
-    answered = run("interact", "respond", "asker", "Frontend", "--json").json
+    answered = run("interact", "respond", "asker", "--id", "q1", "Frontend", "--json").json
     assert (answered["id"], answered["answer"]) == ("q1", "web")
 
     assert run("wait", "asker").out == "asker completed\n"

@@ -68,7 +68,8 @@ def asking(name: str = "asks", *, then: str = "") -> None:
 
 
 def answer(text: str = "blue") -> None:
-    run("interact", "respond", text)
+    (asked,) = run("interact", "list", "--json").json
+    run("interact", "respond", asked["agentInstance"], "--id", asked["id"], text)
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -82,7 +83,7 @@ def test_lines_begin_with_what_is_needed_and_tell_each_change_once(root: Path, t
     watched = Lines("watch", "--plain")
     assert watched.next(5) == [
         "Needs you: 1",
-        "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER",
+        "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER (ANSWER: any text)",
         "Working: 1",
         "long of t1 is running",
         "Done: 1 (1 failed)",
@@ -138,7 +139,10 @@ def test_with_a_task_only_that_and_what_is_below_it_is_told(root: Path) -> None:
     watched = Lines("watch", "--plain", "--task", "t1")
     assert watched.next(4) == [
         "Needs you: 1",
-        "shell-1 of low needs you: Which colour? agentctl interact respond shell-1 --task low --id q1 ANSWER",
+        (
+            "shell-1 of low needs you: Which colour?"
+            " agentctl interact respond shell-1 --task low --id q1 ANSWER (ANSWER: any text)"
+        ),
         "Working: 1",
         "boss of t1 is running (a child asks)",
     ]
@@ -253,7 +257,7 @@ def test_one_worker_is_followed_to_its_end_through_its_questions(root: Path) -> 
     asking()
     watched = Lines("watch", "asks")
     assert sorted(watched.next(2)) == [
-        "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER",
+        "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER (ANSWER: any text)",
         "before",
     ]
     answer()
@@ -292,8 +296,8 @@ def test_an_agent_is_followed_as_a_transcript(root: Path, tmp_path: Path, monkey
     run("wait-any", "a", "--for", "blocked", "--timeout-seconds", "20")
     watched = Lines("watch", "a")
     (first,) = watched.next(1)
-    assert first.startswith("a of t1 needs you: Allow Bash")
-    assert first.endswith("agentctl interact respond a --task t1 --id q1 ANSWER")
+    assert first.startswith("a of t1 needs you: Allow Bash: touch x?")
+    assert first.endswith("agentctl interact respond a --task t1 --id q1 ANSWER (ANSWER: allow, deny)")
     answer("allow")
     code, lines = watched.ended()
     assert (lines[-1], code) == ("a completed", 0)

@@ -177,7 +177,7 @@ def test_a_permission_without_a_call_before_it(task: Task) -> None:
     assert question["tool"] == "Bash"
     assert "rm -rf build" in question["question"]
     assert [option["id"] for option in question["options"]] == ["allow", "allow_always", "deny"]
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert '"optionId": "o-yes"' in ends()["result"]["finalMessage"]
     rebuilds_the_same(task)
 
@@ -185,7 +185,7 @@ def test_a_permission_without_a_call_before_it(task: Task) -> None:
 def test_a_denial_chooses_the_option_that_rejects(task: Task) -> None:
     spawn("unannounced")
     blocked()
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert '"optionId": "o-no"' in ends()["result"]["finalMessage"]
 
 

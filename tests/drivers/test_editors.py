@@ -232,7 +232,7 @@ def test_a_question_that_is_answered_elsewhere_is_withdrawn(task: Task) -> None:
         session = await editor.opened()
         prompt = asyncio.create_task(editor.says(session, "permit make test"))
         await seen(lambda: editor.dialogs)
-        await asyncio.to_thread(run, "interact", "respond", session, "allow")
+        await asyncio.to_thread(run, "interact", "respond", session, "--id", "q1", "allow")
         assert (await prompt).stop_reason == "end_turn"
         assert editor.text() == "allowed"
         assert len(editor.withdrawn) == 1
@@ -245,7 +245,7 @@ def test_the_card_of_a_question_is_completed_by_an_answer_from_anywhere_and_by_n
         session = await editor.opened()
         prompt = asyncio.create_task(editor.says(session, "question"))
         await seen(lambda: editor.dialogs)
-        await asyncio.to_thread(run, "interact", "respond", session, "red")
+        await asyncio.to_thread(run, "interact", "respond", session, "--id", "q1", "red")
         assert (await prompt).stop_reason == "end_turn"
         prompt = asyncio.create_task(editor.says(session, "question"))
         await seen(lambda: len(editor.dialogs) == 2)
@@ -865,7 +865,7 @@ me.answer(session)
     question = blocked(below)
     assert (question["tool"], question["arguments"]) == ("Bash", {"command": "rm -rf /"})
     assert json.loads((task.agent(below) / "spec.json").read_bytes())["parent"] == "above"
-    run("interact", "respond", below, "deny")
+    run("interact", "respond", below, "--id", "q1", "deny")
     run("wait", below, "above")
     assert run("result", below).out.strip() == "denied"
 

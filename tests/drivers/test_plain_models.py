@@ -85,7 +85,7 @@ def test_a_permission_is_asked_and_given(lab: Lab) -> None:
 def test_a_denial_is_told_to_the_model_with_its_reason(lab: Lab) -> None:
     agent = lab.spawn("ask")
     lab.question(agent)
-    run("interact", "respond", agent, "deny", "--reason", "not on a Friday")
+    run("interact", "respond", agent, "--id", "q1", "deny", "--reason", "not on a Friday")
     assert lab.completed(agent) == done("ask", 1)
     assert not Path("asked.txt").exists()
     assert "not on a Friday" in lab.standin.requests[-1].results[0]

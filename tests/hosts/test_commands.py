@@ -15,7 +15,7 @@ import pytest
 import agentctl
 from tests.hosts.machines import Machine
 from tests.support import PROGRAM, run, start, wait_until, worker
-from tests.terminal import on_a_terminal
+from tests.terminal import Terminal, on_a_terminal
 
 Both = tuple[Machine, Machine]
 AGENTCTL = " ".join(PROGRAM)
@@ -89,20 +89,27 @@ def test_questions_of_several_machines(both: Both) -> None:
     }  # fmt: skip
     _, shown = on_a_terminal([*PROGRAM, "interact", "list", "--hosts", "a,b"])
     assert b"q-b in on-b on b asks: Which on b?" in shown
-    assert b"agentctl --host b interact respond q-b --task on-b --id q1 ANSWER" in shown
-    answered = run("interact", "respond", "--hosts", "a,b", "q-b", "x")
-    assert answered.out == "answered q1 of q-b in on-b: x on b\n"
+    assert b"agentctl --host b interact respond q-b --task on-b --id q1 ANSWER (ANSWER: x, y)" in shown
+    unseen = run("interact", "respond", "--hosts", "a,b", "q-b", "x", check=False)
+    assert unseen.code == 2
+    assert "agentctl --host b interact respond q-b --task on-b --id q1 ANSWER (ANSWER: x, y)" in unseen.err
+    terminal = Terminal([*PROGRAM, "interact", "respond", "--hosts", "a,b", "q-b", "x"])
+    terminal.until("answer it with x? [y/N] ")
+    assert b"Which on b?" in terminal.sent
+    terminal.write(b"y\n")
+    assert terminal.end() == 0
+    assert b"answered q1 of q-b in on-b: x on b" in terminal.sent
     unclear = run("interact", "respond", "--hosts", "a,b", "same", "x", check=False)
     assert unclear.code == 2
     assert "same --id q1 (task on-a on a)" in unclear.err
     assert run("interact", "respond", "--hosts", "a,b", "nobody", "x", check=False).code == 3
-    wrong = run("interact", "respond", "--hosts", "a,b", "q-a", "z", check=False)
-    assert (wrong.code, "'z' is not an option" in wrong.err) == (2, True)
+    code, wrong = on_a_terminal([*PROGRAM, "interact", "respond", "--hosts", "a,b", "q-a", "z"])
+    assert (code, b"'z' is not an option" in wrong) == (2, True)
     b.kill()
     refused = run("interact", "respond", "--hosts", "a,b", "q-a", "x", check=False)
     assert refused.code == 1
     assert "may be on b too" in refused.err
-    assert run("--host", "a", "interact", "respond", "q-a", "x", "--json").json["answer"] == "x"
+    assert run("--host", "a", "interact", "respond", "q-a", "--id", "q1", "x", "--json").json["answer"] == "x"
     assert a.run("wait", "q-a").out == "q-a completed\n"
     for machine in both:
         machine.run("cancel", "--all", check=False)

@@ -38,7 +38,7 @@ def test_a_permission_is_answered_from_another_terminal(task: Task) -> None:
     asked = blocked()
     assert (asked["tool"], asked["arguments"]["command"]) == ("Bash", "touch it")
     assert statuses() == {"a": "blocked"}
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert ends()["result"]["finalMessage"] == "denied"
 
 
@@ -49,7 +49,7 @@ def test_a_policy_answers_what_it_covers_and_leaves_the_rest_to_a_person(task: T
     assert ends()["result"]["finalMessage"] == "allowed"
     run("spawn", "--agent", "general", "--name", "b", "--permissions", rules, "permit git push")
     assert blocked("b")["arguments"]["command"] == "git push"
-    run("interact", "respond", "b", "allow")
+    run("interact", "respond", "b", "--id", "q1", "allow")
     assert ends("b")["result"]["finalMessage"] == "allowed"
 
 
@@ -67,7 +67,7 @@ def test_a_question_is_answered_with_an_option_or_in_other_words(task: Task) -> 
     agent("question")
     asked = blocked()
     assert [option["label"] for option in asked["options"]] == ["red: warm", "blue: cold"]
-    run("interact", "respond", "a", "blue")
+    run("interact", "respond", "a", "--id", "q1", "blue")
     assert ends()["result"]["finalMessage"] == "blue"
 
 
@@ -105,7 +105,7 @@ def test_a_kept_agent_goes_on_only_when_its_slot_is_its_own_again(task: Task, tm
 def test_an_answer_to_what_next_is_a_message(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
-    run("interact", "respond", "a", "say three")
+    run("interact", "respond", "a", "--id", "q1", "say three")
     wait_until(lambda: read(task.agent("a") / "result.json")["finalMessage"] == "three", what="the answer")
     run("cancel", "a")
     assert statuses() == {"a": "cancelled"}
@@ -214,7 +214,7 @@ def test_lines_of_many_megabytes_pass_and_unknown_ones_are_counted(task: Task) -
 def test_the_activity_is_made_again_from_the_raw_output(task: Task) -> None:
     agent("permit touch it")
     blocked()
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     ends()
     file = task.agent("a") / "activity.jsonl"
     before = file.read_bytes()
@@ -325,5 +325,5 @@ def test_bytes_that_are_no_text_are_replaced_for_an_agent(task: Task) -> None:
     assert ends()["result"]["finalMessage"] == "th\ufffd"
     agent("question", name="b")
     blocked("b")
-    run("interact", "respond", "b", "gr\udce9n")
+    run("interact", "respond", "b", "--id", "q1", "gr\udce9n")
     assert ends("b")["result"]["finalMessage"] == "gr\ufffdn"

@@ -93,7 +93,7 @@ me.ask("AskUserQuestion", {{"questions": [one]}}, "question")
     ids = [option["id"] for option in question["options"]]
     assert ids == [str(number) for number in range(1, len(labels) + 1)]
     assert "\x1b" not in run("interact", "list").out
-    run("interact", "respond", "a", f"1,{len(labels)}")
+    run("interact", "respond", "a", "--id", "q1", f"1,{len(labels)}")
     assert ends()["result"]["finalMessage"] == f"{labels[0]}, {labels[-1]}"
 
 
@@ -101,7 +101,7 @@ me.ask("AskUserQuestion", {{"questions": [one]}}, "question")
 def test_a_free_answer_is_one_too(task: Task) -> None:
     agent("question")
     blocked()
-    run("interact", "respond", "a", "neither; mauve, or\nnothing")
+    run("interact", "respond", "a", "--id", "q1", "neither; mauve, or\nnothing")
     assert ends()["result"]["finalMessage"] == "neither; mauve, or\nnothing"
 
 
@@ -125,7 +125,7 @@ def test_arguments_of_any_shape_are_asked_about_in_a_size_that_a_person_reads(
     if shape == "half a surrogate":
         assert question["arguments"]["secret"] == "hunter2"  # The person decides about this.
     run("interact", "list")
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert ends()["result"]["finalMessage"] == "allowed"
     rebuilds_the_same(task)
 
@@ -138,9 +138,9 @@ me.ask("Bash", {"command": "rm"}, lambda answer: me.answer(answer["message"]))
 def test_why_it_was_denied_reaches_the_model(task: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, DENIED))
     blocked()
-    refused = run("interact", "respond", "a", "yes", "--reason", "because", check=False)
+    refused = run("interact", "respond", "a", "--id", "q1", "yes", "--reason", "because", check=False)
     assert (refused.code, "a reason goes only with the denial" in refused.err) == (2, True)
-    run("interact", "respond", "a", "no", "--reason", "only \u00e4fter the release")
+    run("interact", "respond", "a", "--id", "q1", "no", "--reason", "only \u00e4fter the release")
     assert ends()["result"]["finalMessage"] == "The user denied this. only \u00e4fter the release"
     rebuilds_the_same(task)
     rules = json.dumps([{"tool": "Bash", "pattern": "*", "answer": "deny"}])

@@ -86,7 +86,7 @@ me.answer("went on")
 os._exit(0)
 """))  # fmt: skip
     blocked()
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     gate.touch()
     end = ends()
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "went on")
@@ -107,7 +107,7 @@ def test_the_clock_stands_still_while_it_asks(task: Task) -> None:
     blocked()
     passes(4.5)
     assert statuses() == {"a": "blocked"}
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert ends()["status"] == "completed"
 
 

@@ -130,7 +130,7 @@ def test_an_answer_and_a_message_at_once_are_both_heard(task: Task, tmp_path: Pa
     blocked()
     guest(tmp_path / "gate")
     run("send", "a", "say sent")
-    run("interact", "respond", "a", "say responded")
+    run("interact", "respond", "a", "--id", "q1", "say responded")
     (tmp_path / "gate").touch()
     heard = lambda: {one["text"] for one in activity(task) if one.get("name") == "user"}  # noqa: E731
     wait_until(heard, what="both", accept=lambda texts: {"say sent", "say responded"} <= texts)
@@ -142,7 +142,7 @@ def test_an_answer_and_a_message_at_once_are_both_heard(task: Task, tmp_path: Pa
 def test_an_empty_answer_is_no_message(task: Task) -> None:
     agent("say one", "--keep")
     blocked()
-    refused = run("interact", "respond", "a", " ", check=False)
+    refused = run("interact", "respond", "a", "--id", "q1", " ", check=False)
     assert (refused.code, "empty" in refused.err) == (2, True)
     assert statuses() == {"a": "blocked"}
     run("cancel", "a")

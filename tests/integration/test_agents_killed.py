@@ -70,7 +70,7 @@ def test_the_driver_killed_while_it_asks(task: Task) -> None:
     assert ends()["reason"] == "signal"
     assert living([program]) == []
     goes_on(task)
-    assert run("interact", "respond", "a", "allow", check=False).code in (1, 3)
+    assert run("interact", "respond", "a", "--id", "q1", "allow", check=False).code in (1, 3)
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_the_shim_killed_while_it_asks(task: Task) -> None:
     blocked()
     kill_shims(task, "a")
     assert row("a")["status"] == "blocked"
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     end = ends()
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "allowed")
     is_settled(task, "a")
@@ -113,7 +113,7 @@ def test_a_failure_that_was_told_stays_one_without_the_shim(task: Task, tmp_path
     agent(plays(tmp_path, "me.waiting['x'] = lambda answer: me.error(429); me.ask('Bash', {}, me.waiting['x'])"))
     blocked()
     kill_shims(task, "a")
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert ends()["reason"] == "rate_limited"
 
 
@@ -159,7 +159,8 @@ def test_anything_killed_at_any_moment(task: Task, tmp_path: Path, seed: int) ->
             with contextlib.suppress(psutil.NoSuchProcess):
                 victim.kill()
         name = chance.choice(names)
-        run(*chance.choice([("send", name, "say x"), ("interact", "respond", name, "allow"), ("list",)]), check=False)
+        answer = ("interact", "respond", name, "--id", "q1", "allow")
+        run(*chance.choice([("send", name, "say x"), answer, ("list",)]), check=False)
     run("list")
     run("cancel", "--all")
     run("wait-all", "--timeout-seconds", "20", check=False)

@@ -161,6 +161,6 @@ open({str(tried)!r}, "w").close()
     assert question["id"] == "q1"
     disk.fill()
     disk.make_room()
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert ends()["result"]["finalMessage"] == "allowed"
     rebuilds_the_same(task)

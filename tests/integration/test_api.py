@@ -378,7 +378,7 @@ def test_a_parent_answers_its_childrens_questions(task: Task) -> None:
             items = [{"objective": "x", "argv": argv, "name": name} for name in ("a", "b")]
             running = asyncio.ensure_future(executor.execute_parallel(items))
             await until(lambda: len(asked) == 2, "both questions")
-            run("interact", "respond", "b", "no")
+            run("interact", "respond", "b", "--id", "q1", "no")
             return await running
 
     first, second = asyncio.run(main())
@@ -469,7 +469,10 @@ def test_the_verbs_do_what_the_commands_do(task: Task) -> None:
     assert run("wait-any", check=False).code == 6, "it was given to this consumer"
     agentctl.spawn(argv=worker("asks", "Which?"), name="b")
     assert agentctl.wait_any(timeout_seconds=20, kinds=["blocked"]).status == "blocked"
-    agentctl.respond("this", instance="b")
+    (asked,) = agentctl.Task.find().questions()
+    with pytest.raises(agentctl.UsageError, match="which question"):
+        agentctl.respond("this", instance="b")
+    agentctl.respond("this", question=asked)
     assert agentctl.wait_any(timeout_seconds=20).status == "completed"
     agentctl.spawn(argv=FOREVER, name="c")
     with pytest.raises(agentctl.WaitTimedOut):

@@ -130,7 +130,7 @@ def test_a_blocked_worker_is_cancelled_with_its_asker(root: Path) -> None:
     assert run("cancel", "a", "--json").json["status"] == "cancelled"
     assert is_settled(task, "a")["status"] == "cancelled"
     assert run("interact", "list", "--json").json == []
-    late = run("interact", "respond", "a", "yes", check=False)
+    late = run("interact", "respond", "a", "--id", "q1", "yes", check=False)
     assert late.code != 0
     assert "error:" in late.err
 

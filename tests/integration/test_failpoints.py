@@ -275,9 +275,9 @@ def test_a_responder_killed_after_its_answer_has_answered(root: Path) -> None:
     task = new_task()
     spawn(worker("asks", "--kind", "input", "What?"), name="a")
     task.has("agent.blocked", "a")
-    killed = run("interact", "respond", "a", "this", env={VARIABLE: "respond.after-answer"}, check=False)
+    killed = run("interact", "respond", "a", "--id", "q1", "this", env={VARIABLE: "respond.after-answer"}, check=False)
     assert killed.code == -signal.SIGKILL
-    assert run("interact", "respond", "a", "that", check=False).code != 0
+    assert run("interact", "respond", "a", "--id", "q1", "that", check=False).code != 0
     run("wait", "a")
     assert (task.agent("a") / "stdout.log").read_text(encoding="utf-8") == "answer: this\n"
     assert [event["type"] for event in task.events(of="a")][-1] == "agent.completed"

@@ -44,7 +44,7 @@ def test_a_report_tells_questions_and_who_answered(root: Path, tmp_path: Path) -
     run("wait-any", "a", "--for", "blocked")
     assert "Not answered." in _report(tmp_path, "a")
     question = run("interact", "list", "--json").json[0]
-    run("interact", "respond", "a", (question["options"] or [{"id": "yes"}])[0]["id"])
+    run("interact", "respond", "a", "--id", "q1", (question["options"] or [{"id": "yes"}])[0]["id"])
     run("wait", "a", check=False)
     assert "Answered by user:" in _report(tmp_path, "a")
 

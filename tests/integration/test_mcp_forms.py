@@ -140,7 +140,7 @@ def test_a_reply_that_is_none_ends_neither_the_call_nor_the_server(task: Task) -
         form = heard(server, lambda message: message.get("method") == "elicitation/create")
         said(server, id=form["id"], result=reply)
         (asked,) = answer_of(heard(server, is_for(number)))["questions"]
-        run("interact", "respond", asked, "red")
+        run("interact", "respond", asked, "--id", "q1", "red")
     said(server, id=99, method="tools/list", params={})
     assert heard(server, is_for(99))["result"]["tools"]
     server.terminate()
@@ -153,7 +153,7 @@ def test_a_form_whose_question_was_answered_elsewhere_is_withdrawn(task: Task) -
     server = greets({"elicitation": {"form": {}}})
     said(server, id=2, method="tools/call", params={"name": "task", "arguments": {"objective": "question"}})
     form = heard(server, lambda message: message.get("method") == "elicitation/create")
-    run("interact", "respond", "general-1", "red")
+    run("interact", "respond", "general-1", "--id", "q1", "red")
     both = [heard(server, bool), heard(server, bool)]
     answered, withdrawn = sorted(both, key=lambda message: "method" in message)
     assert withdrawn["params"]["requestId"] == form["id"]

@@ -135,7 +135,7 @@ def test_a_nested_question_is_found_from_anywhere(root: Path) -> None:
     task.has("agent.blocked", "deep")
     (told,) = run("interact", "list", "--json", cwd="/").json
     assert (told["agentInstance"], told["question"], told["waiting"]) == ("deep", "Deeper?", True)
-    run("interact", "respond", "yes", cwd="/")
+    run("interact", "respond", "deep", "--id", "q1", "yes", cwd="/")
     task.ended("deep", "a")
     assert set(statuses().values()) == {"completed"}
 

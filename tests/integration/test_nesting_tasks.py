@@ -164,7 +164,7 @@ def test_a_question_three_levels_down_is_found_and_answered_from_the_root(shells
     ]  # fmt: skip
     assert run("interact", "list", "--recursive", "--task", "level1", "--json").json == found
     assert run("interact", "list", "--task", "t1", "--json").json == []
-    run("interact", "respond", "yes")
+    run("interact", "respond", "level1", "--id", "q1", "yes")
     assert run("wait", "top").code == 0
 
 

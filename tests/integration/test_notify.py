@@ -76,7 +76,7 @@ def steps(task: Task) -> list[dict[str, Any]]:
 
 
 def answer(instance: str, text: str = "yes") -> None:
-    run("interact", "respond", instance, text)
+    run("interact", "respond", instance, "--id", "q1", text)
 
 
 # -- what is told ------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_every_target_but_a_terminal_gets_the_link_and_none_gets_buttons_unasked
         failed = ntfy.told(2)[1]
         assert failed["url"] == f"{URL}/tasks/t1/workers/b"
         assert "actions" not in failed
-        run("interact", "respond", "a", "yes")
+        run("interact", "respond", "a", "--id", "q1", "yes")
         task.ended("a")
         wait_until(lambda: out.exists() and out.read_text().endswith("\n"), what="the command to be told")
         assert json.loads(out.read_text())["url"] == f"{URL}/tasks/t1"
@@ -120,7 +120,7 @@ def test_without_a_server_there_is_no_link(ntfy: Listener, home: Path, root: Pat
         pass
     spawn(CONFIRM, name="a")
     posts = ntfy.told(2)
-    run("interact", "respond", "a", "yes")
+    run("interact", "respond", "a", "--id", "q1", "yes")
     task.ended("a")
     ntfy.told(3)
     for post in posts:

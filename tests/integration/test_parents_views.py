@@ -31,13 +31,13 @@ def task(root: Path) -> Task:
 
 def line_about(task_id: str, instance: str) -> str:
     """Return what is said of the only open question."""
-    command = f"agentctl interact respond {instance} --task {task_id} --id q1 ANSWER"
+    command = f"agentctl interact respond {instance} --task {task_id} --id q1 ANSWER (ANSWER: any text)"
     return f"1 question is open, of {task_id}/{instance} (Which [/red] colour?): {command}"
 
 
 def type_answer(line: str, answer: str) -> None:
     """Run the command that a line names, with an answer."""
-    command = line.rpartition(": agentctl ")[2].strip().removesuffix("ANSWER")
+    command = line.rpartition(": agentctl ")[2].strip().removesuffix(" (ANSWER: any text)").removesuffix("ANSWER")
     run(*shlex.split(command), answer)
 
 
@@ -113,7 +113,7 @@ def test_of_several_questions_the_list_is_named(task: Task) -> None:
     are_asked("shell-1", "shell-1")
     assert run("list").err == "2 questions are open, of one/shell-1, two/shell-1: agentctl interact list\n"
     for name in ("one", "two"):
-        run("interact", "respond", name, "red")
+        run("interact", "respond", name, "--id", "q1", "red")
     task.ended("top")
 
 
@@ -144,7 +144,7 @@ def test_tasks_shows_sub_tasks_below_their_parents_and_what_these_wait_for(task:
         ("aaa", "created", "-"), ("t1", "input-required", "a child asks"), ("zz-mid", "input-required", "a child asks"),
         ("low", "input-required", "-"),
     ]  # fmt: skip
-    run("interact", "respond", "low", "red")
+    run("interact", "respond", "low", "--id", "q1", "red")
     below(task, "low").ended("shell-1")
     found = rows()
     assert [(row["state"], row["awaitsChildren"]) for row in found.values()] == [

@@ -96,7 +96,7 @@ def test_its_question_is_answered_at_the_head_and_its_clock_stands_still(root: P
     assert (question["question"], question["waiting"]) == ("Go on?", True)
     passes(3.5)
     assert task.exit("a") is None, "its time limit does not run while it waits"
-    run("interact", "respond", "a", "yes")
+    run("interact", "respond", "a", "--id", "q1", "yes")
     run("wait", "a")
     assert "answer: yes" in run("logs", "a").out
     assert [one["type"] for one in task.events("interaction.requested", "interaction.responded")] == [
@@ -437,7 +437,7 @@ def test_an_agent_asks_for_permission_and_is_answered_at_the_head(programs: Task
     agent(plays(tmp_path, asks), *LOOPBACK)
     question = blocked()
     assert (question["tool"], question["arguments"]) == ("Bash", {"command": "make"})
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     end = ends()
     assert (end["status"], end["result"]["finalMessage"]) == ("completed", "allow")
     rebuilds_the_same(programs)
@@ -454,7 +454,7 @@ def test_an_answer_that_did_not_come_through_the_head_allows_nothing(programs: T
         (answers / f"{question['id']}.json").write_text(json.dumps({**forged, **more}))
         passes(1.2)
         assert statuses() == {"a": "blocked"}
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert ends()["result"]["finalMessage"] == "deny"
 
 
@@ -559,7 +559,7 @@ def test_the_tools_of_an_agent_on_a_node_are_those_of_the_head(root: Path) -> No
     )
     for number, answer in enumerate(("red", "yes"), 1):
         run("wait-any", "--for", "blocked", "a", "--timeout-seconds", "30")
-        run("interact", "respond", "a", answer)
+        run("interact", "respond", "a", "--id", "q1", answer)
         task.has("agent.resumed", "a", times=number)
     run("wait", "a")
     said = run("logs", "a").out

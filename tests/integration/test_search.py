@@ -67,7 +67,7 @@ def test_each_place_in_which_something_can_be_said(root: Path, tmp_path: Path, m
     agent("permit grep herring.txt", name="asker")
     question = blocked("asker")
     assert "herring" in json.dumps(question)
-    run("interact", "respond", "asker", "deny", "--reason", "no herring today")
+    run("interact", "respond", "asker", "--id", "q1", "deny", "--reason", "no herring today")
     run("wait", "asker")
     spawn(["sh", "-c", "echo an unseen sturgeon; exit 3"], "--wait", name="herring-2", check=False)
     sources = {(instance, source) for instance, source, _ in found("HERRING", "--most", "50")}

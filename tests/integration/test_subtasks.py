@@ -99,7 +99,7 @@ def test_it_waits_through_a_question(task: Task) -> None:
     child = below(task, "asks")
     wait_until(lambda: child.path.joinpath("events.jsonl").exists())
     child.has("agent.blocked", "shell-1")
-    run("interact", "respond", "yes")
+    run("interact", "respond", "shell-1", "--task", "asks", "--id", "q1", "yes")
     out, _ = asked.communicate(timeout=30)
     assert json.loads(out)["subTaskStatus"] == "Success"
     assert json.loads(out)["finalAssistantMessage"] == "answer: yes"

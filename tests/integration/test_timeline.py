@@ -57,7 +57,7 @@ def test_a_task_with_everything_in_it(root: Path, tmp_path: Path) -> None:
     assert rows["asks"]["to"] == told["to"] == rows["asks"]["pieces"][-1]["to"]
     assert_contiguous(told)
 
-    run("interact", "respond", "asks", "a")
+    run("interact", "respond", "asks", "--id", "q1", "a")
     run("wait-all", check=False)
     told = timeline()
     rows = rows_of(told)

@@ -353,7 +353,7 @@ def test_a_worker_asks_the_user_and_takes_its_question_up_again(task: Task) -> N
     made = [("ask_user", question, 0.3), ("ask_user", {**question, "question_id": "q1"}, 30)]
     run("spawn", "--name", "w1", "--", *worker("calls_tools", "codex", json.dumps(made)))
     task.has("agent.blocked", "w1", times=2)
-    run("interact", "respond", "w1", "blue")
+    run("interact", "respond", "w1", "--id", "q1", "blue")
     run("wait", "w1")
     first, second = [json.loads(line) for line in run("logs", "w1").out.splitlines()][1:]
     assert (first["still_running"], first["question_id"]) == (True, "q1")

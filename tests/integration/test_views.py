@@ -28,7 +28,7 @@ def boss(root: Path) -> str:
 
 def asks(task: str, instance: str) -> str:
     """Return the line that says who asks what, and the command that answers it."""
-    command = f"agentctl interact respond {instance} --task {task} --id q1 ANSWER"
+    command = f"agentctl interact respond {instance} --task {task} --id q1 ANSWER (ANSWER: any text)"
     return f"1 question is open, of {task}/{instance} (Which colour?): {command}\n"
 
 
@@ -52,9 +52,9 @@ def test_the_views_of_a_parent_tell_that_a_child_asks(boss: str) -> None:
     found = {one["taskId"]: one for one in run("tasks", "--json").json}
     assert (found["t1"]["childTaskIds"], found["t1"]["state"]) == ([boss], "input-required")
     assert [found[boss][key] for key in ("parentTaskId", "author", "agent")] == ["t1", "boss", "shell"]
-    unknown = run("interact", "respond", "nobody", "blue", check=False)
+    unknown = run("interact", "respond", "nobody", "--id", "q1", "blue", check=False)
     assert (unknown.code, "no worker or sub-task 'nobody'" in unknown.err) == (3, True)
-    run("interact", "respond", boss, "blue")
+    run("interact", "respond", boss, "--id", "q1", "blue")
     for one in waits:
         out, err = one.communicate(timeout=20)
         assert ("boss" in out, "completed" in out, err) == (True, True, "")
@@ -70,11 +70,11 @@ def test_who_waits_for_a_worker_or_a_sub_task_learns_that_it_asks_itself(root: P
     new_task(cap=3)
     waits = start("spawn", "--wait", "--name", "a", "--", "sh", "-c", ASKS)
     assert told(waits) == asks("t1", "a")
-    run("interact", "respond", "a", "red")
+    run("interact", "respond", "a", "--id", "q1", "red")
     assert waits.communicate(timeout=20)[0].endswith("a completed\n")
     waits = start("subtask", "shell", ": ask", "--intent", ASKS, "--json")
     assert told(waits) == asks("ask", "shell-1")
-    run("interact", "respond", "ask", "blue")
+    run("interact", "respond", "ask", "--id", "q1", "blue")
     assert json.loads(waits.communicate(timeout=20)[0])["finalAssistantMessage"] == "blue"
 
 

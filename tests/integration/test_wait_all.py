@@ -47,7 +47,7 @@ def test_a_question_does_not_end_the_wait(root: Path) -> None:
     task.has("agent.blocked", "a")
     assert run("wait", "a", "--timeout-seconds", "0.1", check=False).code == 4
     assert [waiter.poll() for waiter in waiters] == [None, None]
-    run("interact", "respond", "a", "yes")
+    run("interact", "respond", "a", "--id", "q1", "yes")
     assert [waiter.wait(timeout=30) for waiter in waiters] == [0, 0]
 
 

@@ -65,7 +65,7 @@ def _prepared(name: str) -> list[str]:
         case "ask and answer":
             spawn([*PROGRAM, "interact", "ask", "--kind", "confirm", "Go?"], name="a")
             run("wait-any", "a")
-            return ["interact", "respond", "a", "yes"]
+            return ["interact", "respond", "a", "--id", "q1", "yes"]
         case _:
             spawn(["true"], name="a")
             run("wait-all")

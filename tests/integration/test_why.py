@@ -234,7 +234,7 @@ def test_what_a_child_asks_comes_before_that_its_parent_is_stalled(root: Path) -
     assert any("interact respond child --id q1 ANSWER" in str(way["command"]) for way in told["waysOut"]), told[
         "waysOut"
     ]
-    run("interact", "respond", "child", "main")
+    run("interact", "respond", "child", "--id", "q1", "main")
     task.ended("top")
 
 

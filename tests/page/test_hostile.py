@@ -217,7 +217,7 @@ me.ask("AskUserQuestion", {{"questions": [one]}}, "question")
     question(page, "asks").get_by_role("textbox").press("Enter")
     run("wait", "asks")
     unharmed(page)
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     settled(page)
     unharmed(page)
     for name in ("a", "b", "asks"):

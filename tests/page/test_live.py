@@ -54,7 +54,7 @@ def test_workers_appear_change_and_end_without_a_reload(task: Task, visit: Visit
     gate.touch()
     expect(group(page, "Done")).to_contain_text("3")
     expect(row(page, "works")).to_have_count(0)
-    run("interact", "respond", "asks", "no")
+    run("interact", "respond", "asks", "--id", "q1", "no")
     expect(page).to_have_title("agentctl")
     expect(group(page, "Needs you")).to_have_count(0)
     assert page.evaluate("window.isTheSame") is True
@@ -111,7 +111,7 @@ def test_an_answer_elsewhere_is_told(task: Task, visit: Visit) -> None:
     blocked("asks")
     page = visit.open()
     expect(question(page, "asks")).to_be_visible()
-    run("interact", "respond", "asks", "no")
+    run("interact", "respond", "asks", "--id", "q1", "no")
     says(page, re.compile("question of asks was answered elsewhere, by user: no"))
     expect(question(page, "asks")).to_have_count(0)
 
@@ -215,7 +215,7 @@ def test_a_call_below_the_fold_of_the_window_cannot_be_allowed(
     page.keyboard.press("1")
     expect(allow).to_be_disabled()
     assert not task.events("interaction.responded")
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
 
 
 def test_a_denial_with_a_reason(task: Task, visit: Visit, tmp_path: Path) -> None:

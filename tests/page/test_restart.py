@@ -44,7 +44,7 @@ def test_events_during_a_restart_are_neither_missed_nor_doubled(task: Task, site
         site.kill()
         offline(page)
         spawn(worker("exits", 3), "--wait", name=f"meanwhile-{round_}", check=False)
-        run("interact", "respond", f"asks-{round_}", "no")
+        run("interact", "respond", f"asks-{round_}", "--id", "q1", "no")
         task.ended(f"asks-{round_}", f"meanwhile-{round_}")
         site.again()
         visit.live()

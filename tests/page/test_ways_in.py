@@ -295,7 +295,7 @@ class TestReadOnly:
             expect(page.get_by_role("button", name=doing)).to_have_count(0)
         assert {one for one in visit.requests if not one.startswith("GET ")} == {"POST /session"}
         assert site.ask("/tasks/t1/workers/works/cancel", {})["status"] == 403
-        run("interact", "respond", "asks", "no")
+        run("interact", "respond", "asks", "--id", "q1", "no")
 
 
 # -- as an application -------------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ def test_a_denial_that_is_left_denies_nothing(task: Task, tmp_path: Path) -> Non
         await screen.shows("asks for permission")
 
     watching(steps)
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert ends()["result"]["finalMessage"] == "allow"
 
 

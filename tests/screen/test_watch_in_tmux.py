@@ -149,7 +149,7 @@ def test_what_others_do_meanwhile_is_seen(root: Path, tmp_path: Path) -> None:
     with tmux_window(80, 24) as window:
         window.open_watch()
         window.shows("1  One")
-        run("interact", "respond", "a1", "y")
+        run("interact", "respond", "a1", "--id", "q1", "y")
         window.shows("was answered with 'y' by user")
         window.shows_no("1  One")
         window.press("1")

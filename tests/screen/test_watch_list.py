@@ -46,7 +46,7 @@ def test_workers_stand_in_the_order_of_need(root: Path, tmp_path: Path) -> None:
         assert screen.app._title == "(1) agentctl"
         (tmp_path / "gate").touch()
         await screen.shows_no("working 1", "queued 1")
-        run("interact", "respond", "a1", "x")
+        run("interact", "respond", "a1", "--id", "q1", "x")
         await screen.until(lambda: screen.app._title == "agentctl", "a title without a number")
 
     watching(steps)
@@ -63,7 +63,7 @@ def test_a_digit_answers_and_the_next_question_comes(root: Path) -> None:
         await screen.shows("1  One", "2  Two", "1-2 answers")
         await screen.settle()
         await screen.press("2")
-        await screen.shows("a1 was answered: Two", "1  yes", "2  no")
+        await screen.shows("a1 was answered: Two", "1  Yes", "2  No")
         await screen.press("1")
         await screen.settle()
         await screen.press("1")
@@ -107,7 +107,7 @@ def test_somebody_elses_answer_takes_the_question_away(root: Path) -> None:
     async def steps(screen: Screen) -> None:
         await screen.go_to("a1")
         await screen.shows("1  One")
-        run("interact", "respond", "a1", "y")
+        run("interact", "respond", "a1", "--id", "q1", "y")
         await screen.shows("q1 of a1 was answered with 'y' by user")
         await screen.shows_no("1  One")
         await screen.press("1")

@@ -181,7 +181,7 @@ def test_somebody_elses_answer_is_told_and_keys_act_as_in_the_list(root: Path) -
         await opened(screen, "a1")
         await screen.press("6")
         await screen.shows("What now?")
-        run("interact", "respond", "a1", "this")
+        run("interact", "respond", "a1", "--id", "q1", "this")
         await screen.shows("q1 of a1 was answered with 'this' by user")
         await screen.press("escape")
         await opened(screen, "b1")

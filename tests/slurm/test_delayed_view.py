@@ -116,7 +116,7 @@ def test_questions_messages_commands_and_output_come_through_once_and_in_their_o
     spawn(worker("stubborn", tmp_path / "pids"), *SLURM, "--grace-seconds", "0.2", name="c")
     tree = members(tmp_path / "pids")
     assert run("wait-any", "--json").json["status"] == "blocked"
-    run("interact", "respond", "a", "yes")
+    run("interact", "respond", "a", "--id", "q1", "yes")
     run("send", "a", "one")
     assert run("cancel", "c", "--json").json["cancelled"] is True
     assert living(tree.values()) == []

@@ -72,7 +72,7 @@ def test_its_question_is_answered_at_the_head(nodes: Cluster) -> None:
     assert run("wait-any", "--json").json["status"] == "blocked"
     (question,) = run("interact", "list", "--json").json
     assert (question["question"], question["waiting"]) == ("Go on?", True)
-    run("interact", "respond", "a", "yes")
+    run("interact", "respond", "a", "--id", "q1", "yes")
     run("wait", "a")
     assert "answer: yes" in run("logs", "a").out
 

@@ -19,6 +19,7 @@ from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.dialogs import choice_of, chosen, filled, form_of, is_for_chat, words_of
 from agentctl.acp.prompts import text_of
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.question import question_in
 from agentctl.errors import UsageError
 
 MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
@@ -26,8 +27,10 @@ OPTIONS = [{"id": key, "label": key} for key in MEANS]
 
 
 def question(*, is_own: bool = True, **more: Any) -> EditorQuestion:
-    shown = {"id": "q1", "kind": "select", "question": "May I?", **more}
-    return EditorQuestion(WorkerDir("/root/tasks/t/agents/a"), shown, is_own)
+    shown = {"kind": "select", "question": "May I?", **more}
+    asked = question_in("q1", shown)
+    assert asked is not None
+    return EditorQuestion(WorkerDir("/root/tasks/t/agents/a"), asked, is_own)
 
 
 def permission(arguments: Any, **more: Any) -> EditorQuestion:

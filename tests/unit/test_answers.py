@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.answers import check_answer, check_question
+from agentctl.domain import answers
+from agentctl.domain.question import check_body, question_in
 from agentctl.errors import UsageError
 
 IDS = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5, unique=True)
+
+
+def check_answer(body: dict[str, Any], answer: str) -> str:
+    question = question_in("q1", body)
+    assert question is not None
+    return answers.check_answer(question, answer)
 
 
 def question(kind: str, *options: tuple[str, str], text: str = "Which?") -> dict[str, Any]:
@@ -21,7 +28,7 @@ def question(kind: str, *options: tuple[str, str], text: str = "Which?") -> dict
 @given(IDS, st.data())
 def test_an_option_is_answered_by_its_id_or_by_its_label(ids: list[str], data: st.DataObject) -> None:
     body = question("select", *((key, f"label of {key}") for key in ids))
-    check_question(body, None)
+    check_body(body)
     chosen = data.draw(st.sampled_from(ids))
     assert check_answer(body, chosen) == chosen
     assert check_answer(body, f"label of {chosen}") == chosen
@@ -85,7 +92,7 @@ def test_a_question_that_cannot_be_answered_is_not_asked(
     body: dict[str, Any], default: str | None, problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
-        check_question(body, default)
+        check_body({**body, "default": default})
 
 
 def test_the_words_of_an_answer_are_the_same_for_every_program() -> None:
@@ -98,6 +105,6 @@ def test_the_words_of_an_answer_are_the_same_for_every_program() -> None:
     with pytest.raises(UsageError) as refused:
         check_answer(body, "perhaps")
     assert str(refused.value.hint).startswith("allow, deny, allow_always; the options: accept")
-    for untold in ({**body, "means": None}, {**body, "tool": None}):
+    for untold in ({**body, "means": None}, {**body, "tool": None, "means": None}):
         with pytest.raises(UsageError):
             check_answer(untold, "allow")

@@ -16,6 +16,7 @@ from agentctl.domain.activity.view import Node
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need, need_of
 from agentctl.domain.plaintext import ESCAPES
+from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.domain.worker_row import BLANK, WorkerRow
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
@@ -49,7 +50,7 @@ def worker_row(name: str, **keys: Any) -> WorkerRow:
 
 def fleet_worker(task: str, name: str, *, asks: str | None = None, seen: bool = False, **keys: Any) -> FleetWorker:
     row = worker_row(name, **keys)
-    questions = () if asks is None else ({"id": "q1", "question": "Which?", "askedAt": asks},)
+    questions = () if asks is None else (Question("q1", "input", "Which?", asked_at=asks),)
     need = need_of(row, asks=asks is not None, is_idle=False, is_seen=seen, has_changes=False)
     return FleetWorker(TaskDir(f"/root/.agentctl/tasks/{task}"), row, need, questions, None, 0)
 
@@ -94,7 +95,7 @@ def test_each_worker_is_on_one_line_by_need_and_in_that_order(glance: Glance) ->
     keys = [key for key in shown(glance, arrangement) if isinstance(key, WorkerId)]
     assert Counter(keys) == Counter(list(glance.workers))
     assert [glance.workers[key].need for key in keys] == sorted(glance.workers[key].need for key in keys)
-    asking = [str(glance.workers[key].questions[0]["askedAt"]) for key in keys if glance.workers[key].need == 0]
+    asking = [str(glance.workers[key].questions[0].asked_at) for key in keys if glance.workers[key].need == 0]
     assert asking == sorted(asking), "who waits longest is first"
     assert sum(counts(glance.workers.values()).values()) == len(glance.workers)
 

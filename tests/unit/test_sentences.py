@@ -13,6 +13,7 @@ from agentctl.cli.sentences import SaidFacts, facts_of, is_within
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
+from agentctl.domain.question import Question
 from agentctl.domain.worker_row import BLANK
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 
@@ -37,24 +38,24 @@ def test_whatever_a_stranger_wrote_becomes_one_printable_line(
     status: str, reason: str, message: str, question: str, need: Need
 ) -> None:
     row: dict[str, Any] = {"status": status, "reason": reason, "message": message, "signal": question, "health": reason}
-    for one in (worker(need=need, **row), worker(questions=({"id": "q1", "question": question},), **row)):
+    for one in (worker(need=need, **row), worker(questions=(Question("q1", "input", question),), **row)):
         (text,) = texts(one)
         assert plain(text) == text
         assert len(text) < 3000
 
 
 def test_a_long_question_is_cut_and_an_empty_one_has_a_mark() -> None:
-    step = "agentctl interact respond a --task t --id q1 ANSWER"
-    asked = {"id": "q1", "question": "\n  Which\nof these"}
+    step = "agentctl interact respond a --task t --id q1 ANSWER (ANSWER: any text)"
+    asked = Question("q1", "input", "\n  Which\nof these")
     assert texts(worker(questions=(asked,))) == [f"a of t needs you: Which {step}"]
-    assert texts(worker(questions=({"id": "q1", "question": " \n"},))) == [f"a of t needs you: ? {step}"]
-    (long,) = texts(worker(questions=({"id": "q1", "question": "x" * 9000},)))
-    assert long == f"a of t needs you: {'x' * 200}... {step}"
+    assert texts(worker(questions=(Question("q1", "input", " \n"),))) == [f"a of t needs you: ? {step}"]
+    (long,) = texts(worker(questions=(Question("q1", "input", "x" * 9000),)))
+    assert long == f"a of t needs you: {'x' * 197}... {step}"
 
 
 def test_each_fact_is_new_once_and_again_after_it_was_not_true() -> None:
     said = SaidFacts()
-    one, two = {"id": "q1", "question": "one?"}, {"id": "q2", "question": "two?"}
+    one, two = Question("q1", "input", "one?"), Question("q2", "input", "two?")
     steps = [
         (worker(), ["running"]),
         (worker(), []),

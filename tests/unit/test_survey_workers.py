@@ -252,7 +252,7 @@ def test_as_a_task_the_survey_asks_and_goes_on_with_the_answer(root: Path, tmp_p
     run("wait-any", "functions", "--for", "blocked")
     (asked,) = run("interact", "list", "--json").json
     assert [one["id"] for one in asked["options"]] == ["big-core", "small", "none"]
-    run("interact", "respond", "functions", "small")
+    run("interact", "respond", "functions", "--id", asked["id"], "small")
     run("wait-all")
     assert "report.md joins 4 of 4 parts" in run("result", "report").out
     report = (agents / "report" / "report.md").read_text()

@@ -117,8 +117,8 @@ def _ids(options: Sequence[PermissionOption]) -> dict[str, PermissionOption]:
 
 
 def _wording(call: AcpCall) -> str:
-    about = call.title if call.title and call.title != call.name else ""
-    return bounded(f"Allow {call.name}{f': {about}' if about else ''}?")
+    """Return what the program calls a call, where that is more than its name."""
+    return bounded(call.title) if call.title != call.name else ""
 
 
 def form(request_id: Any, session: str, params: Mapping[str, Any]) -> ProgramRequest | None:

@@ -137,10 +137,9 @@ class ClaudeRequests:
 
 
 def _wording(request: Mapping[str, Any]) -> str:
-    tool = text_in(request.get("display_name")) or text_in(request.get("tool_name"))
-    about = text_in(request.get("description"))
-    reason = text_in(request.get("decision_reason"))
-    return bounded(f"Allow {tool}{f': {about}' if about else ''}?{f' {reason}' if reason else ''}")
+    """Return what the model and the program say about a call."""
+    said = (text_in(request.get(key)) for key in ("description", "decision_reason"))
+    return bounded("; ".join(filter(None, said)))
 
 
 def _suggestions(request: Mapping[str, Any]) -> list[dict[str, Any]]:

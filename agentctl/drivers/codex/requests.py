@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, command_line, mcp_name
+from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, mcp_name
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import key_of
 from agentctl.drivers.requests import Answers, ProgramRequest
@@ -37,7 +37,7 @@ def _permission(
     request_id: Any,
     thread: str,
     tool: str,
-    question: str,
+    described: str,
     arguments: Mapping[str, Any],
     decisions: Mapping[str, tuple[str, Any]],
 ) -> ProgramRequest:
@@ -45,7 +45,7 @@ def _permission(
     options = [(name, label) for name, (label, _) in decisions.items()]
     key = key_of(request_id)
     means = {name: _MEANS.get(name, ALLOW_ALWAYS) for name in decisions}
-    ask = Ask(key, question, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means)
+    ask = Ask(key, described, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means)
 
     def reply(answers: Answers) -> Any:
         return decisions.get(answers[key], decisions[DECLINE])[1]
@@ -58,11 +58,10 @@ def _permission(
 def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> ProgramRequest:
     known = {"command", "cwd", "reason", "networkApprovalContext", "additionalPermissions", "kind"}
     arguments = {key: value for key, value in params.items() if key in known and value is not None}
-    command = arguments["command"] = text_in(params.get("command")) or text_in(item.get("command"))
+    arguments["command"] = text_in(params.get("command")) or text_in(item.get("command"))
     reason = text_in(params.get("reason"))
-    question = f"Run {_quoted(command_line(command))}?" + (f" Its reason: {reason}" if reason else "")
     decisions = _usual_decisions() | _offered_decisions(params.get("availableDecisions"))
-    return _permission(request_id, thread, SHELL, question, arguments, _wrapped(decisions))
+    return _permission(request_id, thread, SHELL, reason, arguments, _wrapped(decisions))
 
 
 def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> ProgramRequest:
@@ -70,10 +69,9 @@ def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: 
     arguments: dict[str, Any] = {"changes": changes, "reason": params.get("reason")}
     if root:
         arguments["grantRoot"] = root
-    names = ", ".join(change["path"] for change in changes) or "files"
-    question = f"Change {names}?" + (f" For the rest of the session, write anywhere below {root}." if root else "")
+    described = f"for the rest of the session, write anywhere below {root}" if root else ""
     decisions = _usual_decisions() | {SESSION: (_LABELS[SESSION], SESSION)}
-    return _permission(request_id, thread, PATCH, question, arguments, _wrapped(decisions))
+    return _permission(request_id, thread, PATCH, described, arguments, _wrapped(decisions))
 
 
 def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
@@ -85,9 +83,8 @@ def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _
         DECLINE: (_LABELS[DECLINE], nothing),
         CANCEL: ("no", nothing),
     }
-    question = f"Grant more permissions? {text_in(params.get('reason'))}".strip()
     arguments = {"permissions": wanted, "cwd": params.get("cwd")}
-    return _permission(request_id, thread, "request_permissions", question, arguments, decisions)
+    return _permission(request_id, thread, "request_permissions", text_in(params.get("reason")), arguments, decisions)
 
 
 def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
@@ -98,10 +95,10 @@ def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Ma
     changes, command = object_in(params.get("fileChanges")), list_in(params.get("command"))
     if changes:
         arguments: dict[str, Any] = {"changes": [{"path": path} for path in changes]}
-        return _permission(request_id, thread, PATCH, f"Change {', '.join(changes)}?", arguments, decisions)
+        return _permission(request_id, thread, PATCH, "", arguments, decisions)
     line = " ".join(map(str, command))
     arguments = {"command": line, "cwd": params.get("cwd")}
-    return _permission(request_id, thread, SHELL, f"Run {_quoted(line)}?", arguments, decisions)
+    return _permission(request_id, thread, SHELL, "", arguments, decisions)
 
 
 def _usual_decisions() -> dict[str, tuple[str, Any]]:
@@ -133,10 +130,6 @@ def _offer_label(name: str, value: Mapping[str, Any]) -> str:
 
 def _wrapped(decisions: Mapping[str, tuple[str, Any]]) -> dict[str, tuple[str, Any]]:
     return {name: (label, {"decision": decision}) for name, (label, decision) in decisions.items()}
-
-
-def _quoted(command: Any) -> str:
-    return f"`{text_in(command)}`" if command else "a command"
 
 
 def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
@@ -205,7 +198,7 @@ def _mcp_approval(request_id: Any, thread: str, params: Mapping[str, Any], meta:
         decisions[name] = (_LABELS[name], {"action": name, "content": None})
     tool = mcp_name(params.get("serverName"), meta.get("tool_name"))
     arguments = object_in(meta.get("tool_params"))
-    return _permission(request_id, thread, tool, text_in(params.get("message")) or f"Use {tool}?", arguments, decisions)
+    return _permission(request_id, thread, tool, text_in(params.get("message")), arguments, decisions)
 
 
 def _values(schema: Any) -> list[str]:

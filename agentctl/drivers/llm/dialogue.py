@@ -204,9 +204,8 @@ class LlmDialogue:
                 return [Ask(key, "\n- ".join([question, *options]))]
             return [Ask(key, question, [(option, option) for option in options], other=bool(options))]
         arguments = object_in(line.get("arguments"))
-        about = text_in(arguments.get("description"))
-        question = bounded(f"Allow {tool}{f': {about}' if about else ''}?")
-        return [Ask(key, question, _OPTIONS, tool=tool, arguments=arguments, means=_MEANS)]
+        described = bounded(text_in(arguments.get("description")))
+        return [Ask(key, described, _OPTIONS, tool=tool, arguments=arguments, means=_MEANS)]
 
     def _withdraw(self, line: dict[str, Any]) -> Iterable[Action]:
         key = text_in(line.get("key"))

@@ -177,9 +177,9 @@ class Fleet:
         self._totals[feed.task.id] = totals_of(made.values())
 
     def _worker(self, task: TaskDir, key: WorkerId, one: FeedRow) -> FleetWorker:
-        idle = next((asked for asked in one.questions if asked.get("idle")), None)
-        questions = tuple(asked for asked in one.questions if not asked.get("idle"))
-        at = str(idle.get("askedAt")) if idle is not None else one.row["endedAt"]
+        idle = next((asked for asked in one.questions if asked.idle), None)
+        questions = tuple(asked for asked in one.questions if not asked.idle)
+        at = str(idle.asked_at) if idle is not None else one.row["endedAt"]
         need = need_of(
             one.row, asks=bool(questions), is_idle=idle is not None, is_seen=self._seen.has(key, at),
             has_changes=one.changed_files > 0,

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity.view import Node
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
+from agentctl.domain.question import Question
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import NamedTuple
-
-Question = Mapping[str, Any]
 
 
 class TaskTotals(NamedTuple):
@@ -66,7 +64,7 @@ class FleetWorker(NamedTuple):
         """Since when it has its need: its place among those of the same need. Empty if that is unknown."""
         match self.need:
             case Need.NEEDS_YOU:
-                return str(self.questions[0].get("askedAt")) if self.questions else ""
+                return str(self.questions[0].asked_at) if self.questions else ""
             case Need.REVIEW | Need.DONE:
                 return self.end or ""
             case Need.QUEUED:
@@ -77,7 +75,7 @@ class FleetWorker(NamedTuple):
     @property
     def end(self) -> str | None:
         """The time of what can be looked at: its end, or the answer of an idle agent."""
-        return str(self.idle.get("askedAt")) if self.idle is not None else self.row["endedAt"]
+        return str(self.idle.asked_at) if self.idle is not None else self.row["endedAt"]
 
 
 class FleetTask(NamedTuple):

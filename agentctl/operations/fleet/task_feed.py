@@ -13,11 +13,11 @@ from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.watch import Watch
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.projection import TaskView
+from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL, Status, task_state
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.fleet.glance import Question
 from agentctl.operations.show.listing import row_of as listed
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.observed import observed_rows
@@ -123,9 +123,9 @@ class TaskFeed:
             return
         worker = self.task.worker(name)
         for id_ in waiting_askers(worker, open_questions(worker)):
-            body = read_question(worker, id_)
-            if body is not None:
-                yield {**body, "id": id_}
+            question = read_question(worker, id_)
+            if question is not None:
+                yield question
 
     def refresh_reports(self, name: str) -> bool:
         """Read what a live worker reports without an event, its progress and usage; return whether that has changed."""

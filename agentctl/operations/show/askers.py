@@ -17,8 +17,6 @@ from agentctl.operations.where.subtasks_below import subtasks_of
 
 #: A forged cycle of tasks is followed this far; no genuine tree is as deep.
 _DEEPEST = 64
-#: How much is shown of what somebody asks.
-_LONGEST = 80
 
 
 class PendingQuestion(NamedTuple):
@@ -29,6 +27,8 @@ class PendingQuestion(NamedTuple):
     id: str
     #: What it asks, on one line, cut.
     text: str = ""
+    #: Which answers whoever reads that line may give.
+    answers: str = ""
 
 
 #: The open questions below each worker. The key "" has all of them except those of workers that the user started in
@@ -76,19 +76,15 @@ def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
 
 def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
     """Yield the open questions of a worker, but not the one with which an idle agent waits for its next message."""
-    from agentctl.supervision.worker.questions import open_questions, read_question  # Mostly nobody asks.
+    from agentctl.domain.question import answers_in_words, in_one_line  # Mostly nobody asks.
+    from agentctl.supervision.worker.questions import open_questions, read_question
 
     worker = task.worker(instance)
     for name in open_questions(worker) if is_own(task) else ():
-        body = read_question(worker, name)
-        if body is not None and not body.get("idle"):
-            yield PendingQuestion(task.id, instance, name, _on_one_line(body.get("question")))
-
-
-def _on_one_line(question: object) -> str:
-    """Return what is asked; empty where the file has something other than text."""
-    line = " ".join(question[: 2 * _LONGEST].split()) if isinstance(question, str) else ""
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+        question = read_question(worker, name)
+        if question is not None and not question.idle:
+            line = in_one_line(question)
+            yield PendingQuestion(task.id, instance, name, line.text, answers_in_words(question, line))
 
 
 class Askers:

@@ -85,10 +85,10 @@ def _questions(worker: WorkerDir) -> list[dict[str, Any]]:
     found = []
     for name in worker.question_ids():
         question, answer = read_question(worker, name), read_quietly(worker.answer(name))
-        if question is not None and not question.get("idle"):
-            text = question["question"][:_LONGEST_QUESTION]
+        if question is not None and not question.idle:
+            text = question.text[:_LONGEST_QUESTION]
             said = {key: answer.get(key) for key in ("answer", "by")}
-            found.append({"id": name, "question": text, "askedBy": question.get("askedBy"), **said})
+            found.append({"id": name, "question": text, "askedBy": question.asked_by, **said})
     return found
 
 

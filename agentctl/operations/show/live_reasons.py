@@ -13,6 +13,7 @@ from agentctl.adapters.processes import Life, identity_from
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
+from agentctl.domain.question import Question, answers_in_words, in_one_line
 from agentctl.domain.states import Status
 from agentctl.domain.worktime import covered_s
 from agentctl.errors import AgentctlError
@@ -36,7 +37,7 @@ from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.worker.kinship import children_of, task_name
-from agentctl.supervision.worker.questions import open_questions, read_question, waiting_askers
+from agentctl.supervision.worker.questions import askers_of, open_questions, read_question, waiting_askers
 from agentctl.supervision.worker.worktimes import WorkTimes
 
 #: So many questions, children and processes are shown one by one.
@@ -149,11 +150,11 @@ def _questions(facts: WorkerFacts) -> Part:
     statements: list[Statement] = []
     ways: list[WayOut] = []
     for name in names[:_MOST]:
-        body = read_question(worker, name)
-        if body is not None:
-            text, way = _of_question(facts, name, body, name in waiting)
-            asker = process_says(identity_from(body.get("asker")), "its asker")
-            place = file_says(worker.question(name), fields_of(body, "kind", "askedAt"))
+        question = read_question(worker, name)
+        if question is not None:
+            text, way = _of_question(facts, question, name in waiting)
+            asker = process_says(next(iter(askers_of(worker, [name])), None), "its asker")
+            place = file_says(worker.question(name), fields_of(question.to_json(), "kind", "askedAt"))
             statements.append(Statement(text, [place, lock_says(worker.asker_lock(name)), *asker]))
             ways.append(way)
     if waiting and statements and facts.view.status is Status.BLOCKED:
@@ -161,17 +162,19 @@ def _questions(facts: WorkerFacts) -> Part:
     return statements, ways
 
 
-def _of_question(facts: WorkerFacts, name: str, body: dict[str, object], is_waiting: bool) -> tuple[str, WayOut]:
+def _of_question(facts: WorkerFacts, question: Question, is_waiting: bool) -> tuple[str, WayOut]:
+    name, line = question.id, in_one_line(question)
     command = facts.command("interact", "respond", facts.name, "--id", name, "ANSWER")
-    if body.get("idle"):
+    answers = answers_in_words(question, line)
+    if question.idle:
         text = "It has answered, was kept, and waits for its next message."
         return text, WayOut("a message", facts.command("send", facts.name, "TEXT"))
-    asked = shown(body.get("question"))
+    asked = shown(line.text)
     if is_waiting:
         text = f"It asks, and its asker waits for the answer to {name}: {asked}"
-        return text, WayOut(f"an answer to {name}", command)
+        return text, WayOut(f"an answer to {name} ({answers})", command)
     text = f"Its question {name} is open, but its asker has gone, so it is not blocked by it: {asked}"
-    return text, WayOut(f"an answer to {name}, for an asker that takes the question up again", command)
+    return text, WayOut(f"an answer to {name} ({answers}), for an asker that takes the question up again", command)
 
 
 def _asked_below(facts: WorkerFacts) -> Part:
@@ -182,7 +185,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
         text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
         statements.append(Statement(text, [file_says(file, fields_of(read_quietly(file), "kind", "askedAt"))]))
         command = command_line(task, "interact", "respond", asked.instance, "--id", asked.id, "ANSWER")
-        ways.append(WayOut(f"an answer to {asked.id} of {asked.instance}", command))
+        ways.append(WayOut(f"an answer to {asked.id} of {asked.instance} ({asked.answers})", command))
     return statements, ways
 
 

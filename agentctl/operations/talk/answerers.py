@@ -7,14 +7,12 @@ check this: command line, tools, Python. An answer by a form that the user's cli
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import ALLOW, DENY, meaning
+from agentctl.domain.answers import ALLOW, DENY
 from agentctl.domain.permissions import Rules, decide
+from agentctl.domain.question import EVERYTHING, Question, offered, shown
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.agents_above import AgentAbove, agent_above
@@ -60,36 +58,37 @@ def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
     return Answerer(worker, is_agent, above)
 
 
-def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: str, who: Answerer) -> None:
+def check_answerer(worker_dir: WorkerDir, question: Question, answer: str, who: Answerer) -> None:
     """Raise `Refused` if `who` may not give this answer to this question.
 
     Args:
         answer: An option's id, or a text.
     """
-    if not question.get("tool"):
+    if not question.is_permission:
         return  # An ordinary question: anybody may answer it.
-    asked = f"{question.get('id')} of {worker_dir.instance} is a request for permission"
+    asked = f"{question.id} of {worker_dir.instance} is a request for permission"
     if is_in_sandbox_of(worker_dir):
         raise Refused(f"{asked}: it cannot be answered from within a sandbox", hint=Next("ask a person"))
     worker = who.worker
     if worker is not None and not any(one.path == worker_dir.path for one in descendants(worker.worker)):
         raise Refused(f"{asked}, and {worker.instance} is not above {worker_dir.instance}", hint=Next("ask a person"))
-    if not who.is_agent or meaning(question.get("means"), answer) == DENY:
+    if not who.is_agent or question.meaning(answer) == DENY:
         return
     if worker is None or not _may_do_itself(worker.worker, worker_dir, question, answer):
-        shown = f" ({who.above})" if who.above is not None else ""
+        seen = f" ({who.above})" if who.above is not None else ""
         raise Refused(
-            f"{asked}: an agent may deny it, or allow what its own rules allow{shown}",
+            f"{asked}: an agent may deny it, or allow what its own rules allow{seen}",
             hint=Next("deny"),
         )
 
 
-def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Mapping[str, Any], answer: str) -> bool:
+def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Question, answer: str) -> bool:
     """Return whether an agent's own rules allow this exact call in the same folder, and the answer allows no more."""
     order, folder = read_order(parent), read_quietly(worker.spec).get("cwd")
-    if order is None or question.get("isCut") or meaning(question.get("means"), answer) != ALLOW:
+    is_offered = any(one.id == answer for one in offered(question, shown(question, EVERYTHING)))
+    if order is None or not is_offered or question.meaning(answer) != ALLOW or question.tool is None:
         return False
-    tool, arguments = str(question.get("tool")), question.get("arguments") or {}
+    tool, arguments = question.tool, question.arguments or {}
     if order.get("readOnly") or folder != read_quietly(parent.spec).get("cwd") or not _has(order.get("tools"), tool):
         return False
     real = Resolver(str(folder))

@@ -6,7 +6,6 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.answer_links import buttons_for, digest_of, read
-from agentctl.domain.answers import shown_of
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.operations.talk.answerers import Answerer
 from agentctl.operations.talk.interacting import respond
@@ -37,16 +36,16 @@ def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str,
     if not worker.path.exists():
         raise NotFound(f"there is no worker {link.instance} in {link.task} any more", hint=Next("look at questions"))
     check_own(worker.task)
-    body = read_question(worker, link.question)
-    if body is None:
+    question = read_question(worker, link.question)
+    if question is None:
         raise NotFound(f"{link.instance} asks no question {link.question}", hint=Next("look at questions"))
-    if digest_of(body) != link.digest:
+    if digest_of(question) != link.digest:
         raise Refused(
             f"{link.question} of {link.instance} is a different question by now", hint=Next("look at questions")
         )
-    if link.answer not in {one.answer for one in buttons_for(body)}:
+    if link.answer not in {one.answer for one in buttons_for(question)}:
         raise Refused(f"no link may answer {link.question} of {link.instance} so", hint=Next("look at questions"))
     return respond(
         root, task=worker.task, instance=link.instance, question_id=link.question, answer=link.answer,
-        answerer=_THE_PERSON, shown=shown_of(body),
+        answerer=_THE_PERSON, shown=question,
     )  # fmt: skip

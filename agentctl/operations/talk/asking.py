@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +16,9 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
-from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
 from agentctl.domain.plaintext import whole_json
+from agentctl.domain.question import check_body
 from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
@@ -104,7 +104,7 @@ def ask_as(
         BrokenOff: Nobody waits for the call any more; the question stays open.
         Refused: The worker has ended, or somebody else waits for this question's answer.
     """
-    check_question(body, body["default"])
+    check_body(body)
     wait = _Wait(worker, body["default"], body["deadlineSeconds"], limit_s, broken)
     with Watch() as watch:
         try:
@@ -147,12 +147,19 @@ class Asked:
     question: Mapping[str, Any]
 
 
-def put_question(worker: WorkerDir, body: dict[str, Any], question_id: str | None) -> Asked:
-    """Write a question to disk, or find it there, and take its asker's lock."""
+def put_question(
+    worker: WorkerDir, body: dict[str, Any], question_id: str | None, used: Collection[str] = (), stem: str = "q"
+) -> Asked:
+    """Write a question to disk, or find it there, and take its asker's lock.
+
+    Args:
+        used: Ids that are not given again, whatever the files say: an answer names its question by its id.
+        stem: How a new id begins.
+    """
     make_folder(worker.interactions)
     with locked(worker.lock):
         refuse_if_ended(worker, "ask questions")
-        name = check_name(question_id, "--id") if question_id else _next_id(worker)
+        name = check_name(question_id, "--id") if question_id else _next_id(worker, used, stem)
         is_new = not worker.question(name).exists()
         lock = hold_alive(worker.asker_lock(name))
         if lock is None:
@@ -171,7 +178,7 @@ def put_question(worker: WorkerDir, body: dict[str, Any], question_id: str | Non
 
 def _put(worker: WorkerDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
     known = None if is_new else read_question(worker, name)
-    value = known or {"id": name, "askedAt": now_iso(), **whole_json(body)}
+    value = {"id": name, "askedAt": now_iso(), **whole_json(body)} if known is None else known.to_json()
     me = processes.identify(os.getpid())
     value["asker"] = me.to_json() if me else None
     write_whole(worker.question(name), to_json(value))
@@ -209,11 +216,15 @@ def leave(worker: WorkerDir, asked: Asked) -> None:
     poke(worker)
 
 
-def _next_id(worker: WorkerDir) -> str:
+def _next_id(worker: WorkerDir, used: Collection[str], stem: str) -> str:
     """Return an unused id: an answer that exists under it would be taken as the answer to the new question."""
     number = len(worker.question_ids()) + 1
-    stem = "h" if is_away(worker) else "q"  # At the head of a worker on a node: that one has a `q1` of its own.
-    while worker.question(f"{stem}{number}").exists() or worker.answer(f"{stem}{number}").exists():
+    stem = "h" if is_away(worker) else stem  # At the head of a worker on a node: that one has a `q1` of its own.
+
+    def is_used(name: str) -> bool:
+        return name in used or worker.question(name).exists() or worker.answer(name).exists()
+
+    while is_used(f"{stem}{number}"):
         number += 1
     return f"{stem}{number}"
 

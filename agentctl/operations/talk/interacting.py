@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -11,10 +11,12 @@ from agentctl.adapters.files import create_whole, read_json, read_quietly, to_js
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.answers import DENY, check_answer, meaning, question_in
+from agentctl.domain.answers import DENY, check_answer
 from agentctl.domain.names import check_name, first_of
 from agentctl.domain.plaintext import whole
-from agentctl.errors import Damaged, Next, NotFound, Refused, UsageError
+from agentctl.domain.question import Question, question_in
+from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
 from agentctl.operations.talk.asking import event_of, refuse_if_ended, resumed_by
 from agentctl.operations.where.locating import current_task
@@ -26,7 +28,26 @@ from agentctl.supervision.worker.questions import open_questions, read_question,
 _LONGEST_REASON = 10_000
 
 
-def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> list[dict[str, Any]]:
+class OpenQuestion(NamedTuple):
+    """A question without an answer, and who asks it."""
+
+    task_id: str
+    instance: str
+    question: Question
+    #: Its asker lives, and waits.
+    is_waiting: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as programs get it."""
+        return {
+            "taskId": self.task_id,
+            "agentInstance": self.instance,
+            **self.question.to_json(),
+            "waiting": self.is_waiting,
+        }
+
+
+def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> list[OpenQuestion]:
     """Return the open questions of a task and of all sub-tasks below it, oldest first.
 
     Args:
@@ -37,89 +58,87 @@ def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> li
     return _questions_of(subtree(task), warnings)
 
 
-def list_questions(root: Root, task: TaskDir | None = None, warnings: list[str] | None = None) -> list[dict[str, Any]]:
+def list_questions(root: Root, task: TaskDir | None = None, warnings: list[str] | None = None) -> list[OpenQuestion]:
     """Return the open questions of a task, or of all tasks of a root, as `list_questions_below` does."""
     return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()], warnings)
 
 
-def _questions_of(tasks: list[TaskDir], warnings: list[str] | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def _questions_of(tasks: list[TaskDir], warnings: list[str] | None) -> list[OpenQuestion]:
+    found: list[OpenQuestion] = []
     for one in filter(is_own, tasks):
         for instance in one.instances():
             worker = one.worker(instance)
             if worker.interactions.exists() and not worker.has_ended:
-                waiting = set(waiting_askers(worker))
-                for name in open_questions(worker):
-                    body = read_question(worker, name)
-                    if body is not None:
-                        found.append(_row(worker, name, body, name in waiting))
-                    elif warnings is not None:
-                        warnings.append(f"{worker.question(name)} holds no question: it is left out")
-    return sorted(found, key=lambda row: str(row["askedAt"]))
+                found += _open_in(worker, warnings)
+    return sorted(found, key=lambda one: str(one.question.asked_at))
 
 
-def _row(worker: WorkerDir, name: str, body: Mapping[str, Any], waiting: bool) -> dict[str, Any]:
-    keys = ("kind", "question", "options", "default", "askedAt", "deadlineSeconds")
-    more = ("tool", "arguments", "isCut", "means", "askedBy", "askedByType", "multiple", "other", "idle")
-    return {
-        "taskId": worker.task.id,
-        "agentInstance": worker.instance,
-        "id": name,
-        **{key: body.get(key) for key in keys},
-        "waiting": waiting,
-        **{key: body[key] for key in more if key in body},
-    }
+def _open_in(worker: WorkerDir, warnings: list[str] | None = None) -> Iterator[OpenQuestion]:
+    waiting = set(waiting_askers(worker))
+    for name in open_questions(worker):
+        question = read_question(worker, name)
+        if question is not None:
+            yield OpenQuestion(worker.task.id, worker.instance, question, name in waiting)
+        elif warnings is not None:
+            warnings.append(f"{worker.question(name)} holds no question: it is left out")
 
 
 def respond(  # noqa: PLR0913 - keyword-only, each known to a caller
     root: Root,
     *,
     task: TaskDir | None,
-    instance: str | None,
-    question_id: str | None,
+    instance: str,
+    question_id: str,
     answer: str,
     answerer: Answerer | None = None,
-    shown: Mapping[str, Any] | None = None,
+    shown: Question | None = None,
     reason: str | None = None,
 ) -> dict[str, Any]:
     """Answer a question; the first valid answer wins.
 
+    An id names one question of a worker for ever (`driving.questions`): so an answer is to the question that was read,
+    and never to one that is open by now.
+
     Args:
+        task: None: the current task, if it has that worker; else the only one that has it.
         reason: Why a permission is denied; the agent that asked reads it.
         answerer: Who answers; None finds out who makes this call.
         shown: The question as the answerer saw it: if it differs from that now, it is not answered.
 
     Raises:
-        NotFound: There is no such question, or none is open.
-        UsageError: More than one is open and none was named, or the answer is not one of its options.
+        NotFound: There is no such question.
+        UsageError: The answer is not one of its options, or several tasks have such a worker.
         Refused: It was answered before, its worker has ended, or the caller may not answer it; nothing was changed.
     """
-    worker, name = _choose(root, task, instance, question_id)
+    name = check_name(question_id, "--id")
+    worker = _asker(root, task, instance, name)
     check_own(worker.task)
     me = answerer or who_answers()
     with locked(worker.lock):
         body = read_json(worker.question(name))
         if body is None:
             raise NotFound(f"{worker.instance} has asked no question {name!r}", hint=Next("look at questions"))
-        if question_in(body) is None:
+        question = question_in(name, body)
+        if question is None:
             raise Damaged(f"{worker.question(name)} holds no question", hint=f"agentctl logs {worker.instance}")
         known = read_json(worker.answer(name))
         if known is not None:
             raise Refused(_too_late(worker, name, known), hint=Next("look at questions"))
         refuse_if_ended(worker, "get answers")
-        if any(body.get(key) != value for key, value in (shown or {}).items()):
+        if shown is not None and question != shown:
             raise Refused(f"{name} of {worker.instance} is a different question by now", hint=Next("look at questions"))
-        value = check_answer(body, answer)
-        check_answerer(worker, body, value, me)
+        value = check_answer(question, answer)
+        check_answerer(worker, question, value, me)
         is_waiting = name in waiting_askers(worker)
         # Only a driver asks for permissions, and a restarted one asks again.
-        if body.get("tool") and not is_waiting:
+        if question.is_permission and not is_waiting:
             raise Refused(
                 f"nobody waits for the answer to {name} of {worker.instance} any more: the program that asked is gone",
                 hint=Next("look at questions"),
             )
-        reply = {"id": name, "answer": value, "by": me.name(worker), "at": now_iso(), **_reason(body, value, reason)}
-        if body.get("tool"):
+        given = _reason(question, value, reason)
+        reply = {"id": name, "answer": value, "by": me.name(worker), "at": now_iso(), **given}
+        if question.is_permission:
             vouch_for_answer(worker, body, reply)
         if not create_whole(worker.answer(name), to_json(reply)):  # Somebody without the lock was faster.
             raise Refused(_too_late(worker, name, read_quietly(worker.answer(name))), hint=Next("look at questions"))
@@ -131,11 +150,11 @@ def respond(  # noqa: PLR0913 - keyword-only, each known to a caller
     return {**answered, "waiting": is_waiting}
 
 
-def _reason(body: Mapping[str, Any], answer: str, reason: str | None) -> dict[str, str]:
+def _reason(question: Question, answer: str, reason: str | None) -> dict[str, str]:
     """Return the reason of a denial as the file of the answer has it."""
     if reason is None:
         return {}
-    if not body.get("tool") or meaning(body.get("means"), answer) != DENY:
+    if not question.is_permission or question.meaning(answer) != DENY:
         raise UsageError("a reason goes only with the denial of a permission", hint="put it into the answer itself")
     if not reason.strip() or len(reason) > _LONGEST_REASON:
         raise UsageError(f"the reason must have 1 to {_LONGEST_REASON} characters")
@@ -149,20 +168,31 @@ def _too_late(worker: WorkerDir, name: str, known: dict[str, Any]) -> str:
     return f"{name} of {worker.instance} was answered already, with {known.get('answer')!r} by {known.get('by')}"
 
 
-def _choose(root: Root, task: TaskDir | None, instance: str | None, question_id: str | None) -> tuple[WorkerDir, str]:
-    """Return the question to answer: the named one, else the only open one."""
+# -- which question ----------------------------------------------------------------------------------------------------
+
+
+def only_question(
+    root: Root, task: TaskDir | None, instance: str | None = None, question_id: str | None = None
+) -> OpenQuestion:
+    """Return the only open question, of a worker or of all. It is not necessarily the one that somebody has read.
+
+    Raises:
+        NotFound: None is open.
+        UsageError: Several are open.
+    """
     worker = _find_worker(root, task, instance) if instance is not None else None
-    if worker is not None and question_id is not None:
-        return worker, check_name(question_id, "--id")
     named = worker.instance if worker is not None else None
-    rows = [row for row in list_questions(root, worker.task if worker else task) if _fits(row, named, question_id)]
-    if len(rows) == 1:
-        return root.task(rows[0]["taskId"]).worker(rows[0]["agentInstance"]), str(rows[0]["id"])
-    if rows:
-        names = first_of([f"{row['agentInstance']} --id {row['id']} (task {row['taskId']})" for row in rows])
-        raise UsageError(
-            f"{len(rows)} questions are open: {names}", hint="say which: interact respond INSTANCE --id ID ANSWER"
-        )
+    found = [
+        one
+        for one in list_questions(root, worker.task if worker else task)
+        if named in (None, one.instance) and question_id in (None, one.question.id)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = first_of([f"{one.instance} --id {one.question.id} (task {one.task_id})" for one in found])
+        hint = "say which: interact respond INSTANCE --task TASK --id ID ANSWER"
+        raise UsageError(f"{len(found)} questions are open: {names}", hint=hint)
     if worker is not None:
         refuse_if_ended(worker, "get answers")
     which = (
@@ -175,17 +205,39 @@ def _choose(root: Root, task: TaskDir | None, instance: str | None, question_id:
     raise NotFound(which, hint=Next("look at questions"))
 
 
-def _fits(row: dict[str, Any], instance: str | None, question_id: str | None) -> bool:
-    return instance in (None, row["agentInstance"]) and question_id in (None, row["id"])
+def questions_of(root: Root, task: TaskDir | None, instance: str) -> list[OpenQuestion]:
+    """Return the open questions of a worker; none if nobody has that name."""
+    try:
+        worker = _find_worker(root, task, instance)
+    except AgentctlError:
+        return []
+    return [] if worker.has_ended or not is_own(worker.task) else list(_open_in(worker))
 
 
-def _find_worker(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
-    """Return the named worker: of the given task, else of the current task, else of any task that has it."""
+def _asker(root: Root, task: TaskDir | None, instance: str, name: str) -> WorkerDir:
+    """Return the worker whose question has this id, whether it is open or not: an answer goes to no other one."""
+    found = _workers_called(root, task, instance) or _workers_of_subtask(root, instance)
+    asked = [worker for worker in found if worker.question(name).exists()]
+    nearest = task.id if task is not None else current_task(root)
+    if len(asked) > 1 and sum(worker.task.id == nearest for worker in asked) != 1:
+        names = first_of([f"{worker.instance} of {worker.task.id}" for worker in asked])
+        raise UsageError(f"several have asked a question {name}: {names}", hint="say which: INSTANCE --task TASK")
+    asked.sort(key=lambda worker: worker.task.id != nearest)
+    return asked[0] if asked else _find_worker(root, task, instance)
+
+
+def _workers_called(root: Root, task: TaskDir | None, instance: str) -> list[WorkerDir]:
+    """Return the workers of a name: of the given task, else of the current task and then of the others."""
     check_name(instance, "the instance")
     current = current_task(root)
     tasks = [task] if task else [root.task(current)] if current else []
     others = [] if task else [one for one in map(root.task, root.task_ids()) if one.id != current and is_own(one)]
-    found = [one.worker(instance) for one in (*tasks, *others) if one.worker(instance).path.exists()]
+    return [one.worker(instance) for one in (*tasks, *others) if one.worker(instance).path.exists()]
+
+
+def _find_worker(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
+    """Return the named worker: of the given task, else of the current task, else of any task that has it."""
+    found = _workers_called(root, task, instance)
     asking = [worker for worker in found if worker.question_ids()]
     if not found and (below := _of_subtask(root, instance)) is not None:
         return below
@@ -197,6 +249,10 @@ def _find_worker(root: Root, task: TaskDir | None, instance: str) -> WorkerDir:
 
 def _of_subtask(root: Root, task_id: str) -> WorkerDir | None:
     """Return the worker of a sub-task that asks, else its first one; None if there is no sub-task or no worker."""
-    task = root.task(task_id)
-    workers = [task.worker(name) for name in task.instances()] if task.exists and is_own(task) else []
+    workers = _workers_of_subtask(root, task_id)
     return next((worker for worker in workers if open_questions(worker)), workers[0] if workers else None)
+
+
+def _workers_of_subtask(root: Root, task_id: str) -> list[WorkerDir]:
+    task = root.task(task_id)
+    return [task.worker(name) for name in task.instances()] if task.exists and is_own(task) else []

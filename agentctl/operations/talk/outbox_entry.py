@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.answers import check_question
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
+from agentctl.domain.question import check_body
 from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport
 from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
@@ -88,7 +88,7 @@ def _question(given: Mapping[str, Any]) -> QuestionEntry:
         raise BadEntry("its question lacks an id, a kind or a text")
     options, default = _options(given.get("options")), _text(given, "default")
     try:
-        check_question({"kind": kind, "question": question, "options": options}, default)
+        check_body({"kind": kind, "question": question, "options": options, "default": default})
     except UsageError as error:
         raise BadEntry(f"its question cannot be asked: {error.message}"[:200]) from error
     deadline = _number(given, "deadlineSeconds", math.inf)

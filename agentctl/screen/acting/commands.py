@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.answers import DENY, meaning
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
+from agentctl.domain.question import Question
 from agentctl.errors import AgentctlError
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.fleet.glance import FleetWorker
@@ -19,10 +18,6 @@ from agentctl.operations.stop.pausing import pause_worker, unpause_worker
 from agentctl.operations.talk.interacting import respond
 from agentctl.operations.talk.messaging import send
 
-Question = Mapping[str, Any]
-#: What an answerer has seen of a question: if any of it has changed meanwhile, the answer does not count.
-_SHOWN = ("kind", "question", "options", "tool", "arguments", "means", "isCut")
-
 
 def answer(root: Root, worker: FleetWorker, question: Question, text: str, reason: str | None = None) -> str:
     """Answer a question as it was shown.
@@ -31,23 +26,15 @@ def answer(root: Root, worker: FleetWorker, question: Question, text: str, reaso
         AgentctlError: It was answered before, it has changed, or it does not take this answer.
     """
     done = respond(
-        root, task=worker.task, instance=worker.row["agentInstance"], question_id=str(question["id"]), answer=text,
-        shown={key: question.get(key) for key in _SHOWN}, reason=reason,
+        root, task=worker.task, instance=worker.row["agentInstance"], question_id=question.id, answer=text,
+        shown=question, reason=reason,
     )  # fmt: skip
     return f"{worker.row['agentInstance']} was answered: {_label(question, str(done['answer']))}"
 
 
 def _label(question: Question, value: str) -> str:
-    labels = {str(one["id"]): str(one["label"]) for one in question.get("options") or ()}
+    labels = {one.id: one.label for one in question.options}
     return plain(", ".join(labels.get(part, part) for part in value.split(",")) if labels else value)[:100]
-
-
-def denial_of(question: Question) -> str | None:
-    """Return the option that denies a request for permission; None if the question is none, or has no such option."""
-    if not question.get("tool"):
-        return None
-    ids = [str(one["id"]) for one in question.get("options") or ()]
-    return next((id_ for id_ in ids if meaning(question.get("means"), id_) == DENY), None)
 
 
 def what_became_of(root: Root, worker: WorkerId, question_id: str) -> str:

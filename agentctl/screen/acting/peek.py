@@ -8,9 +8,10 @@ shown as an escape, and each further row of it stands behind an edge, so that no
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 from unicodedata import east_asian_width
@@ -23,14 +24,24 @@ from textual.widgets import Static
 
 from agentctl.adapters.clock import monotonic
 from agentctl.domain.activity.view import Node
-from agentctl.domain.answers import DENY, meaning
+from agentctl.domain.answers import DENY, check_answer
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.names import WorkerId
 from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, whole
+from agentctl.domain.question import (
+    LONGEST_LABEL,
+    AnswerOption,
+    Question,
+    ShownQuestion,
+    arguments_of,
+    offered,
+    shown,
+    takes_text,
+)
 from agentctl.domain.states import TERMINAL
+from agentctl.errors import UsageError
 from agentctl.operations.fleet.glance import FleetWorker, Glance
-from agentctl.screen.acting.commands import Question, denial_of
 from agentctl.screen.fleet.drawing import Piece, one_line, since, totals_of
 from agentctl.text.activity import node_parts
 from agentctl.text.words import shown_json
@@ -38,11 +49,9 @@ from agentctl.text.worker import agent_with_policy, progress, standing
 
 #: How long a question is on the screen before a digit counts.
 SETTLES_S = 0.4
-#: More than this of a question, an argument, or last words is left to the view of the whole worker.
-_LONGEST = 20_000
+#: More than this of a question, of a call, or of last words is left to the view of the whole worker.
+_LONGEST = 24_000
 _MOST_LINES = 400
-#: A longer label may hide what it allows.
-_LONGEST_LABEL = 1000
 _LONGEST_KIND = 40
 _STEP = "  "
 #: The cells that the padding and the scrollbar take of a row.
@@ -99,14 +108,16 @@ class Peek(VerticalScroll, can_focus=False):
         Args:
             is_written: A person has written it, and not pressed a digit: so they know what it says.
         """
-        if not question.get("tool"):
+        if not question.is_permission:
             is_read = is_written or self.max_scroll_y == 0 or self._was_seen_whole
             return None if is_read else "not all of the question has been on the screen yet: Ctrl+D scrolls it"
-        if meaning(question.get("means"), answer) == DENY:
+        with contextlib.suppress(UsageError):
+            answer = check_answer(question, answer)
+        if question.meaning(answer) == DENY:
             return None
-        if self._question != (worker.id, str(question["id"])) or self._asked != question or not self.display:
+        if self._question != (worker.id, question.id) or self._asked != question or not self.display:
             return "this call is not what is on the screen now: look at it again"
-        if question.get("isCut") or any(_is_cut(text) for text in texts_of(question)) or _has_cut_label(question):
+        if not any(one.id == answer for one in options_of(question)):
             return "this is not the whole call, so it can only be denied here: agentctl logs --raw has all of it"
         if math.isinf(self._since) or (self.max_scroll_y > 0 and not self._was_seen_whole):
             return "not all of the call has been on the screen yet: Ctrl+D scrolls it"
@@ -129,7 +140,7 @@ class Peek(VerticalScroll, can_focus=False):
     def show(self, glance: Glance, worker: FleetWorker, node: Node | None = None) -> None:
         """Show a worker, or an item of its activity; nothing is drawn if nothing has changed."""
         question = worker.questions[0] if worker.questions else None
-        key = (worker.id, str(question["id"])) if question is not None else None
+        key = (worker.id, question.id) if question is not None else None
         if key != self._question or question != self._asked:
             self._question, self._asked = key, question
             self.begin()
@@ -216,32 +227,34 @@ def _item(node: Node, width: int) -> Iterator[Piece]:
 
 def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int) -> Iterator[Piece]:
     row = worker.row
-    what = "asks for permission" if question.get("tool") else "asks"
-    by = f" ({_kind_of(question)})" if question.get("askedBy") else ""
+    what = "asks for permission" if question.is_permission else "asks"
+    by = f" ({_kind_of(question)})" if question.asked_by else ""
     yield (row["agentInstance"], "name")
     yield (f"{by} of {worker.task.id} ", "dim")
     yield (what, "blocked")
     more = f", {len(worker.questions) - 1} more after it" if len(worker.questions) > 1 else ""
-    yield (f"  waiting {since(question.get('askedAt'), now)}{more}\n", "dim")
-    if question.get("tool"):
+    yield (f"  waiting {since(question.asked_at, now)}{more}\n", "dim")
+    if question.is_permission:
         yield from _call(question, width)
     else:
-        yield (_bounded(str(question.get("question"))) + "\n", "text")
+        yield (_bounded(question.text) + "\n", "text")
     yield from _options(question, chosen, width)
     yield (_how(question), "dim")
 
 
 def _kind_of(question: Question) -> str:
     """Return what the sub-agent that asks calls itself: a word, too short to draw a row of options."""
-    return beginning(distinct(one_line(str(question.get("askedByType") or "a sub-agent"))), _LONGEST_KIND)
+    return beginning(distinct(one_line(question.asked_by_type or "a sub-agent")), _LONGEST_KIND)
 
 
 def _call(question: Question, width: int) -> Iterator[Piece]:
-    yield (_EDGE + _edged(str(question.get("question")), _EDGE, width) + "\n", "text")
-    yield (_STEP + _edged(str(question["tool"]), _STEP + _EDGE, width) + "\n", "blocked")
-    for key, value in _arguments(question).items():
+    yield (_EDGE + _edged(question.text, _EDGE, width) + "\n", "text")
+    if question.described:
+        yield (_EDGE + _edged(f"in its own words: {question.described}", _EDGE, width) + "\n", "dim")
+    yield (_STEP + _edged(question.tool or "", _STEP + _EDGE, width) + "\n", "blocked")
+    for key, value in arguments_of(question).items():
         yield from _argument(key, value, width)
-    if question.get("isCut"):
+    if not seen_of(question).is_whole:
         yield (f"{_STEP}This is not the whole call, so it cannot be allowed here.\n", "failed")
 
 
@@ -256,11 +269,6 @@ def _argument(key: object, value: object, width: int) -> Iterator[Piece]:
 def _name_of(key: str) -> str:
     """Return the name of an argument; in quotes where it is none, since it could look like an option: `1  Allow`."""
     return key if re.fullmatch(r"[^\W\d][\w.-]*", key) else shown_json(key)
-
-
-def _arguments(question: Question) -> Mapping[str, object]:
-    arguments = question.get("arguments") or {}
-    return arguments if isinstance(arguments, Mapping) else {"arguments": arguments}
 
 
 def _edged(text: str, edge: str, width: int) -> str:
@@ -297,51 +305,43 @@ def _text_of(value: object) -> str:
         return TOO_DEEP
 
 
-def texts_of(question: Question) -> list[str]:
-    """Return every text of a call that has to be seen before it is allowed."""
-    shown = _arguments(question)
-    asked = [str(question.get("question")), str(question["tool"])]
-    return [*asked, *map(str, shown), *(_text_of(value) for value in shown.values())]
-
-
-def _has_cut_label(question: Question) -> bool:
-    return any(len(label) > _LONGEST_LABEL for _, label in options_of(question))
+def seen_of(question: Question) -> ShownQuestion:
+    """Return how much of a question the peek shows, once all of that has been on the screen."""
+    return shown(question, _LONGEST, _MOST_LINES)
 
 
 def _options(question: Question, chosen: set[str], width: int) -> Iterator[Piece]:
     for number, (id_, label) in enumerate(options_of(question), 1):
-        mark = ("[x] " if id_ in chosen else "[ ] ") if question.get("multiple") else ""
-        default = "  (the default)" if question.get("default") == id_ else ""
-        rows = _edged(beginning(label, _LONGEST_LABEL), _STEP * 2 + _EDGE, width - len(_STEP * 2))
+        mark = ("[x] " if id_ in chosen else "[ ] ") if question.multiple else ""
+        default = "  (the default)" if question.default == id_ else ""
+        rows = _edged(beginning(label or id_, LONGEST_LABEL), _STEP * 2 + _EDGE, width - len(_STEP * 2))
         yield (f"{_STEP}{number if number < 10 else ' '}  ", "key")
-        yield (f"{mark}{rows if question.get('tool') else one_line(label)}{default}\n", "text")
+        yield (f"{mark}{rows if question.is_permission else one_line(label or id_)}{default}\n", "text")
 
 
 def _how(question: Question) -> str:
     options = options_of(question)
     digits = f"1-{min(9, len(options))}" if len(options) > 1 else "1"
     parts = []
-    if options and question.get("multiple"):
+    if options and question.multiple:
         parts.append(f"{digits} chooses, Enter answers")
     elif options:
         parts.append(f"{digits} answers")
-    if takes_text(question):
+    if takes_words(question):
         parts.append("i writes the answer")
-    if denial_of(question) is not None:
+    if question.denial is not None:
         parts.append("D denies with a reason")
     return ", ".join(parts)
 
 
-def options_of(question: Question) -> Sequence[tuple[str, str]]:
-    """Return the answers that a digit gives: (id, label)."""
-    if question.get("kind") == "confirm":
-        return (("yes", "yes"), ("no", "no"))
-    return [(str(one["id"]), str(one["label"] or one["id"])) for one in question.get("options") or ()]
+def options_of(question: Question) -> Sequence[AnswerOption]:
+    """Return the answers that a digit gives."""
+    return offered(question, seen_of(question))
 
 
-def takes_text(question: Question) -> bool:
-    """Return whether a question can be answered with a text."""
-    return question.get("kind") == "input" or bool(question.get("other")) or len(options_of(question)) > 9
+def takes_words(question: Question) -> bool:
+    """Return whether a question can be answered with a text, as also one that has more options than digits."""
+    return takes_text(question, seen_of(question)) or len(options_of(question)) > 9
 
 
 def _bounded(text: str, *, is_call: bool = False) -> str:

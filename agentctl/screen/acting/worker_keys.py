@@ -14,12 +14,12 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.answers import check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
+from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.screen.acting import commands
-from agentctl.screen.acting.commands import Question
-from agentctl.screen.acting.peek import Peek, options_of, takes_text
+from agentctl.screen.acting.peek import Peek, options_of, takes_words
 from agentctl.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.screen.fleet.lines import workers_below
 
@@ -131,7 +131,7 @@ class WorkerKeys(DOMNode):
         if was is None or was in self.answered:
             return
         worker = glance.workers.get(was[0])
-        if worker is not None and any(str(one["id"]) == was[1] for one in worker.questions):
+        if worker is not None and any(one.id == was[1] for one in worker.questions):
             return
         self.answered.add(was)
         self.in_thread(lambda: commands.what_became_of(self.root, *was))
@@ -166,8 +166,8 @@ class WorkerKeys(DOMNode):
         if not self.peek.has_settled_at(self.pressed_at):
             self.say("this question has only just come up: press the digit again")
             return
-        id_ = options[number - 1][0]
-        if question.get("multiple"):
+        id_ = options[number - 1].id
+        if question.multiple:
             self.peek.chosen ^= {id_}
             self.draw_peek()
             return
@@ -176,9 +176,9 @@ class WorkerKeys(DOMNode):
     def answer_with_chosen(self) -> bool:
         """Give the chosen options as the answer; return False where none are chosen."""
         asked = self.asked() if self.peek.display and self.peek.chosen else None
-        if asked is None or not asked[1].get("multiple"):
+        if asked is None or not asked[1].multiple:
             return False
-        ids = [id_ for id_, _ in options_of(asked[1]) if id_ in self.peek.chosen]
+        ids = [one.id for one in options_of(asked[1]) if one.id in self.peek.chosen]
         self.give_answer(*asked, ",".join(ids))
         return True
 
@@ -191,7 +191,7 @@ class WorkerKeys(DOMNode):
             self.show_question()
             return None
         question = worker.questions[0]
-        is_shown = self.peek.question_key == (worker.id, str(question["id"]))
+        is_shown = self.peek.question_key == (worker.id, question.id)
         return (worker, question) if is_shown else None
 
     def give_answer(
@@ -202,7 +202,7 @@ class WorkerKeys(DOMNode):
         if problem is not None:
             self.say(problem)
             return
-        self.answered.add((worker.id, str(question["id"])))
+        self.answered.add((worker.id, question.id))
         self.in_thread(lambda: commands.answer(self.root, worker, question, text, reason))
         self.was_answered(worker)
 
@@ -212,7 +212,7 @@ class WorkerKeys(DOMNode):
         if asked is None:
             return
         worker, question = asked
-        if not takes_text(question) and not options_of(question):
+        if not takes_words(question) and not options_of(question):
             return
         self.write(
             f"answer to {worker.row['agentInstance']}",
@@ -223,7 +223,7 @@ class WorkerKeys(DOMNode):
     def action_deny(self) -> None:
         """Deny a permission and say why."""
         asked = self.asked()
-        denial = commands.denial_of(asked[1]) if asked is not None else None
+        denial = asked[1].denial if asked is not None else None
         if asked is None or denial is None:
             return
         worker, question = asked
@@ -324,7 +324,7 @@ class WorkerKeys(DOMNode):
 #: The keys that need a worker, and whether they do anything for it.
 _NEEDS_WORKER: Mapping[str, Callable[[FleetWorker], bool]] = {
     "write_answer": lambda worker: bool(worker.questions),
-    "deny": lambda worker: bool(worker.questions) and commands.denial_of(worker.questions[0]) is not None,
+    "deny": lambda worker: bool(worker.questions) and worker.questions[0].denial is not None,
     "cancel": lambda worker: worker.row["status"] not in TERMINAL and not worker.row.get("observed"),
     "pause": lambda worker: worker.row["status"] in ("running", "blocked") and not worker.row.get("observed"),
     "retry": lambda worker: worker.row["status"] in TERMINAL and not worker.row.get("observed"),

@@ -13,6 +13,7 @@ from agentctl.domain.ends import end_in_words
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain, whole
+from agentctl.domain.question import in_one_line
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
@@ -208,8 +209,7 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
     if worker.questions:
         first = worker.questions[0]
         more = f" (+{len(worker.questions) - 1})" if len(worker.questions) > 1 else ""
-        asked = one_line(str(first.get("question")))
-        return [(f"{one_line(str(first['tool']))}: " if first.get("tool") else "", "blocked"), (asked + more, "text")]
+        return [(in_one_line(first).text + more, "blocked" if first.is_permission else "text")]
     task = glance.tasks.get(worker.task.id)
     agent = ("" if task is None or task.is_own else "foreign ") + (
         "" if row["agent"] == "command" else f"{row['agent']} "
@@ -293,7 +293,7 @@ def time_of(worker: FleetWorker, now: datetime) -> str:
     """Return how long a worker has waited for a person, for a slot, or has worked."""
     row = worker.row
     if worker.questions:
-        return since(worker.questions[0].get("askedAt"), now)
+        return since(worker.questions[0].asked_at, now)
     if row["status"] == Status.QUEUED:
         return since(row["queuedAt"], now)
     return _rounded(elapsed(row))

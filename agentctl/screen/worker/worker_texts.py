@@ -110,9 +110,9 @@ def answered_text(worker: WorkerDir) -> str:
 
 def _answered(worker: WorkerDir, name: str) -> str:
     question, answer = read_question(worker, name), read_quietly(worker.answer(name))
-    if question is None or question.get("idle"):
+    if question is None or question.idle:
         return ""
-    asked, said = (beginning(str(text), _LONGEST_ANSWERED) for text in (question.get("question"), answer.get("answer")))
+    asked, said = (beginning(str(text), _LONGEST_ANSWERED) for text in (question.text, answer.get("answer")))
     when, who = local_time(answer.get("at")), plain(str(answer.get("by") or "?"))
     return plain(f"{name}: {asked}") + plain(f"\n    {when} {who}: {said}", keep="\n")
 

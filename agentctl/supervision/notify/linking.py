@@ -21,9 +21,9 @@ from agentctl.domain.answer_links import (
     digest_of,
     sign,
 )
-from agentctl.domain.answers import question_in
 from agentctl.domain.messages import NoticeMessage
 from agentctl.domain.notices import BLOCKED, Notice
+from agentctl.domain.question import Question, question_in
 from agentctl.domain.targets import NTFY, NoticeTarget
 from agentctl.errors import Damaged
 from agentctl.lean import Any
@@ -67,12 +67,13 @@ def _actions(notice: Notice, url: str, root_task: TaskDir, served: RootServer) -
     """Yield the buttons of a question, in the form of ntfy: its answers, if all of them may be offered."""
     if notice.kind != BLOCKED or notice.instance is None or notice.question_id is None:
         return
-    body = {} if served.is_read_only else _question(notice, root_task)
-    buttons = buttons_for(body)
+    question = None if served.is_read_only else _question(notice, root_task)
+    buttons = () if question is None else buttons_for(question)
     for button in buttons:
+        assert question is not None
         link = AnswerLink(
             task=notice.task_id, instance=notice.instance, question=notice.question_id, answer=button.answer,
-            digest=digest_of(body), expires=int(time.time()) + LIFETIME_S,
+            digest=digest_of(question), expires=int(time.time()) + LIFETIME_S,
         )  # fmt: skip
         where = f"{served.url}/answer/{sign(link, served.token)}"
         yield {"action": "http", "label": button.label, "url": where, "method": "POST", "clear": True}
@@ -80,13 +81,13 @@ def _actions(notice: Notice, url: str, root_task: TaskDir, served: RootServer) -
         yield {"action": "view", "label": OPEN_LABEL, "url": url}
 
 
-def _question(notice: Notice, root_task: TaskDir) -> Mapping[str, Any]:
-    """Return the question of a notice as its file has it now; {} if the message does not show the whole text of it."""
+def _question(notice: Notice, root_task: TaskDir) -> Question | None:
+    """Return the question of a notice as its file has it now; None if its message does not show the whole text."""
     assert notice.instance is not None
     assert notice.question_id is not None
     file = root_task.sibling(notice.task_id).worker(notice.instance).question(notice.question_id)
     try:
-        body = question_in(json_in(read_bytes(file, _MOST_BYTES), file))
+        question = question_in(notice.question_id, json_in(read_bytes(file, _MOST_BYTES), file))
     except (Damaged, OSError):
-        return {}
-    return body if body is not None and body["question"] == notice.facts.get("question") else {}
+        return None
+    return question if question is not None and question.text == notice.facts.get("question") else None

@@ -51,7 +51,7 @@ def put_message(worker: WorkerDir, sender: str, text: str, *, interrupt: bool = 
 def is_idle(worker: WorkerDir) -> bool:
     """Return whether an agent that was kept has answered, and waits for a message."""
     bodies = (read_question(worker, name) for name in open_questions(worker))
-    return any(body.get("idle") for body in bodies if body)
+    return any(body.idle for body in bodies if body is not None)
 
 
 def let_go(worker: WorkerDir, sender: str) -> None:

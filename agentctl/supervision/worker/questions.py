@@ -9,7 +9,10 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.domain.question import Question
 
 
 def open_questions(worker: WorkerDir) -> list[str]:
@@ -17,11 +20,16 @@ def open_questions(worker: WorkerDir) -> list[str]:
     return [question for question in worker.question_ids() if not worker.answer(question).exists()]
 
 
-def read_question(worker: WorkerDir, question: str) -> dict[str, Any] | None:
+def read_question(worker: WorkerDir, question: str) -> Question | None:
     """Return the question in a file; None if the file is missing, or does not hold a question."""
-    from agentctl.domain.answers import question_in  # A shim reads no question.
+    from agentctl.domain.question import question_in  # A shim reads no question.
 
-    return question_in(read_quietly(worker.question(question)))
+    return question_in(question, read_quietly(worker.question(question)))
+
+
+def is_open(worker: WorkerDir, question: str) -> bool:
+    """Return whether a question still needs an answer: it has none, and its worker has not ended."""
+    return not worker.has_ended and not worker.answer(question).exists()
 
 
 def waiting_askers(worker: WorkerDir, asked: Collection[str] | None = None) -> list[str]:

@@ -11,6 +11,7 @@ import mcp_types as types
 import pytest
 
 from agentctl.adapters.taskdir import Root
+from agentctl.domain.question import question_in
 from agentctl.mcp.forms import Form, form_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.mcp_steps import call, talk
@@ -36,7 +37,9 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 
 
 def form(question: dict[str, Any]) -> Form:
-    return form_of(Root("/nowhere/.agentctl").task("t1").worker("a"), PERMISSION | question)
+    asked = question_in("q1", PERMISSION | question)
+    assert asked is not None
+    return form_of(Root("/nowhere/.agentctl").task("t1").worker("a"), asked)
 
 
 def offered(made: Form) -> list[str]:
@@ -60,7 +63,7 @@ def test_what_nobody_sees_of_a_call_is_escaped() -> None:
     made = form({**call, "options": options})
     assert not set(UNSEEN) & set(made.message + json.dumps(made.schema, ensure_ascii=False))
     assert "./build\\u200b\\u2060" in made.message
-    plain_question = form({**call, "tool": None})
+    plain_question = form({**call, "tool": None, "means": None})
     assert UNSEEN in plain_question.message, "a question that allows nothing may have joined emoji in it"
 
 
@@ -127,7 +130,7 @@ def test_an_answer_that_the_form_does_not_have_leaves_the_question_to_others(
         long = "me.ask('Bash', {'command': 'ls' + ' ' * 3000 + '; rm -rf x'}, 'permission')"
         asked = await call(client, "task", objective=plays(tmp_path, long))
         assert asked["questions"]["general-1"]["tool"] == "Bash"
-        await asyncio.to_thread(run, "interact", "respond", "general-1", "deny")
+        await asyncio.to_thread(run, "interact", "respond", "general-1", "--id", "q1", "deny")
         ended = await call(client, "wait", ids=asked["ids"])
         assert ended["results"]["general-1"]["output"] == "denied"
 
@@ -142,5 +145,5 @@ def test_what_is_longer_than_a_question_keeps_is_told_at_a_terminal(task: Task, 
     _, shown = on_a_terminal([*PROGRAM, "interact", "list"])
     assert b"warning: this is cut; for all of it: agentctl logs a --task t1 --raw" in shown
     assert "rm -rf x" in run("logs", "a", "--raw").out
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     ends()

@@ -189,5 +189,5 @@ def test_an_agent_is_asked_about_a_link(
     assert ends()["result"]["finalMessage"] == "allowed"
     agent(plays(tmp_path, ask.format("src/link")), "--permissions", allowed, "--cwd", work, name="b")
     assert blocked("b")["arguments"] == {"path": "src/link"}
-    run("interact", "respond", "b", "deny")
+    run("interact", "respond", "b", "--id", "q1", "deny")
     ends("b")

@@ -9,6 +9,7 @@ import pytest
 from textual.widgets import Static
 
 from agentctl.adapters.clock import monotonic
+from agentctl.domain.question import AnswerOption
 from agentctl.screen.acting import peek
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.screens import Screen, watching
@@ -167,11 +168,10 @@ def test_a_text_that_was_begun_for_a_call_does_not_allow_it_once_it_is_not_shown
     ("call", "suggests"),
     [
         (command("ls"), "git status && " + "x" * 900 + "; rm -rf /"),
-        (command("ls"), "y" * 2000 + "; rm -rf /"),
         (("x" * 300 + "END", {"a": 1}), ""),
         (("Bash", {"k" * 300 + "END": 1}), ""),
     ],
-    ids=["label", "long label", "tool", "key"],
+    ids=["label", "tool", "key"],
 )
 def test_nothing_of_what_a_digit_allows_is_cut(
     task: Task, tmp_path: Path, call: tuple[str, dict[str, Any]], suggests: str
@@ -195,6 +195,23 @@ def test_nothing_of_what_a_digit_allows_is_cut(
     run("cancel", "a")
 
 
+def test_what_an_answer_for_good_allows_is_shown_whole_or_not_offered(task: Task, tmp_path: Path) -> None:
+    agent(permits(tmp_path, command("ls"), suggests="y" * 2000 + "; rm -rf /"))
+    blocked()
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("1  Allow", "2  Deny")
+        assert "from now on" not in str(screen.app.peek.query_one("#peek-text", Static).content)
+        await screen.press("i")
+        await screen.write("allow_always")
+        await screen.press("enter")
+        await screen.shows("not the whole call")
+
+    watching(steps)
+    assert answers_of(task) == []
+    run("cancel", "a")
+
+
 def test_two_calls_that_differ_look_different(task: Task, tmp_path: Path) -> None:
     hidden = ["\u200b", "\u2060", "\ufeff", "\u00ad", "\u00a0", "\u3164", "\u2800", "\ufe0f", "\U000e0041", "\u202e"]
     agent(permits(tmp_path, command("".join(f"./build{one}.sh\n" for one in hidden))))
@@ -204,7 +221,7 @@ def test_two_calls_that_differ_look_different(task: Task, tmp_path: Path) -> Non
         await screen.shows("./build\\u200b.sh")
         text = str(screen.app.peek.query_one("#peek-text", Static).content)
         assert not set(hidden) & set(text)
-        assert text.count("./build\\") == len(hidden)
+        assert text.count("./build\\") == 2 * len(hidden), "in the request's name, and in its arguments"
 
     watching(steps)
     run("cancel", "a")
@@ -234,13 +251,13 @@ def test_a_name_that_an_agent_has_chosen_looks_like_no_option(task: Task) -> Non
     spawn(worker("asks", "--option", "x=Keep", "--option", "y=Delete", "What?"), name="w")
     task.has("agent.blocked", "w")
     kind = "explore".ljust(75) + "1  Deny" + " " * 40 + "\u200b2  Allow"
-    call = {"tool": "Bash", "arguments": {"1  Deny": "ls"}, "askedBy": "T1", "askedByType": kind}
+    call: Any = {"tool": "Bash", "arguments": {"1  Deny": "ls"}, "asked_by": "T1", "asked_by_type": kind}
 
     async def steps(screen: Screen) -> None:
         await screen.shows("1  Keep")
         one = screen.app.acted_on()
         assert one is not None
-        screen.app.peek.show(screen.app.last_glance(), one._replace(questions=({**one.questions[0], **call},)))
+        screen.app.peek.show(screen.app.last_glance(), one._replace(questions=(one.questions[0]._replace(**call),)))
         text = str(screen.app.peek.query_one("#peek-text", Static).content)
         assert '"1  Deny": ls' in text
         assert "explore" in text.splitlines()[0]
@@ -284,8 +301,8 @@ def test_a_question_that_changes_under_its_name_is_new(task: Task) -> None:
         shown = screen.app.peek
         glance, one = screen.app.last_glance(), screen.app.acted_on()
         assert one is not None
-        labels = [{"id": "x", "label": "Delete"}, {"id": "y", "label": "Keep"}]
-        shown.show(glance, one._replace(questions=({**one.questions[0], "options": labels},)))
+        labels = (AnswerOption("x", "Delete"), AnswerOption("y", "Keep"))
+        shown.show(glance, one._replace(questions=(one.questions[0]._replace(options=labels),)))
         assert not shown.has_settled
 
     watching(steps)

@@ -15,6 +15,7 @@ import pytest
 
 import agentctl
 from agentctl.adapters.taskdir import Root, WorkerDir
+from agentctl.domain.question import question_in
 from agentctl.drivers.dialogue import Ask
 from agentctl.driving.questions import CHANGED, FORGED, ProgramQuestions
 from agentctl.errors import Damaged, Refused
@@ -35,7 +36,13 @@ from tests.support import PROGRAM, Completed, alike, by_turns, run, start_argv, 
 
 MEANS = {"allow": "allow", "allow_always": "allow_always", "deny": "deny"}
 OPTIONS = [(name, name) for name in MEANS]
-RESPOND = (*PROGRAM, "interact", "respond")
+
+
+def answers(name: str, answer: str) -> list[str]:
+    """Return the command line that answers the first question of a worker."""
+    return [*PROGRAM, "interact", "respond", name, "--id", "q1", answer]
+
+
 #: What an agent may have done with one that asks: start it, wait for its question, and then some commands.
 TRIES = """
 import json, os, subprocess
@@ -120,7 +127,7 @@ def by_tool(answer: str, instance: str = "child") -> list[str]:
     return worker("calls_tools", "codex", json.dumps([["send_input", {"id": instance, "message": answer}, 20]]))
 
 
-PYTHON = "import agentctl; agentctl.respond('allow', instance='child')"
+PYTHON = "import agentctl; agentctl.respond('allow', instance='child', question_id='q1')"
 FORM = """
 from agentctl.mcp import forms
 from agentctl.tools.scope import ScopeSource
@@ -138,10 +145,10 @@ respond(scope.task.root, task=agent.task, instance="child", question_id="q1", an
 def test_an_agent_does_not_allow_its_child_what_it_asks(task: Task, tmp_path: Path) -> None:
     """By the command line under any name, from a session of its own, by a tool, by Python, by a form."""
     lines = [
-        [*RESPOND, "child", "allow"],
-        ["env", "-u", "AGENTCTL_INSTANCE", *RESPOND, "child", "allow"],
-        [*bare(), *RESPOND, "child", "allow"],
-        [*bare(), "setsid", "-f", *RESPOND, "child", "allow"],
+        answers("child", "allow"),
+        ["env", "-u", "AGENTCTL_INSTANCE", *answers("child", "allow")],
+        [*bare(), *answers("child", "allow")],
+        [*bare(), "setsid", "-f", *answers("child", "allow")],
         by_tool("allow"),
         [*bare(), *by_tool("allow")],
         [sys.executable, "-c", PYTHON],
@@ -150,12 +157,12 @@ def test_an_agent_does_not_allow_its_child_what_it_asks(task: Task, tmp_path: Pa
     for done in tried(tmp_path, *lines):
         assert "may deny it, or allow what its own rules allow" in refusal(done)
     assert answered(task) == []
-    run("interact", "respond", "child", "allow")
+    run("interact", "respond", "child", "--id", "q1", "allow")
     assert (last_word("child"), answered(task)) == ("allowed", [("allow", "user")])
     ends("parent")
 
 
-@pytest.mark.parametrize("line", [[*RESPOND, "child", "deny"], *alike(by_tool("deny"))])
+@pytest.mark.parametrize("line", [answers("child", "deny"), *alike(by_tool("deny"))])
 def test_it_may_deny_it(task: Task, tmp_path: Path, line: list[str]) -> None:
     (done,) = tried(tmp_path, line)
     assert done.code == 0, done
@@ -177,7 +184,7 @@ def test_it_may_allow_what_its_own_rules_allow(task: Task, tmp_path: Path) -> No
 def test_another_call_than_its_own_rules_allow_it_may_not_allow(task: Task, tmp_path: Path) -> None:
     (done,) = tried(tmp_path, by_tool("allow"), options=("--permissions", RULE), before=child("permit touch y"))
     refusal(done)
-    run("interact", "respond", "child", "deny")
+    run("interact", "respond", "child", "--id", "q1", "deny")
     ends("parent")
 
 
@@ -188,7 +195,7 @@ def test_what_is_further_below_it_may_deny(task: Task, tmp_path: Path) -> None:
     outer = [[*PROGRAM, "spawn", "--agent", "general", "--name", "child", plays(tmp_path / "inner", inner)]]
     # The leaf is not there yet when its grandparent begins to wait.
     outer += [until(f"{' '.join(PROGRAM)} show leaf"), until_blocked("leaf")]
-    allow, deny = tried(tmp_path, [*RESPOND, "leaf", "allow"], [*RESPOND, "leaf", "deny"], before=outer)
+    allow, deny = tried(tmp_path, answers("leaf", "allow"), answers("leaf", "deny"), before=outer)
     refusal(allow)
     assert deny.code == 0, deny
     assert (last_word("leaf"), answered(task, "leaf")) == ("denied", [("deny", "parent")])
@@ -197,7 +204,7 @@ def test_what_is_further_below_it_may_deny(task: Task, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_command_that_has_started_it_may_only_deny(task: Task, tmp_path: Path) -> None:
-    lines = [[*RESPOND, "child", "allow"], by_tool("allow"), [*RESPOND, "child", "deny"]]
+    lines = [answers("child", "allow"), by_tool("allow"), answers("child", "deny")]
     spawn([sys.executable, "-c", script(tmp_path, lines, child())], name="parent")
     *allowed, denied = said_in(tmp_path)
     for done in allowed:
@@ -234,7 +241,7 @@ def test_a_program_answers_as_whoever_runs_it(task: Task, tmp_path: Path) -> Non
     spawn(on_question(tmp_path), name="parent")
     wait_until(lambda: b"Bash" in (task.agent("parent") / "stdout.log").read_bytes(), what="the question to be put")
     blocked("child")
-    run("interact", "respond", "child", "deny")
+    run("interact", "respond", "child", "--id", "q1", "deny")
     run("wait", "parent", "child")
     assert answered(task) == [("deny", "user")]
 
@@ -249,7 +256,7 @@ def test_a_persons_program_answers_for_them(task: Task) -> None:
     assert answered(task) == [("allow", "user")]
     agent("permit touch x")
     blocked()
-    agentctl.respond("allow", instance="a")
+    agentctl.respond("allow", instance="a", question_id="q1")
     assert last_word("a") == "allowed"
 
 
@@ -263,10 +270,10 @@ def test_nobody_answers_for_others_or_for_themselves(task: Task, tmp_path: Path)
     blocked("other")
     parent = [f"AGENTCTL_{name}=" for name in ("INSTANCE", "AGENT_DIR")]
     lines = [
-        [*RESPOND, "other", "allow"],
-        [*RESPOND, "other", "deny"],
-        [*bare(), *RESPOND, "other", "allow"],
-        ["env", *parent, *RESPOND, "other", "allow"],
+        answers("other", "allow"),
+        answers("other", "deny"),
+        [*bare(), *answers("other", "allow")],
+        ["env", *parent, *answers("other", "allow")],
         by_tool("allow", "other"),
     ]
     *said, by_server = tried(tmp_path, *lines, before=[])
@@ -275,7 +282,7 @@ def test_nobody_answers_for_others_or_for_themselves(task: Task, tmp_path: Path)
     assert "no worker 'other' below parent" in by_server.out
     open_question = f"{' '.join(PROGRAM)} interact list | grep -q self"
     text = 'me.ask("Bash", {"command": "touch x"}, "permission")\n' + script(
-        tmp_path / "self", [[*RESPOND, "self", "allow"], [*bare(), *RESPOND, "self", "deny"]], [until(open_question)]
+        tmp_path / "self", [answers("self", "allow"), [*bare(), *answers("self", "deny")]], [until(open_question)]
     )
     (tmp_path / "self").mkdir()
     agent(plays(tmp_path, text), name="self")
@@ -283,7 +290,7 @@ def test_nobody_answers_for_others_or_for_themselves(task: Task, tmp_path: Path)
         assert "is not above self" in refusal(done)
     for name in ("other", "self"):
         assert answered(task, name) == []
-        run("interact", "respond", name, "allow")
+        run("interact", "respond", name, "--id", "q1", "allow")
         assert last_word(name) == "allowed"
 
 
@@ -296,7 +303,7 @@ def deeper(task: Task, tmp_path: Path) -> Iterator[list[str]]:
     agent(plays(tmp_path / "inner", inner), "--permissions", rule, name="middle")
     wait_for_json(tmp_path / "inner" / "said.json")
     yield ["env", "AGENTCTL_INSTANCE=leaf", f"AGENTCTL_AGENT_DIR={task.agent('leaf')}"]
-    run("interact", "respond", "leaf", "deny")
+    run("interact", "respond", "leaf", "--id", "q1", "deny")
     ends("middle")
 
 
@@ -304,7 +311,7 @@ def deeper(task: Task, tmp_path: Path) -> Iterator[list[str]]:
 def test_who_says_to_be_another_answers_as_who_it_is_shown_to_be(task: Task, tmp_path: Path, deeper: list[str]) -> None:
     """The deepest counts where something is started; where one answers, that would be a way up."""
     above = ["env", "AGENTCTL_INSTANCE=middle", f"AGENTCTL_AGENT_DIR={task.agent('middle')}"]
-    for done in tried(tmp_path, *([*one, *RESPOND, "leaf", "allow"] for one in (above, deeper)), before=[]):
+    for done in tried(tmp_path, *([*one, *answers("leaf", "allow")] for one in (above, deeper)), before=[]):
         assert "parent is not above leaf" in refusal(done)
 
 
@@ -336,10 +343,10 @@ def test_nothing_within_a_sandbox_answers(task: Task) -> None:
     agent("permit touch x")
     blocked()
     for answer in ("allow", "deny"):
-        refused = from_inside("interact", "respond", "a", answer)
+        refused = from_inside("interact", "respond", "a", "--id", "q1", answer)
         assert (refused.returncode, "it cannot be answered from within a sandbox" in refused.stderr) == (1, True)
     assert answered(task, "a") == []
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     ends()
 
 
@@ -354,10 +361,13 @@ def test_what_teaches_a_parent_leaves_permissions_to_a_person() -> None:
 def test_in_a_shell_of_a_persons_agent_it_is_the_agent_that_answers(task: Task, variable: str) -> None:
     agent("permit touch x")
     blocked()
-    for line in ([*RESPOND, "a", "allow"], [*by_hand.without(variable), *RESPOND, "a", "allow"]):
+    for line in (
+        answers("a", "allow"),
+        [*by_hand.without(variable), *answers("a", "allow")],
+    ):
         assert variable in refusal(by_process(line, {variable: "1"}))
     assert answered(task, "a") == []
-    assert by_process([*by_hand.without(variable), *RESPOND, "a", "deny"]).code == 0
+    assert by_process([*by_hand.without(variable), *answers("a", "deny")]).code == 0
     assert (last_word("a"), answered(task, "a")) == ("denied", [("deny", "session")])
 
 
@@ -368,10 +378,10 @@ def test_so_it_is_below_a_persons_agent_that_sets_no_variable(task: Task, tmp_pa
     blocked()
     program = by_hand.below(tmp_path, name)
     for line in (program, [*program, *by_hand.bare(*bare()[2:])]):
-        refused = refusal(by_process([*line, *RESPOND, "a", "allow"]))
+        refused = refusal(by_process([*line, *answers("a", "allow")]))
         assert f"is {name}" in refused or "/" in name, refused
     assert answered(task, "a") == []
-    assert by_process([*RESPOND, "a", "allow"]).code == 0
+    assert by_process(answers("a", "allow")).code == 0
     assert (last_word("a"), answered(task, "a")) == ("allowed", [("allow", "user")])
 
 
@@ -382,12 +392,12 @@ def test_and_below_one_that_a_person_has_added(task: Task, tmp_path: Path) -> No
     agent("permit touch x")
     blocked()
     for above in (by_hand.without("IN_MINE"), *(by_hand.below(tmp_path, name) for name in ("mine", "@me/mine"))):
-        refusal(by_process([*above, *RESPOND, "a", "allow"]))
+        refusal(by_process([*above, *answers("a", "allow")]))
     file.write_text("mine: {program: mine, marks: IN_MINE}\n", encoding="utf-8")
-    broken = by_process([*RESPOND, "a", "allow"])
+    broken = by_process(answers("a", "allow"))
     assert (broken.code, "acp.yaml" in broken.err) == (2, True), "who may have answered is not known"
     file.unlink()
-    assert by_process([*RESPOND, "a", "allow"]).code == 0
+    assert by_process(answers("a", "allow")).code == 0
     assert answered(task, "a") == [("allow", "user")]
 
 
@@ -429,12 +439,12 @@ def test_a_persons_session_denies_by_a_tool_and_the_person_allows_by_a_form(task
 def test_what_asks_for_no_permission_anybody_answers(task: Task, tmp_path: Path) -> None:
     agent("question", name="other")
     blocked("other")
-    (done,) = tried(tmp_path, [*RESPOND, "other", "red"], before=[])
+    (done,) = tried(tmp_path, answers("other", "red"), before=[])
     assert done.code == 0, done
     assert (last_word("other"), answered(task, "other")) == ("red", [("red", "parent")])
     agent("question", name="third")
     blocked("third")
-    run("interact", "respond", "third", "blue", env={"CLAUDECODE": "1"})
+    run("interact", "respond", "third", "--id", "q1", "blue", env={"CLAUDECODE": "1"})
     assert last_word("third") == "blue"
 
 
@@ -459,7 +469,7 @@ def test_an_answer_beside_agentctl_is_set_aside_and_told(task: Task, forged: dic
         wait_until(lambda: not (folder / "q1.answer.json").exists(), what="the answer to be set aside")
     assert statuses() == {"a": "blocked"}
     assert [one["id"] for one in run("interact", "list", "--json").json] == ["q1"]
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert last_word("a") == "denied"
     assert len([row for row in activity(task) if "did not come through agentctl" in str(row.get("text"))]) == 1
 
@@ -489,7 +499,7 @@ def rewritten(folder: WorkerDir, **changes: Any) -> None:
     by_turns(
         [
             ({"means": {**MEANS, "allow": "deny"}}, "allow", {"CLAUDECODE": "1"}),
-            ({"tool": None}, "allow", {"CLAUDECODE": "1"}),
+            ({"tool": None, "means": None}, "allow", {"CLAUDECODE": "1"}),
             ({"options": [{"id": "allow", "label": "deny"}]}, "deny", {}),
             ({"arguments": {"command": "ls"}}, "allow", {}),
             ({"question": "What colour?", "kind": "input", "options": []}, "allow", {}),
@@ -506,12 +516,12 @@ def test_an_answer_to_something_else_is_none(
     folder, questions = asking
     asked = folder.question("q1").read_bytes()
     rewritten(folder, **changes)
-    run("interact", "respond", "a", answer, env=env)
+    run("interact", "respond", "a", "--id", "q1", answer, env=env)
     assert list(questions.answered()) == []
     assert set(questions.take_tampered()) == {(CHANGED, "q1"), (FORGED, "q1")}
     assert folder.question("q1").read_bytes() == asked
-    refusal(run("interact", "respond", "a", "allow", env={"CLAUDECODE": "1"}, check=False))
-    run("interact", "respond", "a", "deny")
+    refusal(run("interact", "respond", "a", "--id", "q1", "allow", env={"CLAUDECODE": "1"}, check=False))
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert [found for _, found, _ in questions.answered()] == ["deny"]
     assert questions.take_tampered() == []
 
@@ -525,9 +535,11 @@ def test_a_form_answers_what_it_has_shown(asking: tuple[WorkerDir, ProgramQuesti
     rewritten(folder, arguments={"command": "rm x"})
     assert not forms.answer(Scope(folder.task), folder, shown, {"answer": "allow"})
     assert answered(task, "a") == []
-    assert forms.answer(Scope(folder.task), folder, question_of(folder) or {}, {"answer": "allow"})
+    now = question_of(folder)
+    assert now is not None
+    assert forms.key_of(folder, now) not in names
+    assert forms.answer(Scope(folder.task), folder, now, {"answer": "allow"})
     assert answered(task, "a") == [("allow", "user")]
-    assert forms.key_of(folder, {**shown, "arguments": {"command": "rm x"}}) not in names
 
 
 def test_a_question_that_is_no_file_any_more_is_put_again(asking: tuple[WorkerDir, ProgramQuestions]) -> None:
@@ -560,7 +572,7 @@ def test_what_is_no_answer_does_not_stand_in_the_way_of_one(
     assert "bug" not in done.err
     assert list(questions.answered()) == []
     assert questions.take_tampered() == [(FORGED, "q1")]
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert [found for _, found, _ in questions.answered()] == ["allow"]
 
 
@@ -569,7 +581,7 @@ def test_an_answer_is_taken_once(asking: tuple[WorkerDir, ProgramQuestions], tmp
     folder, questions = asking
     notes = tmp_path / "home" / ".config" / "agentctl" / "own"
     before = set(os.listdir(notes))
-    run("interact", "respond", "a", "allow")
+    run("interact", "respond", "a", "--id", "q1", "allow")
     assert len(set(os.listdir(notes)) - before) == 1
     kept = folder.answer("q1").read_bytes()
     assert [answer for _, answer, _ in questions.answered()] == ["allow"]
@@ -577,7 +589,8 @@ def test_an_answer_is_taken_once(asking: tuple[WorkerDir, ProgramQuestions], tmp
     for file in (folder.answer("q1"), folder.question("q1")):
         os.unlink(file)
     questions.put(Ask("again", "Allow Bash?", OPTIONS, tool="Bash", arguments={"command": "rm x"}, means=MEANS))
-    Path(folder.answer("q1")).write_bytes(kept)
+    assert folder.question_ids() == ["q2"], "an id is given once"
+    Path(folder.answer("q2")).write_bytes(kept.replace(b'"q1"', b'"q2"'))
     assert list(questions.answered()) == []
 
 
@@ -594,7 +607,10 @@ def test_nobody_says_where_answers_are_noted(asking: tuple[WorkerDir, ProgramQue
 
 # -- what the rules of a parent allow its child ------------------------------------------------------------------------
 
-CALL: dict[str, Any] = {"id": "q1", "tool": "Bash", "arguments": {"command": "make"}, "means": MEANS}
+CALL: dict[str, Any] = {
+    "kind": "select", "question": "Allow Bash?", "options": [{"id": name, "label": name} for name in MEANS],
+    "tool": "Bash", "arguments": {"command": "make"}, "means": MEANS,
+}  # fmt: skip
 ALLOWS = {"permissions": [{"tool": "Bash", "pattern": "make", "answer": "allow"}]}
 DENIES = [[{"tool": "Bash", "pattern": "mak*", "answer": "deny"}]]
 
@@ -620,7 +636,9 @@ def may(family: tuple[WorkerDir, WorkerDir], answer: str = "allow", **question: 
     parent, below = family
     who = Answerer(Caller(parent.task, parent.instance), is_agent=True)
     try:
-        check_answerer(below, {**CALL, **question}, answer, who)
+        asked = question_in("q1", {**CALL, **question})
+        assert asked is not None
+        check_answerer(below, asked, answer, who)
     except Refused:
         return False
     return True

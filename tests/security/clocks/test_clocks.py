@@ -147,7 +147,7 @@ def test_an_agent_that_goes_on_while_it_asks_is_at_work(
     assert ends("a")["reason"] == "timed_out"
     passes(2)
     assert statuses()["b"] == "blocked"
-    run("interact", "respond", "b", "allow")
+    run("interact", "respond", "b", "--id", "q1", "allow")
     assert ends("b")["status"] == "completed"
 
 

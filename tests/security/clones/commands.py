@@ -78,7 +78,7 @@ def _calls(*calls: tuple[str, dict[str, object]]) -> str:
 #: What acts, in the stranger's task: each must refuse or do no harm.
 WRITING = [
     *_each(*(f"{line}{_OF}" for line in (
-        "interact respond v yes", "send v hello", "send w hello", "cancel v --grace-seconds 0.1",
+        "interact respond v --id q1 yes", "send v hello", "send w hello", "cancel v --grace-seconds 0.1",
         "cancel --all --grace-seconds 0.1 --no-wait", "pause v", "unpause v", "worktrees remove w",
         "activity w --rebuild", "doctor --close-breaker general", "doctor --fix", "join --json",
         "resume w", "resume --lost", "spawn --resume-queue", "resume-queue", "spawn-template"))),
@@ -163,7 +163,7 @@ CONCERNS: dict[str, Concern] = {
                              "list", "pause v", "unpause v", "cancel v --grace-seconds 0.1", "worktrees remove w",
                              "cancel --all --grace-seconds 0.1 --no-wait"))),
                          [*_each(*(f"{line}{_OF}" for line in (
-                             "wait v --timeout-seconds 0", "worktrees list", "interact respond v yes", "doctor --fix")))]),
+                             "wait v --timeout-seconds 0", "worktrees list", "interact respond v --id q1 yes", "doctor --fix")))]),
     "queue": Concern([*_SPAWNS, *_each(f"resume-queue{_OF}", f"spawn --key k1{_OF} -- true", starts=True),
                       *_each(f"wait-any{_OF} --timeout-seconds 0", f"doctor --fix{_OF}"), *_MINE, *_RUN, *_ENDED], [*_SAMPLES]),
     "names": Concern([], [*(each for each in READING if each.environ),
@@ -182,7 +182,7 @@ ADOPTED = [
            "subtask general Title --task build --no-wait", starts=True),
     Command(("hook",), stdin=_HOOK),
     *_each(*(f"{line}{_OF}" for line in (
-        "interact respond v yes", "send v hello", "pause v", "unpause v", "activity w --rebuild", "worktrees remove w",
+        "interact respond v --id q1 yes", "send v hello", "pause v", "unpause v", "activity w --rebuild", "worktrees remove w",
         "wait-any --timeout-seconds 0.2", "doctor --close-breaker general", "list", "doctor --fix", "list --json",
         "result w", "resume w", "cancel --all --grace-seconds 0.1")), starts=True),
 ]  # fmt: skip

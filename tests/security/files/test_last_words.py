@@ -31,7 +31,7 @@ def test_an_agent_that_has_not_ended_has_its_last_words_and_no_protocol(
     assert (told["source"], told["text"], told["files"]) == (source, text, [])
     (part,) = run("join", "--json").json["workers"]
     assert (part["source"], part["text"]) == (source, text)
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     ends()
 
 

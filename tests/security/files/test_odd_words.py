@@ -21,9 +21,10 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain import events as ev
 from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.view import view_of
-from agentctl.domain.answers import check_answer, question_in
+from agentctl.domain.answers import check_answer
 from agentctl.domain.events import decode, encode
 from agentctl.domain.projection import TaskView
+from agentctl.domain.question import question_in
 from agentctl.domain.reports import entry_of
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged, UsageError
@@ -85,7 +86,7 @@ def test_a_question_that_is_none_hides_no_other(root: Path, changes: dict[str, A
     assert [line.split("\t")[1] for line in told.out.splitlines()] == ["good"]
     assert "holds no question" in told.err
     assert "holds no question" in run("interact", "respond", "odd", "--id", "q1", "a", check=False).err
-    assert run("interact", "respond", "a").out.startswith("answered q1 of good")
+    assert run("interact", "respond", "good", "--id", "q1", "a").out.startswith("answered q1 of good")
     run("cancel", "odd")
 
 
@@ -129,9 +130,9 @@ QUESTIONS = st.fixed_dictionaries(
 
 @given(QUESTIONS, st.text(max_size=3))
 def test_every_question_is_none_or_can_be_shown_and_answered(value: dict[str, Any], answer: str) -> None:
-    question = question_in(value)
+    question = question_in("q1", value)
     if question is not None:
-        form = form_of(Root("/nowhere/.agentctl").task("t1").worker("a"), {"id": "q1", **question})
+        form = form_of(Root("/nowhere/.agentctl").task("t1").worker("a"), question)
         json.dumps([form.message, form.schema], ensure_ascii=False).encode()
         with contextlib.suppress(AgentctlError):
             check_answer(question, answer)

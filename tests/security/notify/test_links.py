@@ -63,7 +63,7 @@ def asking(*more: str, argv: list[str] | None = None) -> Iterator[Task]:
     task.has("agent.blocked", "a")
     yield task
     if not task.exit("a"):
-        run("interact", "respond", "a", "no", check=False)
+        run("interact", "respond", "a", "--id", "q1", "no", check=False)
     task.ended("a")
 
 
@@ -191,7 +191,7 @@ def test_a_link_counts_once_also_if_it_is_used_twice_at_once(root: Path, monkeyp
 def test_an_answer_from_elsewhere_comes_first_and_an_end_closes(root: Path) -> None:
     with asking() as task:
         link = link_to(root, "yes")
-        run("interact", "respond", "a", "no")
+        run("interact", "respond", "a", "--id", "q1", "no")
         with pytest.raises(Refused, match="answered already, with 'no' by user"):
             used(root, link)
         assert answered(task) == [("no", "user")]
@@ -236,7 +236,7 @@ def test_a_message_offers_to_deny_and_never_to_allow(
     _, questions = permit
     (post,) = ntfy.told(1)
     assert labels(post) == [("http", "Deny"), ("view", "Open")]
-    assert "rm x" not in json.dumps(post)
+    assert "Allow Bash: rm x?" in json.dumps(post), "the message names the command"
     for answer in ("allow", "allow_always", "Yes", "yes", "Always"):
         with pytest.raises(Refused, match="no link may answer q1 of a so"):
             used(root, link_to(root, answer))

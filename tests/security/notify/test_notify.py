@@ -167,7 +167,7 @@ def test_nothing_of_its_output_environment_or_work_is_sent(root: Path, home: Pat
     run("spawn", "--name", "b", "--env", "X=hush-env", "--", sys.executable, "-c", code, "hush-argument")
     spawn([*ASK, "Push with ghp_0123456789abcdefABCD now?\nhush-second-line"], name="a")
     posts = listener.told(2)
-    run("interact", "respond", "a", "hush-answer")
+    run("interact", "respond", "a", "--id", "q1", "hush-answer")
     task.ended("a")
     posts = listener.told(3)
     sent = json.dumps([*posts, [dict(one) for one in listener.headers]])
@@ -193,7 +193,7 @@ def test_hostile_words_are_bounded_and_clean(root: Path, home: Path, listener: L
         text = json.dumps(post, ensure_ascii=False)
         assert len(text) < 1500
         assert not any(ord(one) < 0x20 or 0x7F <= ord(one) < 0xA0 or one == "\u202e" for one in text)
-    run("interact", "respond", "a", "no")
+    run("interact", "respond", "a", "--id", "q1", "no")
     task.ended("a")
     listener.told(4)
     no_sender(task)

@@ -166,7 +166,7 @@ def test_a_permission_of_the_program_cannot_be_taken_up(task: Task, tmp_path: Pa
     (outbox / ".x").rename(outbox / "x.json")
     wait_until(lambda: notes(task), what="the note")
     assert len(task.events("interaction.requested")) == 1
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert ends()["status"] == "completed"
 
 
@@ -367,7 +367,7 @@ def test_on_a_node_nothing_is_open_that_is_closed_at_the_head(task: Task, tmp_pa
     launches = os.path.realpath(launch_of(task, "a").parent)
     assert launches in on_node["closed"]
     assert launches.startswith(at_head["closed"][0]) is not is_elsewhere
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert ends()["status"] == "completed"
 
 
@@ -386,5 +386,5 @@ def test_on_a_node_the_root_around_a_worktree_stays_closed(task: Task, tmp_path:
     assert walls["workspace"].startswith(f"{root}/worktrees/")
     assert root in walls["closed"]
     assert f"{root}/tasks" in walls["inRoot"]
-    run("interact", "respond", "a", "deny")
+    run("interact", "respond", "a", "--id", "q1", "deny")
     assert ends()["status"] == "completed"

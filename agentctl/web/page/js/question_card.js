@@ -10,20 +10,15 @@ import { about, answered, changed, fleet, noteShown, say, sending } from './stor
 
 /** How long a question is on the screen before an answer counts. */
 const SETTLES_MS = 300;
-const MOST_TEXT = 20_000;
+const MOST_TEXT = 24_000;
 
-/** The answers that a button or a digit gives: [id, label]. */
-function optionsOf(question) {
-  if (question.kind === 'confirm') return [['yes', 'Yes'], ['no', 'No']];
-  return (question.options ?? []).map((one) => [String(one.id), String(one.label || one.id)]);
-}
+/** The answers that a button or a digit may give here: [id, label]. The server says which. */
+const optionsOf = (question) => question.offered.map((one) => [one.id, one.label]);
 
-const takesText = (question) => question.kind === 'input' || Boolean(question.other);
+/** What an option of a permission does; empty where nothing is allowed by it. */
+const meaningOf = (question, id) => question.offered.find((one) => one.id === id)?.means ?? '';
 
-/** What an option of a permission does; one that is not known is taken for the widest. */
-const meaningOf = (question, id) => (!question.tool ? '' : question.means && Object.hasOwn(question.means, id) ? String(question.means[id]) : 'allow_always');
-
-const denialOf = (question) => (question.tool ? Object.keys(question.means ?? {}).find((id) => question.means[id] === 'deny') : undefined);
+const denialOf = (question) => question.offered.find((one) => one.means === 'deny')?.id;
 
 const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1));
 const nameOf = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.stringify(key));
@@ -88,7 +83,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
   const key = cardKey(workerKey, question);
   const [error, setError] = useState(null);
   const [isBusy, setBusy] = useState(false);
-  const [isWhole, setWhole] = useState(!question.tool);
+  const [isWhole, setWhole] = useState(!question.isPermission);
   const [isSettled, setSettled] = useState(false);
   const [chosen, setChosen] = useState(() => new Set());
   const [isDenying, setDenying] = useState(false);
@@ -117,7 +112,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     };
   }, []);
 
-  const options = optionsOf(question).filter(([id]) => !(question.isCut && meaningOf(question, id).startsWith('allow')));
+  const options = optionsOf(question);
   const denial = denialOf(question);
   const isAllowing = (id) => meaningOf(question, id).startsWith('allow');
   const mayGive = (id) => !isAllowing(id) || (isSettled && isWhole);
@@ -223,15 +218,16 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     <header>
       <${isNamed ? 'h3' : 'h2'} id=${domId} class="heading">
         ${isNamed ? html`<a class="name foreign" href=${workerHref(task, instance)}>${plain(instance)}</a>` : html`<span class="unseen">${plain(instance)} </span>`}
-        <span class="what">${by} ${question.tool ? 'asks for permission' : isNamed ? 'asks' : 'It asks'}</span>
+        <span class="what">${by} ${question.isPermission ? 'asks for permission' : isNamed ? 'asks' : 'It asks'}</span>
       <//>
       ${isNamed && isTaskNamed && html`<span class="task foreign">${plain(task)}</span>`}
       <span class="waiting">waiting <${Since} at=${question.askedAt} />${more > 0 && `, ${more} more after it`}</span>
     </header>
     <p class="asked foreign">${asked}</p>
-    ${question.tool && html`<p class="tool foreign">${distinct(question.tool)}</p>
-      <${Call} question=${question} onWhole=${() => setWhole(true)} label=${`Arguments of ${oneLine(question.tool, 60)}`} />`}
-    ${question.isCut && html`<p class="cut">This is not the whole call, so it cannot be allowed here. <code>agentctl logs --raw</code> has all of it.</p>`}
+    ${question.described && html`<p class="described quiet foreign">In its own words: ${oneLine(question.described, 200)}</p>`}
+    ${question.isPermission && html`<p class="tool foreign">${distinct(question.tool ?? '')}</p>
+      <${Call} question=${question} onWhole=${() => setWhole(true)} label=${`Arguments of ${oneLine(question.tool ?? '', 60)}`} />`}
+    ${question.isPermission && !question.isWhole && html`<p class="cut">This is not the whole call, so it cannot be allowed here. <code>agentctl logs --raw</code> has all of it.</p>`}
     ${about.readOnly ? html`<ul class="answers quiet" aria-label="Possible answers">${options.map(([id, label]) => html`<li key=${id} class="tag foreign">${distinct(label)}</li>`)}</ul>`
     : question.multiple ? html`<fieldset disabled=${isBusy} class="choices"><legend class="unseen">Answers</legend>
         ${options.map(([id, label], index) => html`<label key=${id} class="choice"><input type="checkbox" checked=${chosen.has(id)} onChange=${() => choose(id)} />
@@ -245,13 +241,13 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
           ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<span class="foreign">${distinct(label)}</span>${question.default === id && html`<span class="quiet">default</span>`}</button>`)}
         ${denial && !isDenying && html`<button type="button" class="deny" onClick=${() => setDenying(true)} disabled=${isBusy}>Deny with a reason… <kbd aria-hidden="true">D</kbd></button>`}
       </div>`}
-    ${question.tool && !question.isCut && !isWhole && !about.readOnly && html`<p class="hint" id=${`${domId}-unseen`}>Scroll the call to its end: it can be allowed once all of it has been on the screen.</p>`}
+    ${question.isPermission && question.isWhole && !isWhole && !about.readOnly && html`<p class="hint" id=${`${domId}-unseen`}>Scroll the call to its end: it can be allowed once all of it has been on the screen.</p>`}
     ${isDenying && html`<form class="write" onSubmit=${deny}>
       <label class="field"><span>Why it is denied (the agent reads it)</span>
         <input ref=${reasonField} value=${reason} onInput=${(event) => setReason(event.target.value)} onKeyDown=${leave} autocomplete="off" disabled=${isBusy} /></label>
       <div class="buttons"><button type="button" onClick=${() => setDenying(false)}>Not now</button><button class="danger" disabled=${isBusy}>Deny</button></div>
     </form>`}
-    ${takesText(question) && !about.readOnly && html`<form class="write" onSubmit=${giveText}>
+    ${question.takesText && !about.readOnly && html`<form class="write" onSubmit=${giveText}>
       <label class="field"><span>${options.length ? 'Or another answer' : 'Answer'}${question.default && !options.length ? html` <span class="quiet foreign">(default: ${oneLine(question.default, 80)})</span>` : ''}</span>
         <textarea ref=${field} rows="1" value=${text} onInput=${(event) => setText(event.target.value)} disabled=${isBusy}
           aria-invalid=${error ? 'true' : undefined} aria-describedby=${error ? `${domId}-problem` : undefined}
@@ -270,7 +266,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
 
 function distinctQuestion(question) {
   const text = String(question.question ?? '');
-  const shown = question.tool ? distinct(text.slice(0, MOST_TEXT)) : plainLines(text.slice(0, MOST_TEXT));
+  const shown = question.isPermission ? distinct(text.slice(0, MOST_TEXT)) : plainLines(text.slice(0, MOST_TEXT));
   return text.length > MOST_TEXT ? `${shown}\n… (this is not all of it)` : shown;
 }
 

@@ -125,8 +125,7 @@ export function saidOf(worker, task) {
   const found = [];
   if (questions.length) {
     const [first] = questions;
-    if (first.tool) found.push([`${oneLine(first.tool, 60)}:`, 'blocked']);
-    found.push([oneLine(first.question) + (questions.length > 1 ? ` (+${questions.length - 1})` : ''), 'text']);
+    found.push([oneLine(first.line) + (questions.length > 1 ? ` (+${questions.length - 1})` : ''), first.isPermission ? 'blocked' : 'text']);
     return found;
   }
   if (task && task.own === false) found.push(['foreign', 'blocked']);
