@@ -15,11 +15,11 @@ from agentctl.adapters.git import entry_above
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import Rules
+from agentctl.domain.permissions import OWN, Rules
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.order import Order, order_from
+from agentctl.drivers.order import ASKING, Order, order_from
 from agentctl.drivers.registry import AGENT_DRIVERS, ANY_ACP, COMMAND, PLAIN, choose, driver_for, load, program_of
-from agentctl.errors import AgentctlError, Next, Refused, UsageError
+from agentctl.errors import AgentctlError, Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
@@ -44,6 +44,7 @@ _PREFERENCES = ("model", "effort")
 _MOST_BYTES = 16 << 20
 #: Between the name of a file that an agent program obeys and the word without which it is harmless.
 _ONLY_WITH = ": "
+_ASKING_HINT = "or a row in acp.yaml says how it is brought to ask (`asking`; docs/agents.md)"
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 
 
@@ -120,6 +121,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
     _check_restrictions(driver, order)
+    _check_that_it_asks(driver, order)
     order, warnings = _as_honoured(driver, order)
     order = with_server(task, order, driver, environ)
     running = {**spec.resources, **({"runner": spec.runner} if spec.runner else {})}
@@ -129,13 +131,25 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
+    order = _with_facts_of_today(order)
     driver = driver_for(order)
     joined, account = _joined(order.denied_above, denied), _account(driver, environ, order.provider)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
     if has_more:
         _check_restrictions(driver, order)
+    _check_that_it_asks(driver, order)
     return Ordered(order)
+
+
+def _with_facts_of_today(order: Order) -> Order:
+    """Return an order with what is known of its program now: the old one may not say what pins its permissions."""
+    if not order.acp or order.driver == ANY_ACP:
+        return order
+    try:
+        return order._replace(acp=load(order.driver).facts)
+    except NotFound:  # A row that the person has removed.
+        return order
 
 
 def _refuse_obeyed(driver: Driver, cwd: str) -> None:
@@ -246,6 +260,13 @@ def _check_restrictions(driver: Driver, order: Order) -> None:
     for field, key in _RESTRICTIONS.items():
         if getattr(order, field) and key not in driver.honours:
             raise Refused(f"the driver {driver.name} cannot honour {key}", hint=_hint_for(driver, key))
+
+
+def _check_that_it_asks(driver: Driver, order: Order) -> None:
+    """Raise `Refused` where somebody is to be asked, and nothing shows that the program asks before it acts."""
+    if order.stance == ASKING and not driver.is_known_to_ask:
+        hint = f"`--permissions {OWN}`: your own settings of it decide what it asks; {_ASKING_HINT}"
+        raise Refused(f"nothing shows that {driver.name} asks before it acts, so nobody could be asked", hint=hint)
 
 
 def _hint_for(driver: Driver, key: str) -> str:
