@@ -15,7 +15,7 @@ from rich.text import Text
 from agentctl.cli.render import plain
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.text.words import NOTHING, duration
-from agentctl.text.worker import elapsed, progress, questions_open, standing
+from agentctl.text.worker import agent_with_policy, elapsed, progress, questions_open, standing
 
 if TYPE_CHECKING:
     from agentctl.operations.show.askers import PendingQuestion
@@ -66,7 +66,7 @@ def draw_workers(rows: Sequence[WorkerRow]) -> None:
 def worker_cells(row: WorkerRow) -> tuple[object, ...]:
     """Return the cells of a worker, one for each of `WORKER_HEADS`."""
     time = duration(elapsed(row))
-    command = f"{row['agent']}: {row['command']}" if row["driver"] else row["command"]
+    command = f"{agent_with_policy(row)}: {row['command']}" if row["driver"] else row["command"]
     return row["agentInstance"], row["status"], standing(row), time, progress(row["progress"]), command
 
 

@@ -11,7 +11,8 @@ from itertools import takewhile
 
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.names import camel
-from agentctl.domain.permissions import OWN, is_allowing
+from agentctl.domain.permissions import is_allowing
+from agentctl.domain.states import OWN
 
 #: Keys of other formats that name programs to run. They are ignored here, but they show an intent.
 _PROGRAMS = frozenset({"hooks", "mcpServers", "mcp_servers"})

@@ -14,12 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
+from agentctl.domain.states import OWN
 from agentctl.errors import UsageError
 
 ANSWERS = ("allow", "deny", "ask")
-#: The policy by which the settings that a person has made in an agent program count as well: what they allow there is
-#: not asked about. What the program asks all the same is asked.
-OWN = "own"
 POLICIES = (*ANSWERS, OWN)
 Rules = list[dict[str, str]]
 _KEYS = ("tool", "pattern", "answer")

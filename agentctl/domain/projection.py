@@ -8,7 +8,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
-from agentctl.domain.states import MOVES, PARKED, STALLED, TERMINAL, Status
+from agentctl.domain.states import MOVES, OWN, PARKED, STALLED, TERMINAL, Status
 from agentctl.lean import Any, NamedTuple
 
 
@@ -57,6 +57,8 @@ class WorkerView:
     window: str | None = None
     agent_id: str | None = None
     driver: str | None = None
+    #: `own` where the person's own settings of its program count; None for any other policy.
+    permissions: str | None = None
     #: What places it on a node, and that node once it has begun there.
     runner: str | None = None
     node: str | None = None
@@ -176,6 +178,8 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
     if "driver" in payload:
         worker.driver = _typed(payload, "driver", str)
         worker.agent_id = _typed(payload, "agentId", str)
+    if payload.get("permissions") == OWN:
+        worker.permissions = OWN
     if "parent" in payload:
         worker.parent = _typed(payload, "parent", str)
     if "depth" in payload:  # In a sub-task the parent is in another task.

@@ -75,6 +75,9 @@ class Reason(StrEnum):
 STALLED = "stalled"
 #: Not a status either: a worker that is back in the queue until its account may be used.
 PARKED = "parked"
+#: The policy by which the settings that a person has made in an agent program count as well: what they allow there is
+#: not asked about. What the program asks all the same is asked.
+OWN = "own"
 
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 

@@ -46,6 +46,8 @@ class WorkerRow(TypedDict):
     #: {account, until, window} of the account that it waits for in the queue.
     awaitsAccount: ReadOnly[dict[str, Any] | None]
     driver: ReadOnly[str | None]
+    #: `own` where the person's own settings of its program count; null for any other policy.
+    permissions: ReadOnly[str | None]
     usage: ReadOnly[dict[str, Any] | None]
     agentId: ReadOnly[str | None]
     health: ReadOnly[str | None]
@@ -75,8 +77,8 @@ class WorkerRow(TypedDict):
 #: a literal with all keys (12.8 ms instead of 16.1 for 10,000 workers).
 BLANK: WorkerRow = {
     "agentInstance": "", "agent": "", "status": "", "reason": None, "message": None, "pid": None, "attempt": 1,
-    "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None, "usage": None,
-    "agentId": None, "health": None, "parent": None, "depth": 0, "queuedAt": None, "startedAt": None, "endedAt": None,
-    "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": (),
+    "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None, "permissions": None,
+    "usage": None, "agentId": None, "health": None, "parent": None, "depth": 0, "queuedAt": None, "startedAt": None,
+    "endedAt": None, "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": (),
     "awaitsChildren": False, "uncollected": 0, "command": "", "askedBelow": 0,
 }  # fmt: skip

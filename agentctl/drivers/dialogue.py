@@ -196,7 +196,8 @@ class Driver(NamedTuple):
     #: How to install the program.
     install: str
     #: The keys of a definition that it can honour, of: model effort tools readOnly maxTurns maxBudgetUsd permissions
-    #: resume keep mcpServers outputSchema; and delegation: its program has agentctl's own tools without a server
+    #: resume keep mcpServers outputSchema; delegation: its program has agentctl's own tools without a server; and
+    #: ownUnderRules: it holds rules also where the person's own settings of its program allow the call
     honours: frozenset[str]
     #: The program's command line.
     argv: Callable[[Order], list[str]]

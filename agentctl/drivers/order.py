@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.names import camel
-from agentctl.domain.permissions import OWN, is_for_all, policy_in
+from agentctl.domain.permissions import is_for_all, policy_in
+from agentctl.domain.states import OWN
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
 

@@ -13,7 +13,7 @@ from agentctl.domain.ends import end_in_words
 from agentctl.domain.plaintext import plain
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.text.words import NOTHING, duration, short_number, shown_json
-from agentctl.text.worker import elapsed, progress, standing
+from agentctl.text.worker import agent_with_policy, elapsed, progress, standing
 
 #: The arguments that say most about a call; the first one present is shown.
 _TELLING = ("command", "cmd", "file_path", "path", "pattern", "query", "url", "description", "prompt", "message")
@@ -49,7 +49,7 @@ def worker_line(tree: WorkerTree) -> str:
     row, own = tree.row, tree.nodes[0]
     status = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
     unusual = None if row["reason"] else standing(row)
-    agent = row["agent"]
+    agent = agent_with_policy(row)
     parts = [
         plain(row["agentInstance"]),
         None if agent == "command" else f"[{plain(agent)}]",

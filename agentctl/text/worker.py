@@ -32,6 +32,11 @@ def respond_command(worker: WorkerId, question_id: object) -> str:
     return plain(f"agentctl interact respond {worker.instance} --task {worker.task_id} --id {question_id} ANSWER")
 
 
+def agent_with_policy(row: WorkerRow) -> str:
+    """Return a worker's agent, and its policy where the person's own settings of its program count."""
+    return f"{row['agent']} (permissions {row['permissions']})" if row["permissions"] else row["agent"]
+
+
 def elapsed(row: WorkerRow) -> float | None:
     """Return how long a worker ran, or has been running; the wall clock is good enough to show it."""
     measured, began = row["durationSeconds"], row["startedAt"]

@@ -312,8 +312,8 @@ def _calls(request: Request, file: str) -> tuple[Call, ...]:
 def _steps(request: Request, file: str) -> Reply:
     """One reply after the other, as a file lists them: [[[tool, arguments], ...], ...].
 
-    `ours:NAME` is a tool of our server, `agent` a sub-agent of the program's own in the background, `shell` and `out`
-    a command, out of the program's sandbox.
+    `ours:NAME` is a tool of our server, `tool:NAME` any by the program's own name, `agent` a sub-agent of the program's
+    own in the background, `shell` and `out` a command, out of the program's sandbox.
     """
     replies = json.loads(Path(file or "steps.json").read_text(encoding="utf-8"))
     given = len(request.results)
@@ -328,6 +328,8 @@ def _step(request: Request, tool: str, arguments: Any) -> Call:
     match tool.partition(":"):
         case ["ours", ":", name]:
             return Call(_ours(request, name), arguments)
+        case ["tool", ":", name]:
+            return Call(name, arguments)
         case ["agent", _, _]:
             return _agent(request, arguments, background=True)
         case _:

@@ -160,10 +160,10 @@ class BadManners:
 
     async def _drifts(self) -> None:
         """At the second prompt, take another mode, and go on in it."""
-        if "again" not in self.text:
-            return await self._polite()
-        update("current_mode_update", currentModeId="auto")
-        await asyncio.Event().wait()
+        if "again" in self.text:
+            update("current_mode_update", currentModeId="auto")
+            await asyncio.Event().wait()
+        await self._polite()
 
     async def _floods(self) -> None:
         sys.stderr.buffer.write(FLOOD)

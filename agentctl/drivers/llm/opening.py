@@ -14,7 +14,8 @@ from agentctl.drivers.order import Order
 #: The program, run by the Python that runs this.
 PROGRAM = os.path.join(os.path.dirname(os.path.realpath(agentctl.__file__)), "llm", "__main__.py")
 HONOURS = frozenset(
-    {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions", "resume", "keep", "delegation"}
+    {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions", "ownUnderRules"}
+    | {"resume", "keep", "delegation"}
 )
 
 

@@ -92,7 +92,8 @@ def row_of(
     if worker.driver is not None:
         worker_dir = task.worker(worker.instance)
         row = {
-            **row, "driver": worker.driver, "agentId": worker.agent_id, "usage": _usage_of(worker_dir),
+            **row, "driver": worker.driver, "permissions": worker.permissions, "agentId": worker.agent_id,
+            "usage": _usage_of(worker_dir),
             "awaitsAccount": awaited.by(worker_dir) if is_queued else None,
         }  # fmt: skip
     if worker.runner is not None:

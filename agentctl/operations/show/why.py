@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.states import PARKED, STALLED, Status
+from agentctl.domain.states import OWN, PARKED, STALLED, Status
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
@@ -69,6 +69,7 @@ def why_worker(task: TaskDir, instance: str) -> Why:
         return _claimed(facts)
     state, since = _state_of(facts)
     statements, ways = _part(facts)
+    statements += _policy(facts)
     return Why(task.id, instance, facts.view.status, state, since, True, statements, ways)
 
 
@@ -84,6 +85,14 @@ def _part(facts: WorkerFacts) -> Part:
     from agentctl.operations.show.live_reasons import live_part
 
     return live_part(facts)
+
+
+def _policy(facts: WorkerFacts) -> list[Statement]:
+    """Say under whose permissions an agent works where that is not agentctl's alone."""
+    if facts.view.permissions != OWN:
+        return []
+    text = f"What your own settings of {facts.view.driver} allow, it does without asking (permissions: {OWN})."
+    return [Statement(text, [file_says(facts.worker_dir.spec, f"order.permissions: {OWN}")])]
 
 
 def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:

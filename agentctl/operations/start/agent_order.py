@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import uuid
@@ -15,9 +16,10 @@ from agentctl.adapters.git import entry_above
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import OWN, Rules
+from agentctl.domain.permissions import Rules
+from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.order import ASKING, Order, order_from
+from agentctl.drivers.order import ASKING, BY_OWN_SETTINGS, Order, order_from
 from agentctl.drivers.registry import AGENT_DRIVERS, ANY_ACP, COMMAND, PLAIN, choose, driver_for, load, program_of
 from agentctl.errors import AgentctlError, Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
@@ -38,6 +40,8 @@ _RESTRICTIONS = {
     "read_only": "readOnly", "tools": "tools", "max_turns": "maxTurns", "max_budget_usd": "maxBudgetUsd",
     "permissions": "permissions", "denied_above": "permissions", "resume": "resume", "keep": "keep",
 }  # fmt: skip
+#: Of `Driver.honours`: it holds rules also where a person's own settings of its program allow the call.
+_OWN_UNDER_RULES = "ownUnderRules"
 #: Preferences that a driver should honour, or there is a warning.
 _PREFERENCES = ("model", "effort")
 #: How much of an agent program's configuration is read at most; a longer file counts as empty.
@@ -260,6 +264,19 @@ def _check_restrictions(driver: Driver, order: Order) -> None:
     for field, key in _RESTRICTIONS.items():
         if getattr(order, field) and key not in driver.honours:
             raise Refused(f"the driver {driver.name} cannot honour {key}", hint=_hint_for(driver, key))
+    _check_own(driver, order)
+
+
+def _check_own(driver: Driver, order: Order) -> None:
+    """Refuse `own` beside rules that only hold where the program asks: a person's own settings decide what it asks."""
+    if order.stance != BY_OWN_SETTINGS or not order.restrictions or _OWN_UNDER_RULES in driver.honours:
+        return
+    rule = json.dumps(order.restrictions[0])
+    others = [name for name in AGENT_DRIVERS if _OWN_UNDER_RULES in load(name).honours]
+    raise Refused(
+        f"with permissions {OWN}, what {driver.name} asks is up to your own settings of it: {rule} would not hold",
+        hint=f"--permissions ask holds it; drivers that hold rules beside {OWN}: {', '.join(others) or 'none'}",
+    )
 
 
 def _check_that_it_asks(driver: Driver, order: Order) -> None:

@@ -49,7 +49,7 @@ OF_AGENTS = (
     Option("effort", TEXT, "LEVEL", "How hard it thinks: low, medium, high.", AGENT, (API, TOOLS)),
     Option("max_turns", WHOLE, "N", "How many tool rounds an agent may take.", LIMITS, (API, TOOLS, SUBTASK)),
     Option("max_budget_usd", NUMBER, "N", "What an agent may cost, in US dollars.", LIMITS),
-    Option("permissions", TEXT, "POLICY", "ask, allow, deny, or rules in JSON; by default the definition's, then ask.",
+    Option("permissions", TEXT, "POLICY", "ask, allow, deny, own or rules in JSON; else the definition's, else ask.",
            AGENT, (API, TOOLS, SUBTASK)),
     Option("keep", FLAG, None, "Keep the agent after its answer, for `send`.", AGENT, ()),
     Option("output_schema", TEXT, "FILE", "A JSON schema that its final answer has to fit.", AGENT),

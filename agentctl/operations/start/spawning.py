@@ -17,7 +17,8 @@ from agentctl.adapters.taskyaml.roster import RosterRow, enlist, mark_stale
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import WorkerId
-from agentctl.domain.states import Reason, Status
+from agentctl.domain.states import OWN, Reason, Status
+from agentctl.drivers.order import BY_OWN_SETTINGS, order_from
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.admission import (
@@ -305,6 +306,7 @@ def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
     more = {
         "agentId": spec.agent_id,
         "driver": (spec.order or {}).get("driver"),
+        "permissions": OWN if spec.order and order_from(spec.order).stance == BY_OWN_SETTINGS else None,
         **({"parent": spec.parent} if spec.parent_task is None else kin),
         "depth": spec.depth,
         "after": spec.after,

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agentctl.adapters.taskyaml.notifying import PersonalNotify
     from agentctl.domain.hosts import CommandHost
 
+#: Keys of `config` that may allow something, or say what is run.
+_POWERS = (reader.PERMISSIONS, reader.RUNNER, reader.RESOURCES)
 #: YAML of a quarter of a megabyte can take three seconds.
 _MOST_OF_OTHERS = 16 << 10
 
@@ -109,10 +111,20 @@ def usable_config(task: TaskDir) -> TaskConfig:
 
 
 def personal_defaults() -> dict[str, Any]:
-    """Return the limits in a person's ~/.config/agentctl/config.yaml; a new task gets them in its own file."""
+    """Return the limits in a person's ~/.config/agentctl/config.yaml; a new task gets them in its own file.
+
+    Raises:
+        UsageError: It is not well-formed; or others can write the file, and it says what is allowed, or what is run.
+    """
     document = _personal()
     reader.read_limits(document)
-    return dict(document.value.get("config") or {})
+    config = dict(document.value.get("config") or {})
+    power = next((key for key in _POWERS if config.get(key) is not None), None)
+    if power is not None and not is_ones_own(os.stat(document.path)):
+        raise UsageError(
+            f"{document.path} says {power} for new tasks, and others can write it", hint=f"chmod go-w {document.path}"
+        )
+    return config
 
 
 def driver_order() -> Iterable[str]:

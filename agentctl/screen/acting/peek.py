@@ -34,7 +34,7 @@ from agentctl.screen.acting.commands import Question, denial_of
 from agentctl.screen.fleet.drawing import Piece, one_line, since, totals_of
 from agentctl.text.activity import node_parts
 from agentctl.text.words import shown_json
-from agentctl.text.worker import progress, standing
+from agentctl.text.worker import agent_with_policy, progress, standing
 
 #: How long a question is on the screen before a digit counts.
 SETTLES_S = 0.4
@@ -189,7 +189,7 @@ def head_of(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
     row = worker.row
     yield (row["agentInstance"], "name")
     yield (f" of {worker.task.id}", "dim")
-    agent = f"  {plain(row['agent'])}" if row["agent"] != "command" else ""
+    agent = f"  {plain(agent_with_policy(row))}" if row["agent"] != "command" else ""
     yield (agent + (f" by {plain(row['driver'])}" if row["driver"] else ""), "agent")
     how = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
     yield (f"  {how}", "failed" if row["status"] == "failed" else "text")

@@ -1,0 +1,159 @@
+"""What is forbidden does not happen, whatever a person has allowed a program for themselves."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.lab import PATIENCE_S, Lab
+from tests.agents.loose import LooseProgram, Steps, loose_programs
+from tests.agents.restrictions import combinations, guards, kinds
+from tests.steps import statuses
+from tests.support import run, wait_until
+
+DENIED_BY_DEFINITION = "restricted"
+
+
+@pytest.fixture
+def loose(lab: Lab) -> LooseProgram:
+    """The program, as loose as a person can make it."""
+    return loose_programs()[lab.program]
+
+
+@pytest.mark.parametrize(("program", "restriction", "kind", "beginning"), combinations())
+def test_restriction(lab: Lab, loose: LooseProgram, restriction: str, kind: str, beginning: str) -> None:
+    """Restricted by {restriction}, though the person's own settings of it allow everything: no file, in any way."""
+    target = outside(lab) / "forbidden"
+    play(lab, loose.steps(lab, kind, target))
+    agent = begin(lab, loose, beginning, *options(lab, loose, restriction, kind))
+    if restriction == "ask":
+        question = asked_about(lab, agent, target)
+        assert statuses()[agent] == "blocked", question
+        lab.cancel(agent)
+    else:
+        settled(lab, agent)
+    assert not target.exists(), lab.account(agent)
+    assert was_tried(lab, agent), f"the model never tried: {lab.account(agent)}"
+
+
+@pytest.mark.parametrize(("program", "kind"), kinds())
+def test_own_allowances(lab: Lab, loose: LooseProgram, kind: str) -> None:
+    """--permissions own: what the person's own settings allow is done unasked."""
+    target = outside(lab) / "allowed"
+    play(lab, loose.steps(lab, kind, target))
+    agent = begin(lab, loose, "new", "--permissions", "own")
+    wait_until(target.exists, timeout_s=PATIENCE_S, what=f"{target}: {lab.account(agent)}")
+    assert not lab.task.events("interaction.requested")
+
+
+@pytest.mark.parametrize(("program", "guard"), guards())
+@pytest.mark.parametrize("policy", ["allow", "ask"])
+def test_own_denials(lab: Lab, loose: LooseProgram, policy: str, guard: str) -> None:
+    """The person's own denial by a {guard} holds under --permissions {policy}."""
+    target = outside(lab) / "guarded"
+    play(lab, loose.guarded(lab, guard, target))
+    agent = begin(lab, loose, "new", "--permissions", policy)
+    settled(lab, agent, answer="allow")
+    assert not target.exists(), lab.account(agent)
+    assert was_tried(lab, agent)
+
+
+# -- steps -------------------------------------------------------------------------------------------------------------
+
+
+def outside(lab: Lab) -> Path:
+    """Return a folder that is not the agent's, and in no sandbox's temporary ones."""
+    folder = lab.folder / "outside"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def play(lab: Lab, steps: Steps) -> None:
+    """Have the model make these calls, one reply after the other."""
+    (lab.work / "steps.json").write_text(json.dumps(steps), encoding="utf-8")
+
+
+def options(lab: Lab, loose: LooseProgram, restriction: str, kind: str) -> list[str]:
+    """Return the options of `spawn` that restrict."""
+    tool = loose.tool(kind)
+    match restriction:
+        case "a deny rule":
+            rules = [{"tool": tool, "answer": "deny"}, {"tool": "*", "answer": "allow"}]
+            return ["--permissions", json.dumps(rules)]
+        case "disallowedTools":
+            define(lab, f"disallowedTools: {tool}")
+            return ["--agent", DENIED_BY_DEFINITION, "--permissions", "allow"]
+        case "read-only":
+            return ["--agent", "explore", "--permissions", "allow"]
+        case _:
+            return ["--permissions", restriction]
+
+
+def define(lab: Lab, line: str) -> None:
+    folder = lab.task.path.parent.parent / "agents"
+    folder.mkdir(exist_ok=True)
+    text = f"---\nname: {DENIED_BY_DEFINITION}\ndescription: Of a test.\n{line}\n---\nYou work.\n"
+    (folder / f"{DENIED_BY_DEFINITION}.md").write_text(text, encoding="utf-8")
+
+
+def begin(lab: Lab, loose: LooseProgram, beginning: str, *chosen: str) -> str:
+    """Bring an agent to where its model makes the calls; return its name."""
+    environ = {**lab.environ(), **loose.loosen(lab)}
+    line = ["--json", *(() if "--agent" in chosen else ("--agent", "general")), "--driver", lab.program, *chosen]
+    if beginning == "new":
+        return named(run("spawn", *line, "--name", "a1", "SCENARIO:steps", env=environ).json)
+    if beginning == "kept":
+        run("spawn", *line, "--name", "a1", "--keep", "SCENARIO:text", env=environ)
+        wait_until(lambda: lab.open_questions("a1"), timeout_s=PATIENCE_S, what="the agent to be idle")
+        lab.send("a1", "steps")
+        return "a1"
+    first = named(run("spawn", *line, "--name", "a0", "SCENARIO:text", env=environ).json)
+    lab.completed(first)
+    return named(run("resume", "--json", first, "--name", "a1", "SCENARIO:steps", env=environ).json)
+
+
+def named(told: Any) -> str:
+    return str(told["agentInstance"])
+
+
+def asked_about(lab: Lab, agent: str, target: Path) -> dict[str, Any]:
+    """Wait until a person is asked, by exactly the call that makes the file: its file's name stands in it."""
+
+    def about() -> list[dict[str, Any]]:
+        return [row for row in lab.open_questions(agent) if not row.get("idle")]
+
+    questions = wait_until(about, timeout_s=PATIENCE_S, what=f"a question: {lab.account(agent)}")
+    assert questions[0].get("tool"), questions
+    return dict(questions[0])
+
+
+def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
+    """Wait until the model has got all its results: the worker has ended, or is idle.
+
+    Args:
+        answer: What a person answers to each request meanwhile; by default nobody is asked anything.
+    """
+    steps = json.loads((lab.work / "steps.json").read_bytes())
+
+    def is_settled() -> bool:
+        questions = lab.open_questions(agent)
+        for question in questions:
+            if answer is not None and question.get("tool"):
+                run("interact", "respond", agent, "--id", question["id"], answer, check=False)
+        is_idle = any(question.get("idle") for question in questions)
+        is_done = any(len(request.results) >= len(steps) for request in lab.standin.requests)
+        return statuses()[agent] in {"completed", "failed", "cancelled"} or (is_idle and is_done)
+
+    wait_until(is_settled, timeout_s=PATIENCE_S, what=f"the end of {agent}")
+
+
+def was_tried(lab: Lab, agent: str) -> bool:
+    """Whether the program was given a call, and has dealt with it: its model got a result, or somebody was asked."""
+    return bool(
+        any(request.results for request in lab.standin.requests)
+        or lab.task.events("interaction.requested")
+        or lab.activity(agent, "tool")
+    )
