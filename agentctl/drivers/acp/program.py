@@ -45,7 +45,7 @@ class Manner(NamedTuple):
 
     #: A mode of its sessions.
     mode: str | None = None
-    #: Those in which it may be besides, as they are as strict: by the model's or a person's choice, or by its arguments.
+    #: Those in which it may be besides, since they are as strict: by its arguments, or by a choice of its model's.
     modes: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = {}
@@ -76,6 +76,8 @@ class AcpProgram(NamedTuple):
     unset: tuple[str, ...] = ()
     version_args: tuple[str, ...] = ("--version",)
     tested: str = ""
+    #: The modes of its sessions in that version: a test compares them with those of the real program.
+    modes: tuple[str, ...] = ()
     install: str = ""
     #: Names of a project's files and folders that it obeys without asking: it is not started where there are any. With
     #: `NAME: WORD` only a file counts in which that word may be.
@@ -334,6 +336,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "unset": ("unset", _texts),
     "versionArgs": ("version_args", _texts),
     "tested": ("tested", _text),
+    "modes": ("modes", _texts),
     "install": ("install", _text),
     "obeys": ("obeys", _texts),
     "withheld": ("withheld", _some_of("allow_always", "reject_always")),

@@ -29,6 +29,7 @@ from agentctl.operations.start.inherited import denied_above
 from agentctl.operations.start.model_provider import model_of_caller, name_of, provider_for
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
+from agentctl.operations.start.tested import untested
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.ownership import place_for_marks
@@ -129,31 +130,34 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     order, warnings = _as_honoured(driver, order)
     order = with_server(task, order, driver, environ)
     running = {**spec.resources, **({"runner": spec.runner} if spec.runner else {})}
+    warnings += untested(driver, order)
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings, running)
 
 
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
-    order = _with_facts_of_today(order)
-    driver = driver_for(order)
+    driver = _driver_of_today(order)
+    order = order._replace(acp=_facts_again(driver, order))
     joined, account = _joined(order.denied_above, denied), _account(driver, environ, order.provider)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
     if has_more:
         _check_restrictions(driver, order)
     _check_that_it_asks(driver, order)
-    return Ordered(order)
+    return Ordered(order, warnings=untested(driver, order))
 
 
-def _with_facts_of_today(order: Order) -> Order:
-    """Return an order with what is known of its program now: the old one may not say what pins its permissions."""
-    if not order.acp or order.driver == ANY_ACP:
-        return order
+def _driver_of_today(order: Order) -> Driver:
+    """Return the driver of an order as it is known now: the order may have been made by what is out of date."""
     try:
-        return order._replace(acp=load(order.driver).facts)
+        return load(order.driver)
     except NotFound:  # A row that the person has removed.
-        return order
+        return driver_for(order)
+
+
+def _facts_again(driver: Driver, order: Order) -> Mapping[str, Any]:
+    return order.acp if driver.name == ANY_ACP else driver.facts
 
 
 def _refuse_obeyed(driver: Driver, cwd: str) -> None:
