@@ -6,6 +6,7 @@ import json
 import os.path
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -174,22 +175,8 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
     def argv(order: Order) -> list[str]:
         return [order.program, *row.args, *row.manner(order).args]
 
-    def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in inherited.items() if name not in row.unset}
-        manner = row.manner(order)
-        stands_for = {
-            _PERMISSION: json.dumps(with_denials(manner.permission, order.own_settings.get("permission"))),
-            _NAME: _name_for(order), _FOLDER: json.dumps(order.cwd)[1:-1],
-            _HERE: os.path.dirname(os.path.abspath(__file__)),
-        }  # fmt: skip
-        own = {**row.environ, **manner.environ}
-        return {**kept, **{name: _filled(value, stands_for) for name, value in own.items()}}
-
     def settings_argv(order: Order) -> list[str]:
         return [order.program, *row.own_denials] if row.own_denials and row.manner(order).permission else []
-
-    def account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
-        return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
 
     return Driver(
         name=name,
@@ -200,7 +187,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         or (f"install {row.program} and put it into PATH" if row.program else "its definition's argv names it"),
         honours=(_HONOURS | ({"readOnly"} if row.read_only else set())) - set(row.cannot),
         argv=argv,
-        environ=environ,
+        environ=partial(_environ_for, row),
         dialogue=_dialogue,
         settings_argv=settings_argv,
         is_known_to_ask=row.asking is not None,
@@ -209,13 +196,29 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         reports=frozenset({"tokens"} if row.usage == PER_MESSAGE else ()),
         tools=row.tools,
         asks=row.asks,
-        account=account,
+        account=_account,
         extra=EXTRA,
         lingers_s=_LINGERS_S,
         facts=row.to_json(),
         obeys=row.obeys,
         is_recorded=True,
     )
+
+
+def _environ_for(row: AcpProgram, order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in inherited.items() if name not in row.unset}
+    manner = row.manner(order)
+    stands_for = {
+        _PERMISSION: json.dumps(with_denials(manner.permission, order.own_settings.get("permission"))),
+        _NAME: _name_for(order), _FOLDER: json.dumps(order.cwd)[1:-1],
+        _HERE: os.path.dirname(os.path.abspath(__file__)),
+    }  # fmt: skip
+    own = {**row.environ, **manner.environ}
+    return {**kept, **{name: _filled(value, stands_for) for name, value in own.items()}}
+
+
+def _account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
+    return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
 
 
 def _name_for(order: Order) -> str:
