@@ -18,7 +18,7 @@ PYTEST_JOBS ?= --numprocesses 3
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-drivers test-page test-hosts test-agents test-slurm test-all lint format bench clean
+.PHONY: help demo test soak test-screen test-server test-drivers test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -54,6 +54,14 @@ test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; f
 		$(PY) -m pytest -m page $$part || $(PY) -m pytest -m page --last-failed --last-failed-no-failures none $$( \
 			echo "$$part" | sed 's/--numprocesses 2//') || exit 1; \
 	done
+
+test-typer: $(VENV)/.dev ## run the command line's tests over each minor version of typer that is allowed; fetches them
+	@$(PY) -m tests.typers $(PYTEST_JOBS); code=$$?; [ $$code -eq 69 ] || exit $$code
+
+test-extras: $(VENV)/.dev ## run the lines that say how an extra is installed, in environments of pipx, uv and pip; fetches them
+	@$(PY) -m tests.extras.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	$(PY) -m pytest --numprocesses 2 tests/extras/printed.py
 
 test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopback; fetches openssh-server
 	@$(PY) -m tests.hosts.install; code=$$?; \
