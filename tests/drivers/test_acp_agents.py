@@ -354,6 +354,22 @@ def test_one_whose_mode_ones_own_settings_decide_is_let_alone(task: Task) -> Non
     assert run("cancel", "--json", "a").json["status"] == "cancelled"
 
 
+def test_the_name_of_an_agent_of_ours_is_another_one_at_each_start_and_known_to_who_rebuilds(task: Task) -> None:
+    asking = {"mode": "{name}", "environ": {"OURS": "{name}"}}
+    rows = {"polite": {"program": "acp-agent", "args": ["polite"], "asking": asking}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+    spawn("polite")
+    assert ends()["status"] == "completed"
+    rebuilds_the_same(task)
+    again = run("resume", "--json", "a", "again").json["agentInstance"]
+    assert ends(again)["status"] == "completed"
+    names = {
+        json.loads((task.agent(one) / "dialogue.jsonl").read_bytes().splitlines()[0])["nonce"] for one in ("a", again)
+    }
+    assert len(names) == 2
+    assert not any(name in (task.agent(one) / "spec.json").read_text() for name in names for one in ("a", again))
+
+
 def order_ask() -> None:
     """Write the person's row of one that leaves its mode at the prompt `again`."""
     rows = {"drifts": {"program": "acp-agent", "args": ["drifts"], "asking": {"modes": ["ask"]}}}
