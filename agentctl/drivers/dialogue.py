@@ -52,6 +52,8 @@ class Ask(NamedTuple):
     #: For a permission: another name that the tool may have, by what only the model says. A rule for it may forbid the
     #: call; it never allows it.
     claimed: str | None = None
+    #: For a permission: the program's own name of the tool, where rules have another one; they may know it by either.
+    own_name: str | None = None
     #: For a permission: the ids of the `options` that mean yes and no; `allow` is empty where none allows it just once.
     allow: str = "allow"
     deny: str = "deny"
