@@ -1,5 +1,7 @@
 """Runs the command line's tests over each minor version of typer that pyproject.toml allows: `python -m tests.typers`.
 
+In one turn of three (`TURN=2`, tests/turns.py) it is a third of the versions.
+
 Each version lies in an environment of its own within the virtual environment, and shadows the typer of that one; all
 else is shared.
 """
@@ -17,6 +19,7 @@ from pathlib import Path
 
 from tests.agents.install import Unavailable, run_installer
 from tests.support import REPOSITORY
+from tests.turns import ALL, TURNS
 
 TESTS = "tests/cli"
 _WHICH = "import importlib.metadata as m, typer; print('typer', m.version('typer'), typer.__file__, flush=True)"
@@ -28,6 +31,12 @@ def minor_versions() -> list[str]:
     bounds = re.search(r"^typer>=0\.(\d+),<0\.(\d+)$", "\n".join(project["dependencies"]), re.MULTILINE)
     assert bounds is not None, "the range of typer is not from one minor version of 0 to another"
     return [f"0.{minor}" for minor in range(int(bounds[1]), int(bounds[2]))]
+
+
+def versions_of(turn: str) -> list[str]:
+    """Return the versions that a turn has; neighbours have different ones."""
+    numbered = enumerate(minor_versions())
+    return [one for place, one in numbered if turn in (ALL, str(TURNS[place % len(TURNS)]))]
 
 
 def environment_with(version: str) -> Path:
@@ -52,7 +61,7 @@ def environment_with(version: str) -> Path:
 
 def main() -> int:
     """Run the tests over each version; return the exit code of the first one with which they fail."""
-    for version in minor_versions():
+    for version in versions_of(os.environ.get("TURN", ALL)):
         try:
             python = environment_with(version)
         except Unavailable as error:

@@ -25,6 +25,16 @@ _LONGEST = 4096
 
 #: The programs' names for the tool that runs a command: a rule for one of these names is a rule for all.
 SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
+#: Such groups of names: of the shells, and of the tools of our own program for plain models.
+_SAME = (
+    SHELLS,
+    frozenset({"read", "read_file"}),
+    frozenset({"glob", "find"}),
+    frozenset({"grep", "search"}),
+    frozenset({"edit", "edit_file"}),
+    frozenset({"write", "write_file"}),
+    frozenset({"askuserquestion", "ask_user"}),
+)
 #: The telling arguments: those that show what a tool is about to touch, at any depth.
 _COMMANDS = frozenset({"command", "cmd", "commands", "script", "argv"})
 _PATHS = frozenset(
@@ -226,7 +236,7 @@ class _Touched:
 
 
 def _is_tool(tool: str, wanted: str) -> bool:
-    return fnmatchcase(tool, wanted) or (tool in SHELLS and wanted in SHELLS)
+    return fnmatchcase(tool, wanted) or any(tool in names and wanted in names for names in _SAME)
 
 
 def _telling(arguments: Any) -> Iterator[tuple[str, Any]]:

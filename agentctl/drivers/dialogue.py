@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from agentctl.domain.activity.row import Row
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
+from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple
 
@@ -237,6 +238,8 @@ class Driver(NamedTuple):
     is_recorded: bool = False
     #: Its program is a part of agentctl, and needs a model to be named.
     is_ours: bool = False
+    #: By what its processes are known where a person has started them by hand.
+    marks: Marks = Marks()
 
 
 class Fallback(NamedTuple):

@@ -284,7 +284,9 @@ def test_a_certificate_that_is_none(root: Path, certificate: tuple[str, str], tm
     made, key = certificate
     nonsense = tmp_path / "nonsense.pem"
     nonsense.write_text("nonsense")
-    files = {"missing": (made, "/nowhere"), "swapped": (key, made), "nonsense": (str(nonsense), key)}[what]
+    files = {"missing": (made, str(tmp_path / "missing")), "swapped": (key, made), "nonsense": (str(nonsense), key)}[
+        what
+    ]
     refused = run("serve", "--port", "0", "--tls-cert", files[0], "--tls-key", files[1], check=False)
     assert refused.code == 2, refused
     assert refused.err.startswith("error: ")

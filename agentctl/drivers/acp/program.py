@@ -14,6 +14,7 @@ from agentctl.domain.names import is_name
 from agentctl.domain.permissions import ANSWERS, BadValue
 from agentctl.drivers.acp.denials import with_denials
 from agentctl.drivers.dialogue import Dialogue, Driver
+from agentctl.drivers.marks import Marks, names_of_row
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 from agentctl.lean import NamedTuple
 
@@ -111,6 +112,14 @@ class AcpProgram(NamedTuple):
     servers_in: str = ""
     #: The dialect of agentctl's own tools that its model knows best.
     tools: str = "codex"
+    #: Variables that it sets in the shells that it runs; and what its processes are called, besides `program`.
+    marks: tuple[str, ...] = ()
+    runs_as: tuple[str, ...] = ()
+
+    @property
+    def known_by(self) -> Marks:
+        """Return by what its processes are known."""
+        return Marks(self.marks, names_of_row(self.program, self.runs_as))
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
@@ -202,6 +211,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         facts=row.to_json(),
         obeys=row.obeys,
         is_recorded=True,
+        marks=row.known_by,
     )
 
 
@@ -288,6 +298,21 @@ def _flag(value: Any, place: tuple[str, ...]) -> bool:
     return value
 
 
+def _variables(value: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+    for number, name in enumerate(_texts(value, place)):
+        if not _VARIABLE.fullmatch(name):
+            raise BadValue((*place, str(number)), f"{name!r} cannot be the name of a variable"[:300])
+    return tuple(value)
+
+
+def _process_names(value: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+    for number, name in enumerate(_texts(value, place)):
+        if not names_of_row(name, ()) or name.startswith("/") or name.endswith("/"):
+            why = "must be the name of a program or script, or of a package in its path"
+            raise BadValue((*place, str(number)), f"{place[-1]} {why}, not {name!r}"[:300])
+    return tuple(value)
+
+
 def _environ(value: Any, place: tuple[str, ...]) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise BadValue(place, f"{place[-1]} must be a mapping of variables to texts")
@@ -359,6 +384,8 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "asks": ("asks", _flag),
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
+    "marks": ("marks", _variables),
+    "runsAs": ("runs_as", _process_names),
 }
 
 
