@@ -102,11 +102,16 @@ def _rule(item: Any, place: str, number: int) -> dict[str, str]:
 
 
 def decide(
-    rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None, real: Real | None = None
+    rules: Sequence[Mapping[str, str]],
+    tool: str,
+    arguments: Mapping[str, Any] | None,
+    real: Real | None = None,
+    also: str | None = None,
 ) -> str:
     """Return the answer of the first rule that matches a tool call: allow, deny, or ask; ask where none does.
 
     Args:
+        also: Another name of the tool, by which a rule may know it as well.
         real: If given, an allow rule must match a path and what it leads to; a deny or ask rule only one of them.
             A rule's own folder may be a link, but in an allow rule not one that leads out of the agent's folder.
 
@@ -115,7 +120,7 @@ def decide(
     ('allow', 'ask')
     """
     try:
-        touched = _Touched(tool, arguments or {}, real)
+        touched = _Touched([tool, *filter(None, (also,))], arguments or {}, real)
     except RecursionError:
         return "ask"  # nested too deep to look at
     answer = next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
@@ -175,8 +180,8 @@ def is_for_all(rule: Mapping[str, Any]) -> bool:
 class _Touched:
     """What a tool call touches: its commands, its paths, its other telling arguments, and all arguments as JSON."""
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any], real: Real | None) -> None:
-        self._tool, self._real = tool.lower(), real
+    def __init__(self, names: Sequence[str], arguments: Mapping[str, Any], real: Real | None) -> None:
+        self._names, self._real = [name.lower() for name in names], real
         pairs = list(_telling(arguments))
         self._commands = [_as_command(value) for key, value in pairs if key in _COMMANDS]
         self._paths = [text for key, value in pairs if key in _PATHS for text in _texts(value)]
@@ -185,7 +190,7 @@ class _Touched:
 
     def falls_under(self, rule: Mapping[str, str]) -> bool:
         """Return whether a rule matches this call."""
-        if not _is_tool(self._tool, rule["tool"].lower()):
+        if not any(_is_tool(name, rule["tool"].lower()) for name in self._names):
             return False
         pattern = rule["pattern"]
         if not pattern.strip("*"):

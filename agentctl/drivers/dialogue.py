@@ -53,6 +53,8 @@ class Ask(NamedTuple):
     #: For a permission: another name that the tool may have, by what only the model says. A rule for it may forbid the
     #: call; it never allows it.
     claimed: str | None = None
+    #: For a permission: the program's own name of the tool, where rules have another one; they may know it by either.
+    own_name: str | None = None
     #: For a permission: the ids of the `options` that mean yes and no; `allow` is empty where none allows it just once.
     allow: str = "allow"
     deny: str = "deny"
@@ -122,6 +124,8 @@ class AgentOutcome(NamedTuple):
     touched_files: Sequence[str] = ()
     #: The conversation could not even be opened, for a cause that may not affect the driver's fallback.
     is_unbegun: bool = False
+    #: The program could not begin because another one was just beginning: a further try may do.
+    is_busy: bool = False
 
     def filled(self, known: AgentOutcome) -> AgentOutcome:
         """Return this outcome, its missing results filled in from `known`."""
@@ -221,6 +225,13 @@ class Driver(NamedTuple):
     tools: str = "codex"
     #: Names of a project's files that its program obeys without asking: it is not started where there are any.
     obeys: Sequence[str] = ()
+    #: Something shows that its program asks before it acts; else it is not started where somebody is asked.
+    is_known_to_ask: bool = True
+    #: The command line that prints the person's own settings of its program, which are looked at before it is started;
+    #: None, or an empty one: they are not.
+    settings_argv: Callable[[Order], list[str]] | None = None
+    #: Its program is told a name that is made at each start.
+    needs_nonce: bool = False
     #: What a running agent has to know of its program, as the order keeps it.
     facts: Mapping[str, Any] = MappingProxyType({})
     #: What is written to the program is recorded as well: its protocol cannot be rebuilt from its output alone.

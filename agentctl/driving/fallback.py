@@ -1,15 +1,16 @@
 """Runs an agent; uses its driver's fallback if the program cannot even open the conversation.
 
-The agent has done nothing by then, so nothing is done twice. `fallback.json` and a row of the activity say that the
-fallback is used, and why.
+One that is busy with another start of it is started again. The agent has done nothing by then: nothing is done twice.
+`fallback.json` and a row of the activity say that the fallback is used, and why.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-import subprocess
 from collections.abc import Mapping
+from random import random
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
@@ -22,13 +23,15 @@ from agentctl.drivers.dialogue import AgentOutcome, Driver, Fallback
 from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.host import UNHAPPY, Host
+from agentctl.driving.querying import query
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
 
-#: How long the program may take to answer a query of the fallback.
-_QUERY_S = 20
+#: Between two starts of a program that is busy with another start of it, at least, and up to twice as long: those that
+#: were started at the same time then are not once more.
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 async def run_agent(
@@ -42,8 +45,18 @@ async def run_agent(
     """
     with contextlib.suppress(OSError):
         os.unlink(worker.fallback)  # Left by an earlier attempt.
-    host, driver = Host(worker, started, changes, signals), started.driver
+    host, driver = Host(worker, started, changes, signals, may_try_again=True), started.driver
     code = await host.run()
+    for number, pause_s in enumerate(_PAUSES_S, 1):
+        if host.unbegun is None or not host.unbegun.is_busy:
+            break
+        await asyncio.sleep(pause_s * (1 + random()))
+        if host.is_interrupted:
+            return _refused(worker, str(host.unbegun.message))
+        again = start(worker, _with_messages(host), driver)
+        changes = {**changes, "again": number}
+        host = Host(worker, again, changes, signals, may_try_again=number < len(_PAUSES_S))
+        code = await host.run()
     if host.unbegun is None or driver.fallback is None:
         return code
     why = str(host.unbegun.message)
@@ -76,27 +89,7 @@ def _with_messages(host: Host) -> Order:
 def _ready(order: Order, fallback: Fallback) -> Order:
     if order.output_schema and "outputSchema" not in fallback.driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return fallback.ready(order, lambda argv: _query(argv, order, fallback.driver))
-
-
-def _query(argv: list[str], order: Order, driver: Driver) -> bytes:
-    """Return the output of a command line of the program.
-
-    Raises:
-        Refused: The program could not be started, took too long, or failed.
-    """
-    try:
-        done = subprocess.run(
-            argv,
-            env=driver.environ(order, os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_QUERY_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Refused(f"{driver.name} could not be queried: {error}", hint=driver.install) from error
-    return done.stdout
+    return fallback.ready(order, lambda argv: query(argv, order, fallback.driver))
 
 
 def _refused(worker: WorkerDir, message: str) -> int:

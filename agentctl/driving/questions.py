@@ -48,7 +48,9 @@ def decided_by(order: Order, ask: Ask) -> Decided | None:
 
     def strictest(rules: Rules) -> str:
         names = [name for name in (ask.tool, ask.claimed) if name is not None]
-        return min((decide(rules, name, ask.arguments, real) for name in names), key=_STRICTEST_FIRST.index)
+        return min(
+            (decide(rules, name, ask.arguments, real, ask.own_name) for name in names), key=_STRICTEST_FIRST.index
+        )
 
     answer = strictest(order.permissions)
     if any(strictest(rules) == "deny" for rules in order.denied_above):

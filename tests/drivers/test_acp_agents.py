@@ -22,7 +22,7 @@ from tests.support import WORKERS, Completed, is_alive, run, wait_until
 MANNERS = (
     "polite", "floods", "forks", "deaf", "unknown", "huge", "chatty", "unannounced", "ids", "twice", "takes_back",
     "quits", "dies", "gives_up", "declines", "overflows", "goes_round", "broke", "works", "spends", "rises", "nests",
-    "mute", "nonsense", "v2", "locked", "forgets", "renames",
+    "mute", "nonsense", "v2", "locked", "forgets", "renames", "loose", "drifts",
 )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     made = new_task(cap=3, grace=1)
     row = {"program": "acp-agent", "usage": "turn", "reportsCost": True}
-    rows = {manner: {**row, "args": [manner]} for manner in MANNERS}
+    rows = {manner: {**row, "args": [manner], "asking": {}} for manner in MANNERS}
     (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
     return made
 
@@ -307,13 +307,100 @@ def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) ->
 
 
 def test_a_preference_that_it_cannot_honour_is_left_out_as_the_warning_says(task: Task) -> None:
-    row = {"program": "acp-agent", "args": ["polite"], "cannot": ["model", "effort"]}
+    row = {"program": "acp-agent", "args": ["polite"], "asking": {}, "cannot": ["model", "effort"]}
     (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump({"polite": row}), encoding="utf-8")
     told = spawn("polite", "--model", "x", "--effort", "low")
     for name in ("model", "effort"):
         assert f"the driver polite cannot honour {name}: it is left to the program" in told.err
     assert ends()["status"] == "completed"
     assert {"model", "effort"}.isdisjoint(json.loads((task.agent("a") / "spec.json").read_bytes())["order"])
+
+
+def test_one_that_begins_in_a_mode_that_nobody_ordered_gets_no_prompt(task: Task) -> None:
+    for name, options in (("a", ("--permissions", "deny")), ("b", ())):
+        spawn("loose", *options, name=name)
+        end = ends(name)
+        assert (end["status"], end["reason"]) == ("failed", "not_started"), end
+        assert "loose is in the mode auto, of which its row says nothing" in end["message"]
+        assert "session/prompt" not in [message["method"] for message in said(task, name)]
+    nothing_lives(task)
+
+
+@pytest.mark.parametrize("beginning", ["new", "kept", "resumed"])
+def test_one_that_leaves_its_mode_is_stopped_however_it_was_begun(task: Task, beginning: str) -> None:
+    order_ask()
+    agent = "a"
+    if beginning == "new":
+        spawn("drifts", prompt="again")
+    elif beginning == "kept":
+        spawn("drifts", "--keep")
+        blocked()
+        run("send", "a", "again")
+    else:
+        spawn("drifts")
+        assert ends()["status"] == "completed"
+        agent = run("resume", "--json", "a", "again").json["agentInstance"]
+    end = ends(agent)
+    assert (end["status"], end["reason"]) == ("failed", "permission_denied"), end
+    assert "drifts is in the mode auto, and ask was ordered" in end["message"]
+    nothing_lives(task)
+
+
+def test_one_whose_mode_ones_own_settings_decide_is_let_alone(task: Task) -> None:
+    order_ask()
+    spawn("drifts", "--permissions", "own", prompt="again")
+    told = task.agent("a") / "stdout.log"
+    wait_until(lambda: told.exists() and "current_mode_update" in told.read_text(encoding="utf-8"), what="its mode")
+    assert run("cancel", "--json", "a").json["status"] == "cancelled"
+
+
+def test_the_name_of_an_agent_of_ours_is_another_one_at_each_start_and_known_to_who_rebuilds(task: Task) -> None:
+    asking = {"mode": "{name}", "environ": {"OURS": "{name}"}}
+    rows = {"polite": {"program": "acp-agent", "args": ["polite"], "asking": asking}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+    spawn("polite")
+    assert ends()["status"] == "completed"
+    rebuilds_the_same(task)
+    again = run("resume", "--json", "a", "again").json["agentInstance"]
+    assert ends(again)["status"] == "completed"
+    names = {
+        json.loads((task.agent(one) / "dialogue.jsonl").read_bytes().splitlines()[0])["nonce"] for one in ("a", again)
+    }
+    assert len(names) == 2
+    assert not any(name in (task.agent(one) / "spec.json").read_text() for name in names for one in ("a", again))
+
+
+def order_ask() -> None:
+    """Write the person's row of one that leaves its mode at the prompt `again`."""
+    rows = {"drifts": {"program": "acp-agent", "args": ["drifts"], "asking": {"modes": ["ask"]}}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+
+
+def test_one_of_which_nothing_shows_that_it_asks_is_refused_where_somebody_is_asked(task: Task) -> None:
+    rows = {"polite": {"program": "acp-agent", "args": ["polite"]}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+    for options in (), ("--permissions", "deny"), ("--permissions", '[{"tool": "Bash", "answer": "allow"}]'):
+        told = spawn("polite", *options, check=False)
+        assert told.code == 1
+        assert "nothing shows that polite asks before it acts" in told.err
+        assert "`--permissions own`" in told.err
+        assert "`asking`" in told.err
+    for number, policy in enumerate(("own", "allow")):
+        spawn("polite", "--permissions", policy, name=f"a{number}")
+        assert ends(f"a{number}")["status"] == "completed"
+
+
+def test_one_that_is_busy_with_another_start_of_it_is_started_again(task: Task) -> None:
+    row = {"program": "acp-agent", "args": ["locks"], "asking": {}, "busy": "database is locked"}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump({"locks": row}), encoding="utf-8")
+    Path("locked").write_text("2", encoding="utf-8")
+    spawn("locks")
+    end = ends()
+    assert end["status"] == "completed", end
+    assert end["result"]["finalMessage"].endswith("do it")
+    assert notes(task).count("it was started once more") == 2
+    rebuilds_the_same(task)
+    nothing_lives(task)
 
 
 def test_any_program_by_a_definition(task: Task, root: Path) -> None:
@@ -323,7 +410,11 @@ def test_any_program_by_a_definition(task: Task, root: Path) -> None:
     file.write_text(f"---\n{head}\n---\nYou are polite.\n", encoding="utf-8")
     assert "not trusted" in run("spawn", "--agent", "own", "hello", check=False).err
     run("trust", file)
-    run("spawn", "--agent", "own", "--name", "a", "hello")
+    told = run("spawn", "--agent", "own", "hello", check=False)
+    assert told.code == 1
+    assert "nothing shows that acp asks before it acts" in told.err
+    assert "`--permissions own`" in told.err
+    run("spawn", "--agent", "own", "--permissions", "own", "--name", "a", "hello")
     assert ends()["result"]["finalMessage"] == "Done: You are polite.\nhello"
 
 
@@ -370,7 +461,7 @@ def test_one_that_does_not_speak_acp_is_told_with_its_arguments(task: Task) -> N
 
 def test_it_is_not_started_where_a_project_has_what_its_program_obeys(task: Task) -> None:
     file = Path.home() / ".config" / "agentctl" / "acp.yaml"
-    row = {"program": "acp-agent", "args": ["polite"], "obeys": [".hooks", "agent.json: plugin"]}
+    row = {"program": "acp-agent", "args": ["polite"], "asking": {}, "obeys": [".hooks", "agent.json: plugin"]}
     file.write_text(yaml.safe_dump({"polite": row}), encoding="utf-8")
     harmless = Path("agent.json")
     harmless.write_text('{"model": "x"}')

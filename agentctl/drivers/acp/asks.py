@@ -54,6 +54,7 @@ def permission(
     key = key_of(request_id)
     ask = Ask(
         key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(), claimed=call.claimed_name,
+        own_name=call.own_name,
         # A rule allows this once. Where that cannot be said, a person has to choose.
         allow=next((name for name, meaning in means.items() if meaning == ALLOW), ""), deny=deny, means=means,
     )  # fmt: skip
