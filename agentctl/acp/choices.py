@@ -6,6 +6,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.plaintext import plain
+from agentctl.domain.states import OWN
 from agentctl.drivers.registry import load
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
@@ -21,6 +22,7 @@ _PERMISSIONS = {
     "ask": ("Ask", "You are asked about everything that the agent may not do by itself."),
     "allow": ("Allow", "Whatever the agent asks for is allowed."),
     "deny": ("Deny", "Whatever the agent asks for is denied."),
+    OWN: ("Your own settings", "What your own settings of its program allow is done unasked; you are asked the rest."),
 }
 _MOST_AGENTS, _LONGEST = 200, 300
 

@@ -229,6 +229,13 @@ class Driver(NamedTuple):
     tools: str = "codex"
     #: Names of a project's files that its program obeys without asking: it is not started where there are any.
     obeys: Sequence[str] = ()
+    #: Something shows that its program asks before it acts; else it is not started where somebody is asked.
+    is_known_to_ask: bool = True
+    #: The command line that prints the person's own settings of its program, which are looked at before it is started;
+    #: None, or an empty one: they are not.
+    settings_argv: Callable[[Order], list[str]] | None = None
+    #: Its program is told a name that is made at each start.
+    needs_nonce: bool = False
     #: What a running agent has to know of its program, as the order keeps it.
     facts: Mapping[str, Any] = MappingProxyType({})
     #: What is written to the program is recorded as well: its protocol cannot be rebuilt from its output alone.

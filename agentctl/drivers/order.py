@@ -77,6 +77,10 @@ class Order(NamedTuple):
     walls: Mapping[str, Any] = {}
     #: Where the model is, and how it is asked: a row as `drivers/llm/providers.py` resolves it, without any key.
     provider: Mapping[str, Any] = {}
+    #: Random, and another one for each start of a program that is given a name which nobody can know before.
+    nonce: str = ""
+    #: What its program has printed of the person's own settings of it, just before its start; never written down.
+    own_settings: Mapping[str, Any] = {}
     #: The folder of the marks which prove that an answer came through agentctl (`adapters/origin.py`).
     marks: str = ""
 
@@ -119,7 +123,7 @@ class Order(NamedTuple):
 
 
 #: The fields that a later attempt of a worker may change.
-_OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts")
+_OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts", "nonce")
 
 
 #: The types of the fields that are not strings.
@@ -128,7 +132,9 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("max_turns", "earlier_attempts", "rules_given"), int),
     **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
     **dict.fromkeys(("tools", "disallowed_tools", "permissions", "denied_above", "argv"), list),
-    **dict.fromkeys(("mcp_servers", "output_schema", "used_before", "walls", "acp", "provider"), Mapping),
+    **dict.fromkeys(
+        ("mcp_servers", "output_schema", "used_before", "walls", "acp", "provider", "own_settings"), Mapping
+    ),
 }
 
 
@@ -152,9 +158,10 @@ def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]
     return found
 
 
-def changes_of(attempt: Order) -> dict[str, Any]:
-    """Return the fields that an attempt's order may change from the spec, under the names of the file."""
-    return {camel(name): getattr(attempt, name) for name in _OF_ATTEMPT}
+def changes_of(order: Order, attempt: Order) -> dict[str, Any]:
+    """Return the fields in which an attempt's order differs from the spec's, under the names of the file."""
+    values = ((name, getattr(attempt, name)) for name in _OF_ATTEMPT)
+    return {camel(name): value for name, value in values if value != getattr(order, name)}
 
 
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:

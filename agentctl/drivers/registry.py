@@ -1,10 +1,8 @@
-"""Lists the drivers, and finds out which of their programs are installed, and in which version."""
+"""Lists the drivers, and finds out which of their programs are installed."""
 
 from __future__ import annotations
 
 import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
@@ -22,7 +20,6 @@ ANY_ACP = "acp"
 #: The drivers that are modules of their own, in order of preference: the first one that is installed is taken.
 _OWN_DRIVERS = ("claude", "codex")
 _TAKEN = (*_OWN_DRIVERS, PLAIN, COMMAND, ANY_ACP)
-_VERSION_S = 20
 
 
 class _AgentDrivers:
@@ -122,20 +119,3 @@ def choose(wanted: str | None, order: Iterable[str], path: str | None = None) ->
     names = ", ".join(driver.program or driver.name for driver in looked_for)
     hint = looked_for[0].install if looked_for else "name one with --driver"
     raise Refused(f"no agent program is installed ({names})", hint=hint)
-
-
-def version_of(driver: Driver, program: str) -> str | None:
-    """Return the version that a program reports; None if it reports none in time."""
-    try:
-        done = subprocess.run(
-            [program, *driver.version_argv],
-            capture_output=True,
-            stdin=subprocess.DEVNULL,
-            timeout=_VERSION_S,
-            env={**os.environ, "NO_COLOR": "1"},
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(rb"\d+\.\d+(?:\.\d+)?", done.stdout or done.stderr)
-    return found.group().decode() if found else None

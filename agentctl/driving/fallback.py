@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,13 +21,11 @@ from agentctl.drivers.dialogue import AgentOutcome, Driver, Fallback
 from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.host import UNHAPPY, Host
+from agentctl.driving.querying import query
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
-
-#: How long the program may take to answer a query of the fallback.
-_QUERY_S = 20
 
 
 async def run_agent(
@@ -76,27 +73,7 @@ def _with_messages(host: Host) -> Order:
 def _ready(order: Order, fallback: Fallback) -> Order:
     if order.output_schema and "outputSchema" not in fallback.driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return fallback.ready(order, lambda argv: _query(argv, order, fallback.driver))
-
-
-def _query(argv: list[str], order: Order, driver: Driver) -> bytes:
-    """Return the output of a command line of the program.
-
-    Raises:
-        Refused: The program could not be started, took too long, or failed.
-    """
-    try:
-        done = subprocess.run(
-            argv,
-            env=driver.environ(order, os.environ),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_QUERY_S,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise Refused(f"{driver.name} could not be queried: {error}", hint=driver.install) from error
-    return done.stdout
+    return fallback.ready(order, lambda argv: query(argv, order, fallback.driver))
 
 
 def _refused(worker: WorkerDir, message: str) -> int:

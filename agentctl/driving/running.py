@@ -29,7 +29,9 @@ def main() -> int:
     set_trace(os.environ)
     os.umask(int(spec.get("umask", 0o077)))
     now = _order_of_attempt(worker, order)
-    changes = {} if now is order else changes_of(now)
+    if driver.needs_nonce:
+        now = now._replace(nonce=os.urandom(16).hex())
+    changes = changes_of(order, now)
     if "maxBudgetUsd" in driver.honours:
         now = UsageMeter(worker).hand_on(now)
     started = start(worker, now, driver)

@@ -22,6 +22,7 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.offering import Offering
 from agentctl.driving.usage_meter import UsageMeter
+from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 
 
@@ -64,6 +65,8 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     if excess is not None:
         refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
     else:
+        order, refusal = _informed(order, driver)
+    if refusal is None:
         environ = driver.environ(order, os.environ)
         try:
             process = _popen(driver.argv(order), environ)
@@ -74,6 +77,19 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     dialogue = driver.dialogue(order)
     said, opening = (b"", []) if process is None else _say(process, dialogue.begin())
     return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, refusal)
+
+
+def _informed(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:
+    """Return the order with the person's own settings, where its driver looks at them, or why they cannot be told."""
+    argv = driver.settings_argv(order) if driver.settings_argv is not None else []
+    if not argv:
+        return order, None
+    from agentctl.driving.querying import own_settings  # Few programs need it.
+
+    try:
+        return order._replace(own_settings=own_settings(argv, order, driver)), None
+    except Refused as problem:
+        return order, AgentOutcome(reason=Reason.NOT_STARTED, message=f"{problem} ({problem.hint})")
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

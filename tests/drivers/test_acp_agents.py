@@ -22,7 +22,7 @@ from tests.support import WORKERS, Completed, is_alive, run, wait_until
 MANNERS = (
     "polite", "floods", "forks", "deaf", "unknown", "huge", "chatty", "unannounced", "ids", "twice", "takes_back",
     "quits", "dies", "gives_up", "declines", "overflows", "goes_round", "broke", "works", "spends", "rises", "nests",
-    "mute", "nonsense", "v2", "locked", "forgets", "renames",
+    "mute", "nonsense", "v2", "locked", "forgets", "renames", "loose", "drifts",
 )  # fmt: skip
 
 
@@ -37,7 +37,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     made = new_task(cap=3, grace=1)
     row = {"program": "acp-agent", "usage": "turn", "reportsCost": True}
-    rows = {manner: {**row, "args": [manner]} for manner in MANNERS}
+    rows = {manner: {**row, "args": [manner], "asking": {}} for manner in MANNERS}
     (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
     return made
 
@@ -307,13 +307,60 @@ def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) ->
 
 
 def test_a_preference_that_it_cannot_honour_is_left_out_as_the_warning_says(task: Task) -> None:
-    row = {"program": "acp-agent", "args": ["polite"], "cannot": ["model", "effort"]}
+    row = {"program": "acp-agent", "args": ["polite"], "asking": {}, "cannot": ["model", "effort"]}
     (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump({"polite": row}), encoding="utf-8")
     told = spawn("polite", "--model", "x", "--effort", "low")
     for name in ("model", "effort"):
         assert f"the driver polite cannot honour {name}: it is left to the program" in told.err
     assert ends()["status"] == "completed"
     assert {"model", "effort"}.isdisjoint(json.loads((task.agent("a") / "spec.json").read_bytes())["order"])
+
+
+def test_one_that_begins_in_a_mode_that_nobody_ordered_gets_no_prompt(task: Task) -> None:
+    for name, options in (("a", ("--permissions", "deny")), ("b", ())):
+        spawn("loose", *options, name=name)
+        end = ends(name)
+        assert (end["status"], end["reason"]) == ("failed", "not_started"), end
+        assert "loose is in the mode auto, of which its row says nothing" in end["message"]
+        assert "session/prompt" not in [message["method"] for message in said(task, name)]
+    nothing_lives(task)
+
+
+def test_one_that_leaves_its_mode_is_stopped_however_it_was_begun(task: Task) -> None:
+    rows = {"drifts": {"program": "acp-agent", "args": ["drifts"], "asking": {"modes": ["ask"]}}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+
+    def is_stopped(name: str) -> None:
+        end = ends(name)
+        assert (end["status"], end["reason"]) == ("failed", "permission_denied"), end
+        assert "drifts is in the mode auto, and ask was ordered" in end["message"]
+        nothing_lives(task)
+
+    spawn("drifts", prompt="again")
+    is_stopped("a")
+    spawn("drifts", "--keep", name="kept")
+    blocked("kept")
+    run("send", "kept", "again")
+    is_stopped("kept")
+    spawn("drifts", name="old")
+    assert ends("old")["status"] == "completed"
+    is_stopped(run("resume", "--json", "old", "again").json["agentInstance"])
+    assert run("spawn", "--agent", "general", "--driver", "drifts", "--permissions", "own", "--name", "own", "again")
+    run("cancel", "own")
+
+
+def test_one_of_which_nothing_shows_that_it_asks_is_refused_where_somebody_is_asked(task: Task) -> None:
+    rows = {"polite": {"program": "acp-agent", "args": ["polite"]}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+    for options in (), ("--permissions", "deny"), ("--permissions", '[{"tool": "Bash", "answer": "allow"}]'):
+        told = spawn("polite", *options, check=False)
+        assert told.code == 1
+        assert "nothing shows that polite asks before it acts" in told.err
+        assert "`--permissions own`" in told.err
+        assert "`asking`" in told.err
+    for number, policy in enumerate(("own", "allow")):
+        spawn("polite", "--permissions", policy, name=f"a{number}")
+        assert ends(f"a{number}")["status"] == "completed"
 
 
 def test_any_program_by_a_definition(task: Task, root: Path) -> None:
@@ -323,7 +370,11 @@ def test_any_program_by_a_definition(task: Task, root: Path) -> None:
     file.write_text(f"---\n{head}\n---\nYou are polite.\n", encoding="utf-8")
     assert "not trusted" in run("spawn", "--agent", "own", "hello", check=False).err
     run("trust", file)
-    run("spawn", "--agent", "own", "--name", "a", "hello")
+    told = run("spawn", "--agent", "own", "hello", check=False)
+    assert told.code == 1
+    assert "nothing shows that acp asks before it acts" in told.err
+    assert "`--permissions own`" in told.err
+    run("spawn", "--agent", "own", "--permissions", "own", "--name", "a", "hello")
     assert ends()["result"]["finalMessage"] == "Done: You are polite.\nhello"
 
 
@@ -370,7 +421,7 @@ def test_one_that_does_not_speak_acp_is_told_with_its_arguments(task: Task) -> N
 
 def test_it_is_not_started_where_a_project_has_what_its_program_obeys(task: Task) -> None:
     file = Path.home() / ".config" / "agentctl" / "acp.yaml"
-    row = {"program": "acp-agent", "args": ["polite"], "obeys": [".hooks", "agent.json: plugin"]}
+    row = {"program": "acp-agent", "args": ["polite"], "asking": {}, "obeys": [".hooks", "agent.json: plugin"]}
     file.write_text(yaml.safe_dump({"polite": row}), encoding="utf-8")
     harmless = Path("agent.json")
     harmless.write_text('{"model": "x"}')

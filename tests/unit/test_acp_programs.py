@@ -7,16 +7,17 @@ import pytest
 from agentctl.drivers.acp.known import known_programs
 from agentctl.drivers.acp.program import AcpProgram, Manner, driver_of, program_from
 
-MANNER = Manner(mode="m", args=("a",), environ={"A": "b"}, session_meta={"c": 1})
+MANNER = Manner(mode="m", modes=("n",), args=("a",), environ={"A": "b"}, permission={"*": "ask"}, session_meta={"c": 1})
 #: Every field differs from its default.
 FULL = AcpProgram(
     program="agent", args=("acp",), environ={"A": "b"}, session_meta={"c": 1}, unset=("B",), version_args=("version",),
-    tested="1", install="get it", obeys=(".x",), withheld=("allow_always",), cannot=("resume", "permissions"),
-    read_only=MANNER, asking=MANNER, allowing=MANNER, instructions="systemPrompt", usage="turn", reports_cost=True,
+    tested="1", modes=("m", "n"),
+    install="get it", obeys=(".x",), withheld=("allow_always",), cannot=("resume", "permissions"),
+    read_only=MANNER, asking=MANNER, allowing=MANNER, own=MANNER, own_denials=("show",), instructions="systemPrompt", usage="turn", reports_cost=True,
     asks=True, servers_in="a.b", tools="claude",
 )  # fmt: skip
 #: Of no use once the program was found.
-ONLY_BEFORE = {"version_args", "tested", "install"}
+ONLY_BEFORE = {"version_args", "tested", "modes", "install"}
 
 
 @pytest.mark.parametrize("row", [FULL, AcpProgram(), *known_programs(()).values()])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agentctl.domain.activity.row import RowType
+from agentctl.domain.permissions import parse_policy
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.conversation import AcpDialogue
 from agentctl.drivers.acp.program import AcpProgram
@@ -51,6 +52,8 @@ class Played:
             Order(
                 driver=program, program=program, agent="general", prompt="do it", cwd="/home/user/project",
                 resume="old" if resumes else None, acp=row.to_json(),
+                # They were recorded in whatever mode each program takes by itself.
+                permissions=parse_policy("own"),
             )
         )  # fmt: skip
         self.name, self.was_cancelled = name, False

@@ -40,6 +40,9 @@ OPTIONS = [
     {"optionId": "o-strange", "name": "Strange", "kind": "allow_somehow"},
     {"optionId": "o-no", "name": "Do not", "kind": "reject_once"},
 ]
+#: The modes of the manners that have any, and the one that such a session begins in.
+MODES = [{"id": one, "name": one} for one in ("ask", "auto")]
+BEGINS_IN = {"loose": "auto", "drifts": "ask"}
 #: More than any pipe holds.
 FLOOD = b"a line of noise on stderr\n" * 100_000
 
@@ -113,7 +116,12 @@ class BadManners:
         """Open a session."""
         if self.manner == "locked":
             raise RequestError.auth_required({"message": "log in first"})
-        return NewSessionResponse(session_id=SESSION)
+        return NewSessionResponse.model_validate({"sessionId": SESSION, **self.modes()})
+
+    def modes(self) -> dict[str, Any]:
+        """Return the modes of a session, as the reply that opens it has them."""
+        current = BEGINS_IN.get(self.manner)
+        return {"modes": {"currentModeId": current, "availableModes": MODES}} if current else {}
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> Any:
         """Tell the history again; a session may have another id from now on."""
@@ -122,7 +130,7 @@ class BadManners:
         update("agent_message_chunk", session_id, content={"type": "text", "text": "the old answer"})
         if self.manner == "renames":
             return {"sessionId": OTHER_SESSION}
-        return LoadSessionResponse()
+        return LoadSessionResponse.model_validate(self.modes())
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         """Misbehave."""
@@ -149,6 +157,13 @@ class BadManners:
     async def _polite(self) -> None:
         await self.say("Done: ")
         await self.say(self.text)
+
+    async def _drifts(self) -> None:
+        """At the second prompt, take another mode, and go on in it."""
+        if "again" in self.text:
+            update("current_mode_update", currentModeId="auto")
+            await asyncio.Event().wait()
+        await self._polite()
 
     async def _floods(self) -> None:
         sys.stderr.buffer.write(FLOOD)

@@ -11,6 +11,7 @@ from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, failure_in, stopped
+from agentctl.drivers.acp.modes import Modes
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
 from agentctl.drivers.acp.tools import READING, AcpCall
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
@@ -46,7 +47,7 @@ from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, reply, 
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import ANY_ACP
 from agentctl.drivers.requests import OpenRequests
-from agentctl.drivers.values import bounded, object_in, parse_line, text_in
+from agentctl.drivers.values import bounded, list_in, object_in, parse_line, text_in
 
 Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
@@ -57,6 +58,8 @@ _MOST_OPEN = 100
 _CANCEL_REQUEST = "$/cancel_request"
 #: By this some ask, between two steps of a turn, for messages that came meanwhile.
 _DRAIN = "craft/drainMidTurnQueue"
+#: The updates that tell a session's mode.
+_OF_MODES = frozenset({"current_mode_update", "config_option_update"})
 
 
 class AcpDialogue:
@@ -68,6 +71,8 @@ class AcpDialogue:
         self.calls, self.requests = Calls(), OpenRequests()
         self.transcript = AcpTranscript(order.earlier_attempts, order.mcp_servers.keys())
         self.usage = AcpUsage(order, self.row)
+        self.manner = self.row.manner(order)
+        self.modes = Modes(order.driver, self.manner, order.stance)
         self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
         self.session, self.model = "", order.model
         #: Messages that no prompt has taken up yet.
@@ -142,7 +147,7 @@ class AcpDialogue:
 
     def _meta(self) -> dict[str, Any]:
         """Return the `_meta` of the request that opens the session, be it a new one or one that is continued."""
-        meta = joined(self.row.session_meta, self.row.manner(self.order).session_meta)
+        meta = joined(self.row.session_meta, self.manner.session_meta)
         if self.row.servers_in and self.order.mcp_servers:
             inner: dict[str, Any] = servers_as_settings(self.order.mcp_servers)
             for name in reversed(self.row.servers_in.split(".")):
@@ -160,9 +165,10 @@ class AcpDialogue:
         self.session = self.transcript.session = session
         self._is_loading = False
         replayed = [self._note(f"replayed: {self._replayed} updates of the session so far")] if self._replayed else []
-        self.model = self.model or settings.Offers(session, result).model()
-        manner, order = self.row.manner(self.order), self.order
-        wanted = [(settings.MODE, manner.mode), (settings.MODEL, order.model), (settings.EFFORT, order.effort)]
+        offers, order = settings.Offers(session, result), self.order
+        self.model = self.model or offers.current(settings.MODEL) or None
+        self.modes.opened(offers)
+        wanted = [(settings.MODE, self.manner.mode), (settings.MODEL, order.model), (settings.EFFORT, order.effort)]
         steps = [(category, value) for category, value in wanted if value]
         return [*replayed, self._session_is(), *self._set(steps, result)]
 
@@ -176,6 +182,8 @@ class AcpDialogue:
         An effort is a preference; without the model that was asked for, nothing is begun.
         """
         if not steps:
+            if (problem := self.modes.problem()) is not None:
+                return self._stop(Reason.NOT_STARTED, problem)
             self._is_open = True
             return [Progress(), *([HangUp()] if self._is_interrupted else self._prompt())]
         (category, value), rest = steps[0], steps[1:]
@@ -191,13 +199,14 @@ class AcpDialogue:
             return could_not(str(problem))
         if setting is None:
             return self._set(rest, offered)
-        call = self.calls.call(
-            setting.method,
-            setting.params,
-            lambda result: self._set(rest, {**offered, **result}),
-            lambda error: could_not(failed(error)[1]),
-        )
-        return [call]
+
+        def was_set(result: Mapping[str, Any]) -> Actions:
+            if category == settings.MODE:
+                self.modes.was_set(setting.value)
+            self.modes.told(result)
+            return self._set(rest, {**offered, **result})
+
+        return [self.calls.call(setting.method, setting.params, was_set, lambda error: could_not(failed(error)[1]))]
 
     def _not_opened(self, error: RpcError) -> Actions:
         reason, message = failed(error)
@@ -350,12 +359,20 @@ class AcpDialogue:
             rows += map(Note, self.usage.of_message(update))
         elif kind == "session_info_update":
             rows += self._retried(object_in(update.get("_meta")))
+        elif kind in _OF_MODES and (gone := self._changed_mode(update)):
+            return [*rows, *gone]
         if kind in WORK:
             rows += self._went_on()
         self.requests.was_denied = self.requests.was_denied and kind not in GOES_ON
         if not self._is_turning and kind in WORK:
             return [*rows, *self._began_by_itself()]
         return [*rows, *self._cancelled_beyond_limit()]
+
+    def _changed_mode(self, update: Mapping[str, Any]) -> Actions:
+        """Stop a program that has left the mode that was ordered; before its first prompt, that is looked at there."""
+        self.modes.told(update)
+        problem = self.modes.problem_later() if self._is_open else None
+        return [] if problem is None else self._stop(Reason.PERMISSION_DENIED, f"{problem}, so it was stopped")
 
     def _cancelled_beyond_limit(self) -> Actions:
         """Cancel the turn once it has had more rounds of tools than it may."""
@@ -412,7 +429,8 @@ class AcpDialogue:
         return self.requests.put(request, None, None)
 
     def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
-        request = asks.permission(request_id, session, call, options, self.row.withheld)
+        offered = [one for one in list_in(options) if not self.modes.leads_elsewhere(object_in(one))]
+        request = asks.permission(request_id, session, call, offered, self.row.withheld)
         request.on_denial = lambda: self.transcript.denied(call)
         if self._is_cancelled or (self.order.read_only and call.kind not in READING):
             return self.requests.refuse(request)

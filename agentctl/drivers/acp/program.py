@@ -10,9 +10,10 @@ from importlib import import_module
 from typing import Any
 
 from agentctl.domain.names import is_name
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.permissions import ANSWERS, BadValue
+from agentctl.drivers.acp.denials import with_denials
 from agentctl.drivers.dialogue import Dialogue, Driver
-from agentctl.drivers.order import ALLOWING, ASKING, READ_ONLY, Order
+from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 from agentctl.lean import NamedTuple
 
 #: The extra of agentctl that installs the library, which has the same name.
@@ -26,8 +27,13 @@ _INSTRUCTIONS = (IN_PROMPT, IN_META)
 #: Where a program reports tokens: with the answer to a prompt, those of the session so far or of the turn; or with each
 #: message, those of one request.
 PER_SESSION, PER_TURN, PER_MESSAGE = "session", "turn", "message"
-#: Stand in the environment of a row for the agent's folder, as in a JSON string, and for the folder of this file.
-_FOLDER, _HERE = "{cwd}", "{here}"
+#: Stand in the environment of a row for the agent's folder, as in a JSON string, for the folder of this file, and for
+#: the `permission` of a manner with the person's own denials, as JSON.
+_FOLDER, _HERE, _PERMISSION = "{cwd}", "{here}", "{permission}"
+#: Stands in a mode and in the environment for a name that is new at each start: nothing that a person, a project or a
+#: model has written before can be about an agent of this name.
+_NAME = "{name}"
+_PLACEHOLDER = re.compile("|".join(map(re.escape, (_FOLDER, _HERE, _PERMISSION, _NAME))))
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}", re.ASCII)
 #: Variables whose values tell one login from another.
 _LOGIN = re.compile(r"(?<!^AGENTCTL)(?:_KEY|_TOKEN|_BASE_URL|_CONFIG_DIR|_HOME)$|^HOME$")
@@ -39,16 +45,20 @@ class Manner(NamedTuple):
 
     #: A mode of its sessions.
     mode: str | None = None
+    #: Those in which it may be besides, since they are as strict: by its arguments, or by a choice of its model's.
+    modes: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     environ: Mapping[str, str] = {}
+    #: What an agent of ours may do in it: stands for `{permission}`, with the person's own denials after it.
+    permission: Mapping[str, str] = {}
     #: The `_meta` of the request that opens a session, in which some programs take settings.
     session_meta: Mapping[str, Any] = {}
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a row has it."""
         fields = {
-            "mode": self.mode, "args": list(self.args), "environ": dict(self.environ),
-            "sessionMeta": dict(self.session_meta),
+            "mode": self.mode, "modes": list(self.modes), "args": list(self.args), "environ": dict(self.environ),
+            "permission": dict(self.permission), "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
         return {key: value for key, value in fields.items() if value}
 
@@ -66,6 +76,8 @@ class AcpProgram(NamedTuple):
     unset: tuple[str, ...] = ()
     version_args: tuple[str, ...] = ("--version",)
     tested: str = ""
+    #: The modes of its sessions in that version: a test compares them with those of the real program.
+    modes: tuple[str, ...] = ()
     install: str = ""
     #: Names of a project's files and folders that it obeys without asking: it is not started where there are any. With
     #: `NAME: WORD` only a file counts in which that word may be.
@@ -76,10 +88,15 @@ class AcpProgram(NamedTuple):
     cannot: tuple[str, ...] = ()
     #: How it is kept from changing anything; None: there is no way that holds, so it runs no agent that may only read.
     read_only: Manner | None = None
-    #: How it is brought to ask before it changes anything, if it does not by itself.
+    #: How it is brought to ask before it changes anything, by which nothing may be added; None: nothing shows that it
+    #: asks, so it is not started where somebody is asked.
     asking: Manner | None = None
     #: How it works where the rules allow everything; None: as ever, and each request is answered with yes.
     allowing: Manner | None = None
+    #: How it works where the person's own settings of it decide; None: as they are.
+    own: Manner | None = None
+    #: The arguments by which it prints the person's settings as JSON, with their own denials in `permission`.
+    own_denials: tuple[str, ...] = ()
     instructions: str = IN_PROMPT
     #: Whose tokens it reports; "": none that could be added up.
     usage: str = ""
@@ -94,22 +111,28 @@ class AcpProgram(NamedTuple):
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
-        manners = {READ_ONLY: self.read_only, ALLOWING: self.allowing or self.asking, ASKING: self.asking}
-        return manners.get(order.stance) or Manner()
+        manners = {
+            READ_ONLY: self.read_only, ALLOWING: self.allowing or self.asking, ASKING: self.asking,
+            BY_OWN_SETTINGS: self.own,
+        }  # fmt: skip
+        manner = manners[order.stance] or Manner()
+        return manner._replace(mode=manner.mode and manner.mode.replace(_NAME, _name_for(order)))
 
     def to_json(self) -> dict[str, Any]:
         """Return what a running agent, and whoever continues it, needs to know; the order keeps it."""
-        manners = {"readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing}
+        manners = {
+            "readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing, "own": self.own,
+        }  # fmt: skip
         fields = {
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
-            "cannot": list(self.cannot),
+            "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
             "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
-            **{key: manner.to_json() for key, manner in manners.items() if manner},
         }  # fmt: skip
-        return {key: value for key, value in fields.items() if value not in (None, "", [], {})}
+        said = {key: value for key, value in fields.items() if value not in (None, "", [], {})}
+        return {**said, **{key: manner.to_json() for key, manner in manners.items() if manner is not None}}
 
 
 def joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,9 +174,17 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
 
     def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
         kept = {name: value for name, value in inherited.items() if name not in row.unset}
-        folder, here = json.dumps(order.cwd)[1:-1], os.path.dirname(os.path.abspath(__file__))
-        own = {**row.environ, **row.manner(order).environ}
-        return {**kept, **{name: value.replace(_FOLDER, folder).replace(_HERE, here) for name, value in own.items()}}
+        manner = row.manner(order)
+        stands_for = {
+            _PERMISSION: json.dumps(with_denials(manner.permission, order.own_settings.get("permission"))),
+            _NAME: _name_for(order), _FOLDER: json.dumps(order.cwd)[1:-1],
+            _HERE: os.path.dirname(os.path.abspath(__file__)),
+        }  # fmt: skip
+        own = {**row.environ, **manner.environ}
+        return {**kept, **{name: _filled(value, stands_for) for name, value in own.items()}}
+
+    def settings_argv(order: Order) -> list[str]:
+        return [order.program, *row.own_denials] if row.own_denials and row.manner(order).permission else []
 
     def account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
         return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
@@ -169,6 +200,9 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         argv=argv,
         environ=environ,
         dialogue=_dialogue,
+        settings_argv=settings_argv,
+        is_known_to_ask=row.asking is not None,
+        needs_nonce=_NAME in json.dumps(row.to_json()),
         # While it works: what is told at the end of a turn comes too late for a limit.
         reports=frozenset({"tokens"} if row.usage == PER_MESSAGE else ()),
         tools=row.tools,
@@ -180,6 +214,15 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         obeys=row.obeys,
         is_recorded=True,
     )
+
+
+def _name_for(order: Order) -> str:
+    return f"agentctl-{order.nonce}"
+
+
+def _filled(text: str, stands_for: Mapping[str, str]) -> str:
+    """Return a text with what stands in it for something else replaced, once: what is filled in is taken as it is."""
+    return _PLACEHOLDER.sub(lambda found: stands_for[found.group()], text)
 
 
 #: How long a program may take to end once its answer is there and its input is closed. Some never end by themselves.
@@ -249,6 +292,17 @@ def _environ(value: Any, place: tuple[str, ...]) -> dict[str, str]:
     return {name: _text(item, (*place, name)) for name, item in value.items()}
 
 
+def _answers(value: Any, place: tuple[str, ...]) -> dict[str, str]:
+    found = {name: _one_of(*ANSWERS)(item, (*place, name)) for name, item in _object(value, place).items()}
+    if "*" not in found:
+        raise BadValue(place, f'{place[-1]} must say what is so of every other tool: "*"')
+    return found
+
+
+def _asking(value: Any, place: tuple[str, ...]) -> Manner:
+    return Manner() if isinstance(value, Mapping) and not value else _manner(value, place)
+
+
 def _manner(value: Any, place: tuple[str, ...]) -> Manner:
     if not isinstance(value, Mapping) or not value:
         raise BadValue(place, f"{place[-1]} must be a mapping: {', '.join(_MANNER)}")
@@ -268,8 +322,10 @@ _Check = Callable[[Any, tuple[str, ...]], Any]
 #: key of a manner -> (field, check)
 _MANNER: dict[str, tuple[str, _Check]] = {
     "mode": ("mode", _text),
+    "modes": ("modes", _texts),
     "args": ("args", _texts),
     "environ": ("environ", _environ),
+    "permission": ("permission", _answers),
     "sessionMeta": ("session_meta", _object),
 }
 #: key of a row -> (field, check)
@@ -280,13 +336,16 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "unset": ("unset", _texts),
     "versionArgs": ("version_args", _texts),
     "tested": ("tested", _text),
+    "modes": ("modes", _texts),
     "install": ("install", _text),
     "obeys": ("obeys", _texts),
     "withheld": ("withheld", _some_of("allow_always", "reject_always")),
     "cannot": ("cannot", _some_of(*sorted(_HONOURS))),
     "readOnly": ("read_only", _manner),
-    "asking": ("asking", _manner),
+    "asking": ("asking", _asking),
     "allowing": ("allowing", _manner),
+    "own": ("own", _manner),
+    "ownDenials": ("own_denials", _texts),
     "sessionMeta": ("session_meta", _object),
     "instructions": ("instructions", _one_of(*_INSTRUCTIONS)),
     "usage": ("usage", _one_of(PER_SESSION, PER_TURN, PER_MESSAGE)),

@@ -31,6 +31,7 @@ class Setting(NamedTuple):
 
     method: str
     params: dict[str, Any]
+    value: str
 
 
 class NotOffered(Exception):
@@ -50,7 +51,7 @@ class _Choice(NamedTuple):
         """Return the request that chooses a value; None if it is chosen already."""
         if value == self.current:
             return None
-        return Setting(self.method, {"sessionId": session, **self.fixed, self.field: value})
+        return Setting(self.method, {"sessionId": session, **self.fixed, self.field: value}, value)
 
 
 class Offers:
@@ -63,10 +64,20 @@ class Offers:
         self._modes = read(SessionModeState, opened.get("modes"))
         self._models = object_in(opened.get("models"))
 
-    def model(self) -> str | None:
-        """Return the model that is chosen now; None where the program does not say."""
-        choice = self._choice(MODEL)
-        return choice.current or None if choice else None
+    def current(self, category: str) -> str:
+        """Return what is chosen now; empty where the program does not say."""
+        choice = self._choice(category)
+        return choice.current if choice else ""
+
+    def values(self, category: str) -> frozenset[str]:
+        """Return all that can be chosen."""
+        choice = self._choice(category)
+        return frozenset(value for value, _ in choice.values) if choice else frozenset()
+
+    def meant(self, category: str, wanted: str) -> str | None:
+        """Return the value that is meant, by itself or by its name; None if there is none."""
+        choice = self._choice(category)
+        return _matching(choice.values, wanted) if choice else None
 
     def choose(self, category: str, wanted: str) -> Setting | None:
         """Return the request that sets a category to a value, by itself or by its name; None if it is set already.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from agentctl.adapters.versions import parts, version_of
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of, version_of
+from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of
 from agentctl.errors import UsageError
 from agentctl.operations.where.findings import Finding, finding
 
@@ -41,17 +42,13 @@ def examine_programs() -> Iterator[Finding]:
 
 
 def _of_installed(driver: Driver, program: str) -> Finding:
-    version, named = version_of(driver, program), f"{driver.name}: {driver.program}"
+    version, named = version_of(program, tuple(driver.version_argv)), f"{driver.name}: {driver.program}"
     if version is None:
         return finding("warning", f"{named} does not report its version", program, driver.install)
     if not driver.tested:
         return finding("note", f"{named} {version}; no version of it was tested", program, "")
     if version == driver.tested:
         return finding("ok", f"{named} {version}, as tested", program, "")
-    kind = "older" if _parts(version) < _parts(driver.tested) else "newer"
+    kind = "older" if parts(version) < parts(driver.tested) else "newer"
     what = f"{named} {version} is {kind} than the tested {driver.tested}"
     return finding("note", what, program, driver.install if kind == "older" else "")
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))

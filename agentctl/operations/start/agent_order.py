@@ -19,9 +19,9 @@ from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.permissions import Rules
 from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.order import BY_OWN_SETTINGS, Order, order_from
+from agentctl.drivers.order import ASKING, BY_OWN_SETTINGS, Order, order_from
 from agentctl.drivers.registry import AGENT_DRIVERS, ANY_ACP, COMMAND, PLAIN, choose, driver_for, load, program_of
-from agentctl.errors import AgentctlError, Next, Refused, UsageError
+from agentctl.errors import AgentctlError, Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
@@ -29,6 +29,7 @@ from agentctl.operations.start.inherited import denied_above
 from agentctl.operations.start.model_provider import model_of_caller, name_of, provider_for
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
+from agentctl.operations.start.tested import untested
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.ownership import place_for_marks
@@ -48,6 +49,7 @@ _PREFERENCES = ("model", "effort")
 _MOST_BYTES = 16 << 20
 #: Between the name of a file that an agent program obeys and the word without which it is harmless.
 _ONLY_WITH = ": "
+_ASKING_HINT = "or a row in acp.yaml says how it is brought to ask (`asking`; docs/agents.md)"
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 
 
@@ -124,22 +126,38 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     if order.output_schema and "outputSchema" not in driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
     _check_restrictions(driver, order)
+    _check_that_it_asks(driver, order)
     order, warnings = _as_honoured(driver, order)
     order = with_server(task, order, driver, environ)
     running = {**spec.resources, **({"runner": spec.runner} if spec.runner else {})}
+    warnings += untested(driver, order)
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings, running)
 
 
 def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[bytes, bytes]) -> Ordered:
     """Return an order that was carried out before, now also under the denials of whoever repeats it."""
     check_policy_again(task, order.agent, order.permissions)
-    driver = driver_for(order)
+    driver = _driver_of_today(order)
+    order = order._replace(acp=_facts_again(driver, order))
     joined, account = _joined(order.denied_above, denied), _account(driver, environ, order.provider)
     has_more = len(joined) > len(order.denied_above)
     order = order._replace(denied_above=joined, account=account, accounts=folder_of_accounts())
     if has_more:
         _check_restrictions(driver, order)
-    return Ordered(order)
+    _check_that_it_asks(driver, order)
+    return Ordered(order, warnings=untested(driver, order))
+
+
+def _driver_of_today(order: Order) -> Driver:
+    """Return the driver of an order as it is known now: the order may have been made by what is out of date."""
+    try:
+        return load(order.driver)
+    except NotFound:  # A row that the person has removed.
+        return driver_for(order)
+
+
+def _facts_again(driver: Driver, order: Order) -> Mapping[str, Any]:
+    return order.acp if driver.name == ANY_ACP else driver.facts
 
 
 def _refuse_obeyed(driver: Driver, cwd: str) -> None:
@@ -263,6 +281,13 @@ def _check_own(driver: Driver, order: Order) -> None:
         f"with permissions {OWN}, what {driver.name} asks is up to your own settings of it: {rule} would not hold",
         hint=f"--permissions ask holds it; drivers that hold rules beside {OWN}: {', '.join(others) or 'none'}",
     )
+
+
+def _check_that_it_asks(driver: Driver, order: Order) -> None:
+    """Raise `Refused` where somebody is to be asked, and nothing shows that the program asks before it acts."""
+    if order.stance == ASKING and not driver.is_known_to_ask:
+        hint = f"`--permissions {OWN}`: your own settings of it decide what it asks; {_ASKING_HINT}"
+        raise Refused(f"nothing shows that {driver.name} asks before it acts, so nobody could be asked", hint=hint)
 
 
 def _hint_for(driver: Driver, key: str) -> str:

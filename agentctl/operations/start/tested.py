@@ -1,0 +1,25 @@
+"""Says at the start of an agent that what is known of its program was not tried on this version of it."""
+
+from __future__ import annotations
+
+from agentctl.adapters.versions import parts, version_of
+from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.order import ASKING, READ_ONLY, Order
+
+_MEANS = "another version may ask less: `agentctl doctor` shows both"
+
+
+def untested(driver: Driver, order: Order) -> tuple[str, ...]:
+    """Return a warning where a program is newer than the tested one, of no version that can be told, or untested."""
+    if driver.is_ours or not driver.program:
+        return ()
+    if not driver.tested:
+        is_restricted = driver.extra is not None and order.stance in (ASKING, READ_ONLY)
+        what = f"no version of {driver.program} was tried: what it asks, and what it may not do, is what its row says"
+        return (what,) if is_restricted else ()
+    version = version_of(order.program, tuple(driver.version_argv))
+    if version is None:
+        return (f"the version of {driver.program} is unknown, and {driver.tested} was tried: {_MEANS}",)
+    if parts(version) > parts(driver.tested):
+        return (f"{driver.program} {version} is newer than {driver.tested}, which was tried: {_MEANS}",)
+    return ()

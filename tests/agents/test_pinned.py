@@ -1,0 +1,67 @@
+"""The facts on which restrictions rely, as `programs.yaml` has them: a release that changes one fails here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentctl.drivers.acp.known import known_programs
+from tests.agents.facts import VERSIONS
+from tests.agents.lab import Lab
+
+ROWS = {name: row for name, row in known_programs(()).items() if row.tested}
+#: The tools of qwen that its settings for asking do not name: they look, or speak with the user or the session alone.
+QUIET = {
+    "qwen": {
+        "ask_user_question", "cron_delete", "cron_list", "enter_plan_mode", "exit_plan_mode", "glob", "grep_search",
+        "list_directory", "lsp", "read_file", "task_stop", "todo_write", "tool_search", "zoom_image",
+    },
+}  # fmt: skip
+OF_ACP = pytest.mark.parametrize("program", sorted(ROWS))
+
+
+def test_every_tested_program_is_tried_in_that_version() -> None:
+    """The version that a row names is the one that is installed here."""
+    assert {name: row.tested for name, row in ROWS.items()} == {name: VERSIONS[name] for name in ROWS}
+
+
+@OF_ACP
+def test_modes(lab: Lab) -> None:
+    """The modes of its sessions are those of its row, and what it is in is what was ordered."""
+    agent = lab.spawn("text")
+    lab.completed(agent)
+    (mode,) = [one for one in opened(lab, agent)["configOptions"] if one.get("category") == "mode"]
+    offered = [one["value"] for one in mode["options"] if not one["value"].startswith("agentctl-")]
+    assert sorted(offered) == sorted(ROWS[lab.program].modes)
+
+
+@pytest.mark.parametrize("program", sorted(QUIET))
+def test_tools(lab: Lab) -> None:
+    """Each tool of its model is one that it asks about, or one that is known to change nothing."""
+    lab.completed(lab.spawn("text"))
+    asked = asked_about(lab.program)
+    tools = {tool for tool in lab.answered("text").tools if not tool.startswith("mcp__")}
+    assert tools - asked - QUIET[lab.program] == set()
+
+
+def opened(lab: Lab, agent: str) -> dict[str, Any]:
+    """Return the reply by which the program has opened its session."""
+    lines = (lab.task.agent(agent) / "stdout.log").read_bytes().splitlines()
+    replies = [json.loads(line).get("result", {}) for line in lines]
+    return dict(next(reply for reply in replies if isinstance(reply, dict) and "sessionId" in reply))
+
+
+def asked_about(program: str) -> set[str]:
+    """Return the names of the tools about which the settings for asking ask, by the names that its model knows."""
+    from agentctl.drivers.acp import program as rows
+
+    path = ROWS[program].asking.environ["QWEN_CODE_SYSTEM_SETTINGS_PATH"]  # type: ignore[union-attr]
+    folder = str(rows.__file__).rpartition("/")[0]
+    named = json.loads(open(path.replace("{here}", folder), encoding="utf-8").read())["permissions"]["ask"]
+    called = {
+        "Bash": "run_shell_command", "Edit": "edit", "Write": "write_file", "WebFetch": "web_fetch", "Skill": "skill",
+        "Agent": "agent",
+    }  # fmt: skip
+    return {called.get(name, name) for name in named}
