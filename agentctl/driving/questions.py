@@ -29,9 +29,9 @@ FORGED, CHANGED = "forged", "changed"
 #: Longer texts are cut: nobody reads more of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
-#: Neither denied nor asked about nor allowed: left to the program.
-_LEAVE = "leave"
-_STRICTEST_FIRST = ("deny", "ask", _LEAVE, "allow")
+#: What is left to the program, and what is harmless: no rule allows it, and nobody needs to know.
+_LEAVE, _HARMLESS = "leave", "harmless"
+_STRICTEST_FIRST = ("deny", "ask", _LEAVE, _HARMLESS, "allow")
 
 
 class Decided(NamedTuple):
@@ -39,7 +39,7 @@ class Decided(NamedTuple):
 
     key: str
     answer: str
-    #: {answer, tool, askedBy}, as it is shown and recorded; empty where the call is left to the program.
+    #: {answer, tool, askedBy}, as it is shown and recorded; empty where no rule decides.
     policy: Mapping[str, Any]
 
 
@@ -52,13 +52,13 @@ def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()
     if ask.tool is None:
         return None
     real = Resolver(os.getcwd())
-    only_reads_here = _only_reads_here(ask, real)
+    is_harmless = _is_harmless(ask, real)
 
     def answer_of(rule: Mapping[str, str] | None) -> str:
         if rule is not None and not is_for_all(rule):
             return rule["answer"]
-        if only_reads_here:
-            return _LEAVE  # A policy as a whole is about what else it does.
+        if is_harmless:
+            return _HARMLESS  # A policy as a whole is about what else it does.
         policy = "ask" if rule is None else rule["answer"]
         return (_LEAVE if ask.leave else "ask") if policy == OWN else policy
 
@@ -72,8 +72,8 @@ def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()
         answer = "allow"
     if any(strictest(rules) == "deny" for rules in order.denied_above):
         answer = "deny"
-    if answer == _LEAVE:
-        return Decided(ask.key, ask.leave, {})
+    if answer in {_LEAVE, _HARMLESS}:
+        return Decided(ask.key, ask.leave if answer == _LEAVE else ask.harmless, {})
     # A rule allows just this once: where the program has no answer for that, a person chooses.
     if answer == "ask" or (answer == "allow" and not ask.allow):
         return None
@@ -81,9 +81,9 @@ def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()
     return Decided(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
 
 
-def _only_reads_here(ask: Ask, real: Resolver) -> bool:
+def _is_harmless(ask: Ask, real: Resolver) -> bool:
     """Return whether a call does nothing but read in the agent's folder and the program's own places, by any links."""
-    if not ask.leave or ask.reads is None:
+    if not ask.harmless or ask.reads is None:
         return False
     folders = [real("."), *map(real, ask.places)]
     return all(

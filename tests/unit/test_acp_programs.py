@@ -14,7 +14,7 @@ FULL = AcpProgram(
     tested="1", modes=("m", "n"),
     install="get it", obeys=(".x",), withheld=("allow_always",), cannot=("resume", "permissions"),
     read_only=MANNER, asking=MANNER, allowing=MANNER, own=MANNER, own_denials=("show",), instructions="systemPrompt", usage="turn", reports_cost=True,
-    asks=True, servers_in="a.b", tools="claude",
+    asks=True, servers_in="a.b", tools="claude", reads="claude",
 )  # fmt: skip
 #: Of no use once the program was found.
 ONLY_BEFORE = {"version_args", "tested", "modes", "install"}

@@ -108,6 +108,9 @@ class AcpProgram(NamedTuple):
     servers_in: str = ""
     #: The dialect of agentctl's own tools that its model knows best.
     tools: str = "codex"
+    #: Whose tools it has, if it asks about those as well that only read: `claude`. What they read in the agent's folder
+    #: is then allowed without asking anybody.
+    reads: str = ""
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
@@ -127,7 +130,7 @@ class AcpProgram(NamedTuple):
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
             "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
-            "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools,
+            "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools, "reads": self.reads,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
@@ -353,6 +356,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "asks": ("asks", _flag),
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
+    "reads": ("reads", _one_of("claude")),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.claude.calls import INNER, about, lasting, places_of, read_by
+from agentctl.drivers.claude.calls import INNER, LEAVING_PLAN, about, lasting, places_of, read_by
 from agentctl.drivers.claude.rows import ClaudeTranscript
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 from agentctl.drivers.values import bounded, line_of, list_in, object_in, text_in
@@ -101,7 +101,8 @@ class ClaudeRequests:
         return [
             self._permission(request_id, tool, arguments, hooked)._replace(
                 leave=_LEAVE,
-                reads=read_by(tool, arguments, text_in(hooked.get("cwd"))),
+                harmless=_LEAVE,
+                reads=[] if tool == LEAVING_PLAN else read_by(tool, arguments, text_in(hooked.get("cwd"))),
                 places=places_of(text_in(hooked.get("transcript_path")), os.getuid()),
             )
         ]

@@ -15,12 +15,13 @@ from agentctl.drivers.values import text_in
 
 #: What the program needs for its own work, however few tools an agent has: to give its answer, and to find tools.
 INNER = frozenset({"StructuredOutput", "ToolSearch"})
-#: Other tools that touch nothing but the program's own memory. Leaving plan mode is asked about by the program itself.
+#: The tool that leaves plan mode: the program asks about it by itself, with the plan.
+LEAVING_PLAN = "ExitPlanMode"
+#: Other tools that touch nothing but the program's own memory.
 _OF_ITSELF = INNER | {
     "AskUserQuestion",
     "CronList",
     "EnterPlanMode",
-    "ExitPlanMode",
     "ListAgents",
     "ReportFindings",
     "ScheduleWakeup",

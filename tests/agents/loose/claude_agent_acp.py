@@ -1,0 +1,9 @@
+"""Claude Code behind its adapter: as loose as by itself, and with nobody's hooks where anything is to be held."""
+
+from __future__ import annotations
+
+from tests.agents.loose.claude import KINDS, guarded, loosen, steps, tool
+
+__all__ = ["GUARDS", "KINDS", "guarded", "loosen", "steps", "tool"]
+
+GUARDS = ("rule",)
