@@ -65,7 +65,8 @@ def _is_entry(entry: Any) -> bool:
 
 
 def _counts(entry: Mapping[str, Any]) -> bool:
-    return 0 <= time() - entry["at"] < (_SILENCE_COUNTS_S if entry["version"] is None else _COUNTS_S)
+    age_s = time() - float(entry["at"])
+    return 0 <= age_s < (_SILENCE_COUNTS_S if entry["version"] is None else _COUNTS_S)
 
 
 def _keep(file: str | os.PathLike[str], known: Mapping[str, Mapping[str, Any]]) -> None:

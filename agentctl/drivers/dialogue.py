@@ -131,6 +131,8 @@ class AgentOutcome(NamedTuple):
     touched_files: Sequence[str] = ()
     #: The conversation could not even be opened, for a cause that may not affect the driver's fallback.
     is_unbegun: bool = False
+    #: The program could not begin because another one was just beginning: a further try may do.
+    is_busy: bool = False
 
     def filled(self, known: AgentOutcome) -> AgentOutcome:
         """Return this outcome, its missing results filled in from `known`."""

@@ -1,14 +1,16 @@
 """Runs an agent; uses its driver's fallback if the program cannot even open the conversation.
 
-The agent has done nothing by then, so nothing is done twice. `fallback.json` and a row of the activity say that the
-fallback is used, and why.
+One that is busy with another start of it is started again. The agent has done nothing by then: nothing is done twice.
+`fallback.json` and a row of the activity say that the fallback is used, and why.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from collections.abc import Mapping
+from random import random
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
@@ -27,6 +29,10 @@ from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
 
+#: Between two starts of a program that is busy with another start of it, at least, and up to twice as long: those that
+#: were started at the same time then are not once more.
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+
 
 async def run_agent(
     worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any], signals: HeldSignals
@@ -39,8 +45,18 @@ async def run_agent(
     """
     with contextlib.suppress(OSError):
         os.unlink(worker.fallback)  # Left by an earlier attempt.
-    host, driver = Host(worker, started, changes, signals), started.driver
+    host, driver = Host(worker, started, changes, signals, may_try_again=True), started.driver
     code = await host.run()
+    for number, pause_s in enumerate(_PAUSES_S, 1):
+        if host.unbegun is None or not host.unbegun.is_busy:
+            break
+        await asyncio.sleep(pause_s * (1 + random()))
+        if host.is_interrupted:
+            return _refused(worker, str(host.unbegun.message))
+        again = start(worker, _with_messages(host), driver)
+        changes = {**changes, "again": number}
+        host = Host(worker, again, changes, signals, may_try_again=number < len(_PAUSES_S))
+        code = await host.run()
     if host.unbegun is None or driver.fallback is None:
         return code
     why = str(host.unbegun.message)

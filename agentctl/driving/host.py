@@ -35,7 +35,7 @@ from agentctl.drivers.dialogue import (
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
-from agentctl.driving.host_rows import fallback_row, policy_row, tampered_row
+from agentctl.driving.host_rows import again_row, fallback_row, policy_row, tampered_row
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.outbox import Outbox
@@ -55,10 +55,17 @@ class Host:
     Args:
         changes: The fields in which the order differs from `spec.json`.
         signals: Those that arrived while this module was being loaded.
+        may_try_again: A program that is busy with another start of it is started again, and this is no end.
     """
 
     def __init__(
-        self, worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any], signals: HeldSignals
+        self,
+        worker: WorkerDir,
+        started: StartedProgram,
+        changes: Mapping[str, Any],
+        signals: HeldSignals,
+        *,
+        may_try_again: bool = False,
     ) -> None:
         self.worker, self.started, self.changes, self.signals = worker, started, changes, signals
         self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
@@ -71,11 +78,11 @@ class Host:
         self.account = OwnAccount(worker, self.order)
         self.answer = FinalAnswer(self.order)
         self.turns = TurnNotes(worker)
-        self.is_interrupted = False
+        self.is_interrupted, self._may_try_again = False, may_try_again
         #: Why the program was stopped: nothing that it prints later changes this.
         self.verdict: AgentOutcome | None = None
         self.finished: AgentOutcome | None = None
-        #: Why the conversation could not even be opened, if the driver has a fallback: no outcome is written then.
+        #: Why the conversation could not even be opened, if there is another try: no outcome is written then.
         self.unbegun: AgentOutcome | None = None
         #: The messages that were passed to the dialogue.
         self.messages: list[str] = []
@@ -100,6 +107,8 @@ class Host:
         with Watch([self.worker.inbox, self.worker.interactions, self.worker.outbox]) as watch:
             self.turns.begin()
             self.recorder.input("begin", **self.changes)
+            if "again" in self.changes:
+                self.recorder.row(again_row(self.order, self.changes["again"]))
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
             self._record_said(self.started.said)
@@ -330,7 +339,8 @@ class Host:
         outcome = self.verdict or self.finished or self.answer.judged(self.dialogue.ended(code))
         self.meter.pay(outcome.cost_usd)
         self.recorder.flush()
-        if outcome.is_unbegun and self.driver.fallback is not None and not self.is_interrupted:
+        has_fallback = outcome.is_unbegun and self.driver.fallback is not None
+        if (has_fallback or (outcome.is_busy and self._may_try_again)) and not self.is_interrupted:
             self.unbegun = outcome
             return UNHAPPY
         self.recorder.result(self._complete(outcome), self.meter.spent)

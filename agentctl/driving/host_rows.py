@@ -1,4 +1,4 @@
-"""Makes the rows of activity that the host adds itself: decisions of the policy, tampering, the fallback."""
+"""Makes the rows of activity that the host adds itself: decisions of the policy, tampering, further starts."""
 
 from __future__ import annotations
 
@@ -31,3 +31,9 @@ def fallback_row(order: Order, way: str, why: str) -> Row:
     """Return the row that says that the fallback is used."""
     text = f"{why}; it runs with `{way}` instead, which asks nobody and takes no messages"
     return Row(RowType.NOTE, f"fallback:{order.earlier_attempts}", name="fallback", text=text)
+
+
+def again_row(order: Order, number: int) -> Row:
+    """Return the row that says that a program is started again, by how often it was."""
+    text = "it could not begin, since another one of it was just beginning: it was started once more"
+    return Row(RowType.NOTE, f"again:{order.earlier_attempts}:{number}", name="again", text=text)

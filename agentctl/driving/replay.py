@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
-from agentctl.driving.host_rows import fallback_row, policy_row
+from agentctl.driving.host_rows import again_row, fallback_row, policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]
@@ -79,6 +79,8 @@ def _replay_run(
     output: BinaryIO, path: str, driver: Driver, order: Order, run: list[Input], end: int | None
 ) -> Iterator[bytes]:
     order = changed(order, run[0])
+    if type(run[0].get("again")) is int:
+        yield encode_row(again_row(order, run[0]["again"]), str(run[0].get("at")))
     if "fallback" in run[0] and driver.fallback is not None:
         driver = driver.fallback.driver
         yield encode_row(fallback_row(order, driver.name, str(run[0]["fallback"])), str(run[0].get("at")))

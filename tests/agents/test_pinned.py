@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def asked_about(program: str) -> set[str]:
 
     path = ROWS[program].asking.environ["QWEN_CODE_SYSTEM_SETTINGS_PATH"]  # type: ignore[union-attr]
     folder = str(rows.__file__).rpartition("/")[0]
-    named = json.loads(open(path.replace("{here}", folder), encoding="utf-8").read())["permissions"]["ask"]
+    named = json.loads(Path(path.replace("{here}", folder)).read_text(encoding="utf-8"))["permissions"]["ask"]
     called = {
         "Bash": "run_shell_command", "Edit": "edit", "Write": "write_file", "WebFetch": "web_fetch", "Skill": "skill",
         "Agent": "agent",

@@ -363,6 +363,19 @@ def test_one_of_which_nothing_shows_that_it_asks_is_refused_where_somebody_is_as
         assert ends(f"a{number}")["status"] == "completed"
 
 
+def test_one_that_is_busy_with_another_start_of_it_is_started_again(task: Task) -> None:
+    row = {"program": "acp-agent", "args": ["locks"], "asking": {}, "busy": "database is locked"}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump({"locks": row}), encoding="utf-8")
+    Path("locked").write_text("2", encoding="utf-8")
+    spawn("locks")
+    end = ends()
+    assert end["status"] == "completed", end
+    assert end["result"]["finalMessage"].endswith("do it")
+    assert notes(task).count("it was started once more") == 2
+    rebuilds_the_same(task)
+    nothing_lives(task)
+
+
 def test_any_program_by_a_definition(task: Task, root: Path) -> None:
     head = json.dumps({"name": "own", "description": "x", "driver": "acp", "argv": ["acp-agent", "polite"]})
     file = root / "agents" / "own.md"

@@ -1,4 +1,4 @@
-"""At stake: a program that is not in the mode that was ordered does nothing under permissions that it would not ask for."""
+"""At stake: a program in another mode than the one that was ordered does nothing, or is stopped."""
 
 from __future__ import annotations
 

@@ -337,4 +337,7 @@ if __name__ == "__main__":
     if "--version" in sys.argv:
         print("1.2.3")
         sys.exit()
+    if sys.argv[1] == "locks" and (tries := int(Path("locked").read_text())):
+        note("locked", str(tries - 1))
+        sys.exit("SQLiteError: database is locked")
     asyncio.run(main())

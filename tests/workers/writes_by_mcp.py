@@ -1,4 +1,4 @@
-"""An MCP server with one tool, which makes a file: `put(path)`; by the protocol on stdin and stdout, without a library."""
+"""An MCP server with one tool, which makes a file: `put(path)`. It speaks the protocol without a library."""
 
 from __future__ import annotations
 

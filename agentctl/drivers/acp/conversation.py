@@ -484,6 +484,7 @@ class AcpDialogue:
             model=self.model,
             session=self.session or self.order.resume,
             touched_files=list(self.transcript.touched),
+            is_busy=bool(self.row.busy) and not self._is_open and self.row.busy in (message or ""),
         )
 
 

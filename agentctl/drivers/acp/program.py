@@ -102,6 +102,8 @@ class AcpProgram(NamedTuple):
     usage: str = ""
     #: It reports what its sessions have cost, in US dollars.
     reports_cost: bool = False
+    #: What it says where it cannot begin since another one of it just does: it is tried again then.
+    busy: str = ""
     #: It asks the user with a tool of its own.
     asks: bool = False
     #: The way in `_meta` to the place where it takes MCP servers, if it shows their tools only so; "a.b": in b of a.
@@ -130,7 +132,8 @@ class AcpProgram(NamedTuple):
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
             "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
-            "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools, "reads": self.reads,
+            "instructions": self.instructions, "busy": self.busy, "serversIn": self.servers_in, "tools": self.tools,
+            "reads": self.reads,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
@@ -353,6 +356,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "instructions": ("instructions", _one_of(*_INSTRUCTIONS)),
     "usage": ("usage", _one_of(PER_SESSION, PER_TURN, PER_MESSAGE)),
     "reportsCost": ("reports_cost", _flag),
+    "busy": ("busy", _text),
     "asks": ("asks", _flag),
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),

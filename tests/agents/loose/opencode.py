@@ -1,4 +1,4 @@
-"""opencode, as loose as a person can make it, for all agents and for one of our name; but `guarded` may not be touched."""
+"""opencode, as loose as a person can make it, also for an agent of our name; but nothing touches what is `guarded`."""
 
 from __future__ import annotations
 
