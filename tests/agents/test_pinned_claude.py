@@ -109,7 +109,7 @@ def _program() -> str:
 
 
 def is_hook(line: dict[str, Any]) -> bool:
-    return line["type"] == "control_request" and line["request"]["subtype"] == "hook_callback"
+    return bool(line["type"] == "control_request" and line["request"]["subtype"] == "hook_callback")
 
 
 def denied_bash(line: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ for line in sys.stdin:
 def loosen(lab: Lab) -> Mapping[str, str | None]:
     """Write settings that allow all in every way: mode, rules, hooks, servers, a skill, a sub-agent, a plugin."""
     home = lab.folder / "claude"
-    settings = {
+    settings: dict[str, Any] = {
         "permissions": {
             "defaultMode": "bypassPermissions",
             "allow": _ALLOWED,
