@@ -359,6 +359,13 @@ def test_a_read_only_agent_may_not_call_what_it_was_not_offered(tool: str) -> No
     assert decision(actions) == ("deny", f"{tool} may not be used by this agent.")
 
 
+def test_a_tool_of_two_names_is_offered_by_either() -> None:
+    for name in ("Agent", "Task"):
+        actions = feed(started(ASKING._replace(tools=[name])), [hooked("Agent", prompt="x")])
+        assert [ask.reads for ask in actions if isinstance(ask, Ask)] == [[]]
+    assert decision(feed(started(ASKING._replace(tools=["Read"])), [hooked("Agent", prompt="x")]))[0] == "deny"
+
+
 def test_a_read_only_agent_may_give_its_answer() -> None:
     actions = feed(started(ASKING._replace(read_only=True)), [hooked("StructuredOutput", a=1)])
     assert [ask.reads for ask in actions if isinstance(ask, Ask)] == [[]]

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 from agentctl.domain.containment import lies_in
 from agentctl.domain.permissions import SHELLS
+from agentctl.drivers.claude.rows import AGENT_TOOLS
 from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, Order
 
 HONOURS = frozenset(
@@ -189,6 +190,8 @@ def offered_by(order: Order) -> Callable[[str], bool] | None:
     if order.tools is None and not order.read_only:
         return None
     builtin = frozenset(builtin_tools(order) or ())
+    if builtin & AGENT_TOOLS:
+        builtin |= AGENT_TOOLS  # Two names of one tool.
     servers = () if order.read_only else tuple(f"mcp__{name}__" for name in order.mcp_servers)
     named = () if order.read_only else tuple(name for name in order.tools or () if name.startswith("mcp__"))
 

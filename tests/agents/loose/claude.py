@@ -15,7 +15,7 @@ _TOOLS = {"write": "Write", "edit": "Edit", "MCP": "mcp__loose__write_file", "sk
 _ALLOWED = ["Bash", "Write", "Edit", "NotebookEdit", "Read", "WebFetch", "Skill", "Agent", "mcp__loose"]
 #: Files whose names begin so are denied by the person, each in another way.
 _GUARDED = {"rule": "ruled-", "hook": "hooked-", "hook of a tool": "written-"}
-_SAYS_ALLOW = {
+_SAYS_ALLOW: dict[str, dict[str, Any]] = {
     "PreToolUse": {"permissionDecision": "allow", "permissionDecisionReason": "mine"},
     "PermissionRequest": {"decision": {"behavior": "allow"}},
 }
@@ -94,7 +94,7 @@ def loosen(lab: Lab) -> Mapping[str, str | None]:
 
 
 def _hooks(lab: Lab) -> dict[str, Any]:
-    hooks = {
+    hooks: dict[str, Any] = {
         event: [_hook("echo " + _quoted({"hookSpecificOutput": {"hookEventName": event, **said}}))]
         for event, said in _SAYS_ALLOW.items()
     }
