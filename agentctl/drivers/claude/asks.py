@@ -14,6 +14,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
+from agentctl.domain.permissions import Rules
 from agentctl.drivers.claude.calls import INNER, LEAVING_PLAN, about, lasting, places_of, read_by
 from agentctl.drivers.claude.rows import ClaudeTranscript
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
@@ -88,7 +89,9 @@ class ClaudeRequests:
         if tool == QUESTION_TOOL and (asks := list(self._questions(request_id, request))):
             return asks
         self._keep(request_id, _OpenRequest(arguments, [request_id]))
-        return [self._permission(request_id, tool, arguments, request)]
+        # Where it suggests nothing for good, it would ask again.
+        rules = lasting(tool, arguments) if request.get("permission_suggestions") else []
+        return [self._permission(request_id, tool, arguments, request, rules)]
 
     def _before_call(self, request_id: str, request: Mapping[str, Any]) -> Iterable[Action]:
         hooked = object_in(request.get("input"))
@@ -99,7 +102,7 @@ class ClaudeRequests:
             return [_closed_row(request_id, tool), _respond(request_id, _hook_answer(_DENY, _closed(tool)))]
         self._keep(request_id, _OpenRequest(arguments, [request_id], call=call))
         return [
-            self._permission(request_id, tool, arguments, hooked)._replace(
+            self._permission(request_id, tool, arguments, hooked, lasting(tool, arguments))._replace(
                 leave=_LEAVE,
                 harmless=_LEAVE,
                 reads=[] if tool == LEAVING_PLAN else read_by(tool, arguments, text_in(hooked.get("cwd"))),
@@ -110,9 +113,10 @@ class ClaudeRequests:
     def _is_closed(self, tool: str) -> bool:
         return self.is_offered is not None and tool not in INNER and not self.is_offered(tool)
 
-    def _permission(self, key: str, tool: str, arguments: dict[str, Any], request: Mapping[str, Any]) -> Ask:
+    def _permission(
+        self, key: str, tool: str, arguments: dict[str, Any], request: Mapping[str, Any], rules: Rules
+    ) -> Ask:
         options = [(_ALLOW, "Allow"), (_DENY, "Deny")]
-        rules = lasting(tool, arguments)
         if rules:
             options.insert(1, (_ALWAYS, f"Allow from now on: {_described(tool, rules[0]['pattern'])}"))
         agent, agent_type = self.transcript.agent_of(text_in(request.get("agent_id")))

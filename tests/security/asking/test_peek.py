@@ -29,13 +29,15 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
 def permits(
     folder: Path,
     *calls: tuple[str, dict[str, Any]],
+    for_good: bool = False,
 ) -> str:
     """Return the prompt of an agent that asks whether it may do these calls, at once."""
+    more = {"permission_suggestions": [{"type": "addRules"}]} if for_good else {}
     kind = "'permission'" if len(calls) == 1 else "lambda _: None"
     lines = [
         f"me.waiting['r{number}'] = {kind}\n"
         f"say(type='control_request', request_id='r{number}', request={{'subtype': 'can_use_tool',"
-        f" 'tool_name': {tool!r}, 'input': {arguments!r}}})\n"
+        f" 'tool_name': {tool!r}, 'input': {arguments!r}, **{more!r}}})\n"
         for number, (tool, arguments) in enumerate(calls)
     ]
     return plays(folder, "".join(lines))
@@ -170,7 +172,7 @@ def test_a_text_that_was_begun_for_a_call_does_not_allow_it_once_it_is_not_shown
     ids=["label", "tool", "key"],
 )
 def test_nothing_of_what_a_digit_allows_is_cut(task: Task, tmp_path: Path, call: tuple[str, dict[str, Any]]) -> None:
-    agent(permits(tmp_path, call))
+    agent(permits(tmp_path, call, for_good=True))
     blocked()
 
     async def steps(screen: Screen) -> None:
@@ -197,7 +199,7 @@ def test_two_calls_that_differ_look_different(task: Task, tmp_path: Path) -> Non
         await screen.shows("./build\\u200b.sh")
         text = str(screen.app.peek.query_one("#peek-text", Static).content)
         assert not set(hidden) & set(text)
-        assert text.count("./build\\") == len(hidden)
+        assert text.count("./build\\") == 2 * len(hidden), "in the question, and in the call"
 
     watching(steps)
     run("cancel", "a")
