@@ -14,11 +14,21 @@ endif
 NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 
 # Tests mostly wait for their processes, so run one more at once than the development machine has cores.
-PYTEST_JOBS ?= --numprocesses 3
+PYTEST_JOBS ?= --numprocesses 3 --dist worksteal
+
+# What needs no real agent program, no browser and no Slurm; `make test` takes the short ones among them.
+HERMETIC := not agents and not page and not slurm
+TESTS := short
+WHICH_short := $(HERMETIC) and not slow and not soak and not screen and not server and not drivers and not hosts
+WHICH_all := $(HERMETIC)
+WHICH = $(or $(WHICH_$(TESTS)),$(error TESTS is short or all, not '$(TESTS)'))
+
+# Hostile clones and real agent programs: a third of the cases (1, 2 or 3) or all of them. See tests/turns.py.
+TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-drivers test-page test-hosts test-agents test-slurm test-all lint format bench clean
+.PHONY: help demo test soak test-screen test-server test-drivers test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -26,16 +36,17 @@ help: ## show this list
 demo: $(VENV)/.run ## run the included survey on this repository, from start to report
 	@$(PY) -m agentctl demo
 
-test: $(VENV)/.dev ## run the tests, except the long ones
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not slow and not soak and not screen and not server and not drivers and not page and not hosts and not agents and not slurm"
+test: $(VENV)/.dev ## run the tests, except the long ones; with TESTS=all also these, drivers, screen, server and hosts
+	@case '$(TESTS)' in all) $(PY) -m tests.hosts.install || [ $$? -eq 69 ];; esac
+	@$(PY) -m pytest $(PYTEST_JOBS) --turn $(TURN) -m "$(WHICH)"
 
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "(slow or soak) and not agents and not page and not slurm"
+	@$(PY) -m pytest $(PYTEST_JOBS) --turn $(TURN) -m "(slow or soak) and $(HERMETIC)"
 
-test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model
+test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model; with TURN=1, 2 or 3 a third
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 3 -m agents tests/agents
+	$(PY) -m pytest --numprocesses 3 --dist worksteal --turn $(TURN) -m agents tests/agents
 
 test-drivers: $(VENV)/.dev ## run agents over ACP, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "drivers and not slow"
@@ -50,10 +61,18 @@ test-server: $(VENV)/.dev ## run the tests of `agentctl serve` with real servers
 test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; fetches Chromium, playwright, axe-core, schemathesis
 	@$(PY) -m tests.page.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	for part in "--numprocesses 2 --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
+	for part in "--numprocesses 2 --dist worksteal --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
 		$(PY) -m pytest -m page $$part || $(PY) -m pytest -m page --last-failed --last-failed-no-failures none $$( \
-			echo "$$part" | sed 's/--numprocesses 2//') || exit 1; \
+			echo "$$part" | sed 's/--numprocesses 2 --dist worksteal//') || exit 1; \
 	done
+
+test-typer: $(VENV)/.dev ## run the command line's tests over each minor version of typer that is allowed; fetches them
+	@TURN=$(TURN) $(PY) -m tests.typers $(PYTEST_JOBS); code=$$?; [ $$code -eq 69 ] || exit $$code
+
+test-extras: $(VENV)/.dev ## run the lines that say how an extra is installed, in environments of pipx, uv and pip; fetches them
+	@$(PY) -m tests.extras.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	$(PY) -m pytest --numprocesses 2 tests/extras/printed.py
 
 test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopback; fetches openssh-server
 	@$(PY) -m tests.hosts.install; code=$$?; \
@@ -63,10 +82,11 @@ test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopbac
 test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up on this machine; installs Debian's packages
 	@$(PY) -m tests.slurm.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 -m slurm tests/slurm
+	$(PY) -m pytest --numprocesses 2 --dist worksteal -m slurm tests/slurm
 
-test-all: $(VENV)/.dev ## run every test, except those with the real agent programs, with a browser and with Slurm
-	@$(PY) -m pytest $(PYTEST_JOBS) -m "not agents and not page and not slurm"
+test-all: ## run every test there is, in every turn; takes more than an hour
+	@$(MAKE) --no-print-directory test-agents test-typer test-extras test-page test-slurm
+	@$(MAKE) --no-print-directory test TESTS=all
 
 lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agentctl.adapters import processes
+from agentctl.adapters.extras import install_command
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
@@ -58,7 +59,7 @@ def measure_driver(ground: Ground, rounds: Rounds) -> Found:
 def measure_acp_driver(ground: Ground, rounds: Rounds) -> Found:
     """Measure drivers of programs that speak ACP, which load the protocol's library."""
     if find_spec("acp") is None:
-        return Found(missing=["29: the library of ACP is not installed (pip install 'agentctl[acp]')"])
+        return Found(missing=[f"29: the library of ACP is not installed ({install_command('acp')})"])
     return _measure_memory(ground, rounds, 29, "opencode", "a driver over ACP", ACP_GOAL_KIB)
 
 

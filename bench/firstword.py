@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentctl.adapters.extras import install_command
 from agentctl.drivers.registry import load
 from bench.ground import PATIENCE_S, Ground, wait_until
 from bench.measuring import BenchError, Found, Rounds, Sample, Turn, alternate, ratio
@@ -142,7 +143,7 @@ def _measure(ground: Ground, rounds: Rounds, path: Path, name: str, shown: str, 
         ]
         alternate(rounds.usual, Turn(lambda: [program.bare()], bare), *turns)
         if not program.has_server():
-            why = "their library is missing (pip install 'agentctl[mcp]'), or it starts no servers in a new folder"
+            why = f"their library is missing ({install_command('mcp')}), or it starts no servers in a new folder"
             found.notes.append(f"15: {shown} got none of agentctl's tools: {why}")
         ground.drop(program.task)
     for agent, sample in zip(_AGENTS, samples, strict=True):

@@ -14,7 +14,8 @@ import psutil
 import pytest
 from hypothesis import settings
 
-from tests import leaks, support
+from agentctl.operations.where.agents_above import PASSED_ON
+from tests import alone, leaks, order, support, turns
 from tests.strangers import Strangers
 
 #: The time limit of a soak test and of a slow one; ordinary tests have the limit in pyproject.toml.
@@ -36,8 +37,29 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the long tests a longer limit, unless they state their own."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave the session of an agent that has started the tests."""
+    alone.leave_session(config)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--turn`."""
+    parser.addoption(
+        "--turn", choices=turns.CHOICES, default=turns.ALL, help="try this third of the tests marked turns"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which third is tried."""
+    turn = config.getoption("turn")
+    return None if turn == turns.ALL else f"turn {turn} of {len(turns.TURNS)}: of the tests marked turns, a third"
+
+
+# Last: what others leave out is not dealt, and they mark the tests of their folders.
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what has another turn; long tests have a longer limit, and come first where several run at once."""
+    _take_turn(config, items)
     for item in items:
         if item.get_closest_marker("timeout") is not None:
             continue
@@ -45,6 +67,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S))
         elif item.get_closest_marker("slow") is not None:
             item.add_marker(pytest.mark.timeout(SLOW_TIMEOUT_S))
+    if (here := getattr(config, "workerinput", None)) is not None:
+        items[:] = order.dealt(sorted(items, key=order.length), int(here["workercount"]))
+
+
+def _take_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
+    turn = config.getoption("turn")
+    others = [
+        item
+        for item in items
+        if turn not in {turns.ALL, str(turns.turn_of(item.nodeid))} and item.get_closest_marker("turns") is not None
+    ]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        left_out = set(others)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")
@@ -69,11 +106,8 @@ def no_fallback(
     there_before = {place for place in real_places if place.exists()}
     nowhere = tmp_path_factory.getbasetemp() / "this-test-lacks-the-root-fixture"
     nowhere.touch()
-    for name in [
-        name
-        for name in os.environ
-        if name.startswith(("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI", "OPENCODE"))
-    ]:
+    of_others = ("AGENTCTL_", "XDG_", "CLAUDECODE", "CODEX_", "GEMINI_CLI", "OPENCODE")
+    for name in [name for name in os.environ if name.startswith(of_others) or name in PASSED_ON]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.setenv("AGENTCTL_ROOT", str(nowhere / ".agentctl"))

@@ -1,1 +1,1 @@
-"""agentctl as an agent of the Agent Client Protocol, for editors. The library comes with the extra `agentctl[acp]`."""
+"""agentctl as an agent of the Agent Client Protocol, for editors. The library comes with the extra `acp`."""

@@ -8,13 +8,12 @@ import logging
 import signal
 import sys
 
+from agentctl.adapters.extras import install_command
 from agentctl.errors import Refused
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentctl.acp.agent import EditorAgent, EditorOptions
-
-INSTALL = "pip install 'agentctl[acp]'"
 
 
 def check_library() -> None:
@@ -22,7 +21,7 @@ def check_library() -> None:
     from importlib.util import find_spec
 
     if find_spec("acp") is None:
-        raise Refused("the Agent Client Protocol's library is not installed", hint=INSTALL)
+        raise Refused("the Agent Client Protocol's library is not installed", hint=install_command("acp"))
 
 
 def serve(serving: EditorOptions) -> None:

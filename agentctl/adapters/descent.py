@@ -67,6 +67,14 @@ def ancestors_of(pid: int) -> Iterator[int]:
         stat = processes.read_stat(stat.ppid)
 
 
+def line_of(pid: int) -> list[int]:
+    """Return a process and all above it that can be seen, up to the first of all, which adopts what is left behind."""
+    line = [pid]
+    while (stat := processes.read_stat(line[-1])) is not None and stat.ppid > 0 and stat.ppid not in line:
+        line.append(stat.ppid)
+    return line
+
+
 def reap_all_but(pid: int) -> None:
     """Reap the children of this process that have ended, except for `pid`."""
     for child in own_children():

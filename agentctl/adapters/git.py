@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import IO
 
-from agentctl.adapters.searchpath import absolute_entries
+from agentctl.adapters.searchpath import settled
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 
@@ -63,7 +63,7 @@ class GitTimeout(GitError):
 def plain_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment without what names a repository, or finds programs in the working folder."""
     kept = {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
-    return {**kept, "PATH": absolute_entries(kept["PATH"])} if "PATH" in kept else kept
+    return settled(kept)
 
 
 class Git(NamedTuple):

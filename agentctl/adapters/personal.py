@@ -15,6 +15,11 @@ def config_folder(environ: Mapping[str, str]) -> FilePath:
     return FilePath(base) / "agentctl"
 
 
+def own_programs_file(environ: Mapping[str, str]) -> FilePath:
+    """Return the file of the programs that speak ACP which a person has added."""
+    return config_folder(environ) / "acp.yaml"
+
+
 def state_folder(environ: Mapping[str, str]) -> FilePath:
     """Return the folder of data that is worth keeping but is not a setting (XDG Base Directory)."""
     base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")

@@ -367,6 +367,16 @@ def command_line(pid: int) -> list[str]:
     return [os.fsdecode(part) for part in data.split(b"\0")[:-1]]
 
 
+def names_of(pid: int) -> tuple[str, str]:
+    """Return what the kernel calls a process, and the path of its program; "" where it cannot be read."""
+    if not LINUX:
+        return "", _ask("ps", "-o", "comm=", "-p", str(pid))
+    program = ""
+    with contextlib.suppress(OSError):
+        program = os.readlink(f"/proc/{pid}/exe")
+    return _read_text(f"/proc/{pid}/comm"), program
+
+
 def wait_readable(fds: Iterable[int], timeout_s: float | None) -> list[int]:
     """Sleep until one of `fds` is readable or time is up; return the readable ones."""
     poll = select.poll()

@@ -22,16 +22,19 @@ agentctl acp --driver claude --model opus --permissions ask
 )
 def acp(
     agent: Annotated[
-        str, typer.Option(metavar="AGENT", help="Which agent new sessions have.", show_default=True)
+        str, typer.Option("--agent", metavar="AGENT", help="Which agent new sessions have.", show_default=True)
     ] = "general",
     driver: Annotated[
-        str | None, typer.Option(metavar="DRIVER", help="claude, opencode, llm, ...; else the first found.")
+        str | None, typer.Option("--driver", metavar="DRIVER", help="claude, opencode, llm, ...; else the first found.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="The agent's model, as its program names it.")
+        str | None, typer.Option("--model", metavar="MODEL", help="The agent's model, as its program names it.")
     ] = None,
     permissions: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="ask, allow, deny, or rules in JSON; by default as defined.")
+        str | None,
+        typer.Option(
+            "--permissions", metavar="POLICY", help="ask, allow, deny, or rules in JSON; by default as defined."
+        ),
     ] = None,
     keep: Annotated[
         bool, typer.Option("--keep/--no-keep", help="Keep each agent after its answer, for the next prompt.")

@@ -9,6 +9,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
 from agentctl.cli.verb import module, verb
+from agentctl.domain.ends import HIDDEN
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
@@ -83,5 +84,7 @@ def _lines(one: Cancelled) -> Iterator[str]:
         yield f"{name} cancelled"
     else:
         yield f"{name} is still {one.status}" + (f": {plain(one.note)}" if one.note else "")
+    if one.unguarded:
+        yield f"  its shim was gone: what could be found of it has ended, and {HIDDEN}"
     for survivor in one.survivors:
         yield f"  pid {survivor.get('pid')}: {plain(survivor.get('command') or '')}"

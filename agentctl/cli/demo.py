@@ -38,7 +38,9 @@ agentctl demo
 agentctl demo --path ~/src/project
 """,
 )
-def demo(path: Annotated[str, typer.Option(metavar="FOLDER", help="The source tree to examine.")] = ".") -> int:
+def demo(
+    path: Annotated[str, typer.Option("--path", metavar="FOLDER", help="The source tree to examine.")] = ".",
+) -> int:
     """See it all at work in under a minute: five workers survey a source tree.
 
     One asks a question, which is answered as from a second terminal; a long one is cancelled; the report and all

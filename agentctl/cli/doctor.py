@@ -34,26 +34,39 @@ def doctor(
     fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired safely.")] = False,
     close_breaker: Annotated[
         str | None,
-        typer.Option(metavar="AGENT", help="Let an agent that failed too often be started again in the task's tree."),
+        typer.Option(
+            "--close-breaker",
+            metavar="AGENT",
+            help="Let an agent that failed too often be started again in the task's tree.",
+        ),
     ] = None,
     free_account: Annotated[
         str | None,
-        typer.Option(metavar="ACCOUNT", help="Let an account that is on hold be used again."),
+        typer.Option("--free-account", metavar="ACCOUNT", help="Let an account that is on hold be used again."),
     ] = None,
     runner: Annotated[
         str | None,
-        typer.Option(metavar="RUNNER", help="Test the nodes of a runner (slurm) by a probe.", rich_help_panel=NODES),
+        typer.Option(
+            "--runner", metavar="RUNNER", help="Test the nodes of a runner (slurm) by a probe.", rich_help_panel=NODES
+        ),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The part of the cluster to test.", rich_help_panel=NODES)
+        str | None,
+        typer.Option("--partition", metavar="NAME", help="The part of the cluster to test.", rich_help_panel=NODES),
     ] = None,
     runner_arg: Annotated[
         list[str] | None,
-        typer.Option(metavar="ARG", help="An option for the engine, as for spawn; repeatable.", rich_help_panel=NODES),
+        typer.Option(
+            "--runner-arg",
+            metavar="ARG",
+            help="An option for the engine, as for spawn; repeatable.",
+            rich_help_panel=NODES,
+        ),
     ] = None,
     network: Annotated[
         list[str] | None,
         typer.Option(
+            "--network",
             metavar="HOST:PORT",
             help="Have a node connect there; `agents`: to what the agent programs here need. Repeatable.",
             rich_help_panel=NODES,
@@ -61,7 +74,13 @@ def doctor(
     ] = None,
     timeout_seconds: Annotated[
         float | None,
-        typer.Option(metavar="N", parser=opt.seconds, help="How long the probe may take; 60.", rich_help_panel=NODES),
+        typer.Option(
+            "--timeout-seconds",
+            metavar="N",
+            parser=opt.seconds,
+            help="How long the probe may take; 60.",
+            rich_help_panel=NODES,
+        ),
     ] = None,
 ) -> int:
     """Look for damage and leftovers, and repair what is safe to repair.

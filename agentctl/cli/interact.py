@@ -57,16 +57,21 @@ def ask(
     call: opt.Anywhere,
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
     kind: Annotated[
-        Kind | None, typer.Option(help="select with --option, confirm for yes or no, input for any text.")
+        Kind | None, typer.Option("--kind", help="select with --option, confirm for yes or no, input for any text.")
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option(metavar="ID=LABEL", help="One to select from; repeatable.")
+        list[str] | None, typer.Option("--option", metavar="ID=LABEL", help="One to select from; repeatable.")
     ] = None,
-    default: Annotated[str | None, typer.Option(metavar="ANSWER", help="The answer if the time runs out.")] = None,
+    default: Annotated[
+        str | None, typer.Option("--default", metavar="ANSWER", help="The answer if the time runs out.")
+    ] = None,
     timeout_seconds: Annotated[
-        float | None, typer.Option(metavar="N", parser=opt.seconds, help="How long to wait for the answer.")
+        float | None,
+        typer.Option("--timeout-seconds", metavar="N", parser=opt.seconds, help="How long to wait for the answer."),
     ] = None,
-    deadline_seconds: Annotated[float | None, typer.Option(parser=opt.seconds, hidden=True)] = None,
+    deadline_seconds: Annotated[
+        float | None, typer.Option("--deadline-seconds", parser=opt.seconds, hidden=True)
+    ] = None,
     question_id: Annotated[
         str | None,
         typer.Option("--id", metavar="ID", help="The question's id; if already asked, wait for its answer again."),
@@ -209,7 +214,7 @@ def respond(
     ],
     question_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")] = None,
     reason: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Why a permission is denied; the agent reads it.")
+        str | None, typer.Option("--reason", metavar="TEXT", help="Why a permission is denied; the agent reads it.")
     ] = None,
     hosts: opt.Hosts = None,
 ) -> int:

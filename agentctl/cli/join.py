@@ -29,7 +29,7 @@ def join(
         str | None, typer.Option("--out", metavar="FOLDER", help="Where the report goes; by default the task's folder.")
     ] = None,
     max_bytes: Annotated[
-        int, typer.Option(metavar="N", min=0, help="How much of each worker's text to take.")
+        int, typer.Option("--max-bytes", metavar="N", min=0, help="How much of each worker's text to take.")
     ] = RESULT_BYTES,
 ) -> None:
     """Write one report of the results of several workers.

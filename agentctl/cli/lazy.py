@@ -141,6 +141,7 @@ def _start(
     host: Annotated[
         str | None,
         typer.Option(
+            "--host",
             metavar="HOST",
             help="Carry the command out there, over ssh: a name of your config.yaml, or user@machine. It comes first.",
             autocompletion=complete_hosts,

@@ -35,7 +35,7 @@ def logs(
     call: opt.InTaskByLine,
     instance: opt.Instance,
     follow: opt.Follow = False,
-    tail: Annotated[int | None, typer.Option(metavar="N", min=0, help="Only the last N lines.")] = None,
+    tail: Annotated[int | None, typer.Option("--tail", metavar="N", min=0, help="Only the last N lines.")] = None,
     stdout: Annotated[bool, typer.Option("--stdout", help="Only its stdout.")] = False,
     stderr: Annotated[bool, typer.Option("--stderr", help="Only its stderr.")] = False,
     raw: Annotated[

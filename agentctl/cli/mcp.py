@@ -25,23 +25,34 @@ agentctl install claude
 )
 def mcp(
     tools: Annotated[
-        str, typer.Option(metavar="DIALECT", help="codex, claude, subtask or all.", show_default=True)
+        str, typer.Option("--tools", metavar="DIALECT", help="codex, claude, subtask or all.", show_default=True)
     ] = "codex",
     agents: Annotated[
-        str | None, typer.Option(metavar="LIST", help="The agents to offer, instead of the project's.")
+        str | None, typer.Option("--agents", metavar="LIST", help="The agents to offer, instead of the project's.")
     ] = None,
     http: Annotated[
         int | None,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Serve streamable HTTP on 127.0.0.1 instead of stdio."),
+        typer.Option(
+            "--http", metavar="PORT", min=1, max=65535, help="Serve streamable HTTP on 127.0.0.1 instead of stdio."
+        ),
     ] = None,
     call_seconds: Annotated[
         float | None,
         typer.Option(
-            metavar="N", parser=opt.seconds, help="How long one call may take; 0: no limit; by default a safe one."
+            "--call-seconds",
+            metavar="N",
+            parser=opt.seconds,
+            help="How long one call may take; 0: no limit; by default a safe one.",
         ),
     ] = None,
     progress_seconds: Annotated[
-        float, typer.Option(metavar="N", parser=opt.seconds, help="How often to send progress to a waiting caller.")
+        float,
+        typer.Option(
+            "--progress-seconds",
+            metavar="N",
+            parser=opt.seconds,
+            help="How often to send progress to a waiting caller.",
+        ),
     ] = 10.0,
     task: opt.Task = None,
     root: opt.Root = None,

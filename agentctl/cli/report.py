@@ -74,8 +74,8 @@ agentctl report result --summary "12 findings" --file report.md
 )
 def result(
     call: opt.Anywhere,
-    summary: Annotated[str | None, typer.Option(metavar="TEXT", help="The result in a few words.")] = None,
-    file: Annotated[str | None, typer.Option(metavar="PATH", help="The file with the full result.")] = None,
+    summary: Annotated[str | None, typer.Option("--summary", metavar="TEXT", help="The result in a few words.")] = None,
+    file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="The file with the full result.")] = None,
 ) -> None:
     """Declare the result of this worker; `agentctl result` prints it."""
     if summary is None and file is None:

@@ -32,7 +32,9 @@ agentctl wait explore-1 && agentctl result explore-1 --json
 def result(
     call: opt.InTask,
     instance: opt.Instance,
-    max_bytes: Annotated[int, typer.Option(metavar="N", min=0, help="How much of it to print.")] = RESULT_BYTES,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", metavar="N", min=0, help="How much of it to print.")
+    ] = RESULT_BYTES,
 ) -> int:
     """Print the result of a worker.
 

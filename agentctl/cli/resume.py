@@ -32,7 +32,7 @@ def resume(
         str | None, typer.Argument(metavar="PROMPT", help="What to do now; by default, to carry on.")
     ] = None,
     lost: Annotated[bool, typer.Option("--lost", help="All agents that a crash or a reboot ended.")] = False,
-    name: Annotated[str | None, typer.Option(metavar="INSTANCE", help="The new worker's name.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="INSTANCE", help="The new worker's name.")] = None,
     queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
 ) -> None:
     """Continue an ended agent in its own session.

@@ -27,7 +27,8 @@ def retry(
     call: opt.InTask,
     instance: opt.Instance,
     name: Annotated[
-        str | None, typer.Option(metavar="INSTANCE", help="The new worker's name; by default INSTANCE-2, -3, ...")
+        str | None,
+        typer.Option("--name", metavar="INSTANCE", help="The new worker's name; by default INSTANCE-2, -3, ..."),
     ] = None,
     queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
 ) -> None:

@@ -36,7 +36,9 @@ def search(
         bool, typer.Option("--regex", help="Each TEXT is a regular expression. Ctrl-C ends one that never ends.")
     ] = False,
     case_sensitive: Annotated[bool, typer.Option("--case-sensitive", help="Tell upper from lower case.")] = False,
-    most: Annotated[int, typer.Option(metavar="N", min=1, help="How many hits of one worker to print.")] = MOST,
+    most: Annotated[
+        int, typer.Option("--most", metavar="N", min=1, help="How many hits of one worker to print.")
+    ] = MOST,
 ) -> None:
     """Find where words occur in all tasks, the newest first.
 

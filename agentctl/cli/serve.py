@@ -33,21 +33,28 @@ def serve(
     call: opt.InRoot,
     port: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, max=65535, help="The port; by default 8932, or a free one if that is taken."),
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="The port; by default 8932, or a free one if that is taken."
+        ),
     ] = None,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where it listens.", rich_help_panel=_ACCESS)
+        str, typer.Option("--host", metavar="ADDRESS", help="Where it listens.", rich_help_panel=_ACCESS)
     ] = "127.0.0.1",
     tls_cert: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Encrypt, with this certificate.", rich_help_panel=_ACCESS)
+        str | None,
+        typer.Option("--tls-cert", metavar="FILE", help="Encrypt, with this certificate.", rich_help_panel=_ACCESS),
     ] = None,
     tls_key: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The key of the certificate.", rich_help_panel=_ACCESS)
+        str | None,
+        typer.Option("--tls-key", metavar="FILE", help="The key of the certificate.", rich_help_panel=_ACCESS),
     ] = None,
     url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Under which address a proxy or tunnel makes it reachable.", rich_help_panel=_ACCESS
+            "--url",
+            metavar="URL",
+            help="Under which address a proxy or tunnel makes it reachable.",
+            rich_help_panel=_ACCESS,
         ),
     ] = None,
     insecure: Annotated[
@@ -55,19 +62,21 @@ def serve(
         typer.Option("--insecure", help="Let other machines reach it without encryption.", rich_help_panel=_ACCESS),
     ] = False,
     read_only: Annotated[
-        bool, typer.Option("--read-only", help="Only show; nothing can be started, stopped or answered.",
-                           rich_help_panel=_ACCESS)
+        bool,
+        typer.Option(
+            "--read-only", help="Only show; nothing can be started, stopped or answered.", rich_help_panel=_ACCESS
+        ),
     ] = False,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Let in nobody who knows the old link.", rich_help_panel=_ACCESS)
     ] = False,
     qr: Annotated[bool, typer.Option("--qr", help="Print the link as a QR code too.")] = False,
-) -> int:  # fmt: skip
+) -> int:
     """Serve the workers of all tasks to a browser, and over HTTP.
 
     Prints the link to open. Whoever has it may do what you may do. The server owns nothing: Ctrl-C, or any other end of
     it, stops no worker, and the next one goes on with the same link. It is for this machine alone unless --host says
-    otherwise. Needs the extra `serve`: pip install 'agentctl[serve]'.
+    otherwise. Needs the extra `serve`, and says how to install it where it is missing.
     """
     check_libraries()
     # A short command looks for no garbage. A server would keep each failed request, in the circle of an error and the
@@ -105,7 +114,9 @@ def check_libraries() -> None:
 
     missing = [name for name in ("starlette", "uvicorn", "sse_starlette", "segno") if find_spec(name) is None]
     if missing:
-        raise Refused(f"the server needs {', '.join(missing)}", hint="pip install 'agentctl[serve]'")
+        from agentctl.adapters.extras import install_command
+
+        raise Refused(f"the server needs {', '.join(missing)}", hint=install_command("serve"))
 
 
 def _explain(call: Invocation, url: str, token_file: str, *, is_near: bool, has_tls: bool) -> None:

@@ -36,14 +36,17 @@ def spawn(
         list[str] | None,
         typer.Argument(metavar="[PROMPT | -- CMD ARGS...]", help="Work for an agent (- reads stdin), or a command."),
     ] = None,
-    prompt: Annotated[str | None, typer.Option(hidden=True)] = None,
+    prompt: Annotated[str | None, typer.Option("--prompt", hidden=True)] = None,
     shell: Annotated[
         str | None,
-        typer.Option(metavar="LINE", help="A line for /bin/sh -c, instead of a command.", rich_help_panel=WORK),
+        typer.Option(
+            "--shell", metavar="LINE", help="A line for /bin/sh -c, instead of a command.", rich_help_panel=WORK
+        ),
     ] = None,
     batch: Annotated[
         str | None,
         typer.Option(
+            "--batch",
             metavar="FILE",
             help="Many workers: JSON lines whose keys are the names of these options; - is stdin.",
             rich_help_panel=WORK,

@@ -41,11 +41,13 @@ def subtask(
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Which agent does it.", autocompletion=complete_agents)],
     title: Annotated[str, typer.Argument(metavar="TITLE", help="What it is about.")],
     intent: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the sub-task is to achieve, at length.")
+        str | None, typer.Option("--intent", metavar="TEXT", help="What the sub-task is to achieve, at length.")
     ] = None,
     artifact: Annotated[
         list[str] | None,
-        typer.Option(metavar="REF", help="A file to work with: a path, or TASK/INSTANCE/FILE; repeatable."),
+        typer.Option(
+            "--artifact", metavar="REF", help="A file to work with: a path, or TASK/INSTANCE/FILE; repeatable."
+        ),
     ] = None,
     task_id: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
@@ -53,7 +55,9 @@ def subtask(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return as soon as its worker runs or is queued.")] = False,
     wait_seconds: Annotated[
         float | None,
-        typer.Option(metavar="N", parser=opt.seconds, help="How long to wait; afterwards it keeps running."),
+        typer.Option(
+            "--wait-seconds", metavar="N", parser=opt.seconds, help="How long to wait; afterwards it keeps running."
+        ),
     ] = None,
     **options: Any,
 ) -> int:

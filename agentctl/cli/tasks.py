@@ -38,17 +38,21 @@ def new(
     task_id: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
     ] = None,
-    max_concurrent: Annotated[int | None, typer.Option(metavar="N", help="How many workers may run at once.")] = None,
+    max_concurrent: Annotated[
+        int | None, typer.Option("--max-concurrent", metavar="N", help="How many workers may run at once.")
+    ] = None,
     timeout_seconds: Annotated[
-        float | None, typer.Option(metavar="N", parser=opt.seconds, help="How long each worker may run.")
+        float | None,
+        typer.Option("--timeout-seconds", metavar="N", parser=opt.seconds, help="How long each worker may run."),
     ] = None,
     grace_seconds: opt.GraceSeconds = None,
     max_depth: Annotated[
-        int | None, typer.Option(metavar="N", help="How many levels deep workers may start workers.")
+        int | None, typer.Option("--max-depth", metavar="N", help="How many levels deep workers may start workers.")
     ] = None,
     template: Annotated[
         str | None,
         typer.Option(
+            "--template",
             metavar="NAME",
             help="Make it from a template; shipped:NAME means the shipped one.",
             autocompletion=complete_templates,

@@ -44,7 +44,11 @@ def wait_any_command(
     timeout_seconds: opt.WaitSeconds = None,
     consumer: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Who is asking: each consumer is given each end once; by default `default`."),
+        typer.Option(
+            "--consumer",
+            metavar="NAME",
+            help="Who is asking: each consumer is given each end once; by default `default`.",
+        ),
     ] = None,
     kinds: Annotated[
         str | None,

@@ -73,10 +73,12 @@ def _show(call: Invocation) -> int:
     try:
         from agentctl.screen.app import run_screen
     except ModuleNotFoundError as error:
+        from agentctl.adapters.extras import install_command
+
         missing = (error.name or "agentctl").partition(".")[0]
         if missing == "agentctl":
             raise
-        note(f"a table is shown, as {missing} is not installed; for the screen: pip install 'agentctl[tui]'")
+        note(f"a table is shown, as {missing} is not installed; for the screen: {install_command('tui')}")
     else:
         return run_screen(root, task=top)
     from agentctl.cli.watching_table import draw_changes

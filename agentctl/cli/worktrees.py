@@ -88,11 +88,13 @@ agentctl worktrees diff fix-1 > fix.patch
 def diff(
     call: opt.InTask,
     instance: opt.Instance,
-    since: Annotated[Since, typer.Option(help="The commit it began from, or the beginning of its last turn.")]
-    = Since.BASE,
-    stat: Annotated[bool, typer.Option("--stat", help="Only the names of the files, with added and removed lines.")]
-    = False,
-) -> None:  # fmt: skip
+    since: Annotated[
+        Since, typer.Option("--since", help="The commit it began from, or the beginning of its last turn.")
+    ] = Since.BASE,
+    stat: Annotated[
+        bool, typer.Option("--stat", help="Only the names of the files, with added and removed lines.")
+    ] = False,
+) -> None:
     """Show what a worker has changed in its worktree, also while it works: commits, changes and new files.
 
     On a terminal control characters are shown, not obeyed; to a pipe every byte is passed unchanged. With --stat, one

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from agentctl.domain.plaintext import plain
 
+#: Said of an end that no shim has seen: all that a worker starts is below its shim, and without it only found by marks.
+HIDDEN = "processes that it had hidden before cannot be known"
+
 
 def end_in_words(status: str, reason: str | None, exit_code: int | None = None, signal: str | int | None = None) -> str:
     """Return an end in a few words.

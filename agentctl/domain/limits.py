@@ -70,8 +70,12 @@ class Limits(NamedTuple):
 
 KEYS = {name: camel(name) for name in Limits._fields}
 FIELDS = {key: name for name, key in KEYS.items()}
-#: The limits of a tree of tasks. A worker, and what it starts, is held to them as they were when it was started.
-_OF_TREE = ("max_depth", "max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
+#: The limits of a tree of tasks, and those of a worker that no call can choose. A worker, and what it starts, is held
+#: to them as they were when it was started.
+_OF_TREE = (
+    "max_concurrent_agents", "max_depth", "max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds",
+    "max_output_bytes", "breaker_failures", "breaker_cooldown_seconds",
+)  # fmt: skip
 
 #: key -> (smallest, largest, whole numbers only)
 _RANGES: dict[str, tuple[float, float, bool]] = {
@@ -98,6 +102,8 @@ def _stricter(name: str, now: float, held: Any) -> float:
         return now
     if name == "max_depth":
         return min(now, held)
+    if name == "breaker_cooldown_seconds":
+        return max(now, held)
     return min((limit for limit in (now, held) if limit), default=0)  # 0 is no limit.
 
 

@@ -25,6 +25,16 @@ _LONGEST = 4096
 
 #: The programs' names for the tool that runs a command: a rule for one of these names is a rule for all.
 SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
+#: Such groups of names: of the shells, and of the tools of our own program for plain models.
+_SAME = (
+    SHELLS,
+    frozenset({"read", "read_file"}),
+    frozenset({"glob", "find"}),
+    frozenset({"grep", "search"}),
+    frozenset({"edit", "edit_file"}),
+    frozenset({"write", "write_file"}),
+    frozenset({"askuserquestion", "ask_user"}),
+)
 #: The telling arguments: those that show what a tool is about to touch, at any depth.
 _COMMANDS = frozenset({"command", "cmd", "commands", "script", "argv"})
 _PATHS = frozenset(
@@ -94,11 +104,16 @@ def _rule(item: Any, place: str, number: int) -> dict[str, str]:
 
 
 def decide(
-    rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None, real: Real | None = None
+    rules: Sequence[Mapping[str, str]],
+    tool: str,
+    arguments: Mapping[str, Any] | None,
+    real: Real | None = None,
+    also: str | None = None,
 ) -> str:
     """Return the answer of the first rule that matches a tool call: allow, deny, or ask; ask where none does.
 
     Args:
+        also: Another name of the tool, by which a rule may know it as well.
         real: If given, an allow rule must match a path and what it leads to; a deny or ask rule only one of them.
             A rule's own folder may be a link, but in an allow rule not one that leads out of the agent's folder.
 
@@ -106,17 +121,21 @@ def decide(
     >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
     ('allow', 'ask')
     """
-    rule = first_matching(rules, tool, arguments, real)
+    rule = first_matching(rules, tool, arguments, real, also)
     answer = "ask" if rule is None else rule["answer"]
     return "ask" if answer == OWN else answer
 
 
 def first_matching(
-    rules: Sequence[Mapping[str, str]], tool: str, arguments: Mapping[str, Any] | None, real: Real | None = None
+    rules: Sequence[Mapping[str, str]],
+    tool: str,
+    arguments: Mapping[str, Any] | None,
+    real: Real | None = None,
+    also: str | None = None,
 ) -> Mapping[str, str] | None:
     """Return the first rule that matches a tool call, as `decide` takes it; None where none does."""
     try:
-        touched = _Touched(tool, arguments or {}, real)
+        touched = _Touched([tool, *filter(None, (also,))], arguments or {}, real)
     except RecursionError:
         return _UNCLEAR
     return next((rule for rule in rules if touched.falls_under(rule)), None)
@@ -175,8 +194,8 @@ def is_for_all(rule: Mapping[str, Any]) -> bool:
 class _Touched:
     """What a tool call touches: its commands, its paths, its other telling arguments, and all arguments as JSON."""
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any], real: Real | None) -> None:
-        self._tool, self._real = tool.lower(), real
+    def __init__(self, names: Sequence[str], arguments: Mapping[str, Any], real: Real | None) -> None:
+        self._names, self._real = [name.lower() for name in names], real
         pairs = list(_telling(arguments))
         self._commands = [_as_command(value) for key, value in pairs if key in _COMMANDS]
         self._paths = [text for key, value in pairs if key in _PATHS for text in _texts(value)]
@@ -185,7 +204,7 @@ class _Touched:
 
     def falls_under(self, rule: Mapping[str, str]) -> bool:
         """Return whether a rule matches this call."""
-        if not _is_tool(self._tool, rule["tool"].lower()):
+        if not any(_is_tool(name, rule["tool"].lower()) for name in self._names):
             return False
         pattern = rule["pattern"]
         if not pattern.strip("*"):
@@ -231,7 +250,7 @@ class _Touched:
 
 
 def _is_tool(tool: str, wanted: str) -> bool:
-    return fnmatchcase(tool, wanted) or (tool in SHELLS and wanted in SHELLS)
+    return fnmatchcase(tool, wanted) or any(tool in names and wanted in names for names in _SAME)
 
 
 def _telling(arguments: Any) -> Iterator[tuple[str, Any]]:

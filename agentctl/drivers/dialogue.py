@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from agentctl.domain.activity.row import Row
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
+from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple
 
@@ -52,6 +53,8 @@ class Ask(NamedTuple):
     #: For a permission: another name that the tool may have, by what only the model says. A rule for it may forbid the
     #: call; it never allows it.
     claimed: str | None = None
+    #: For a permission: the program's own name of the tool, where rules have another one; they may know it by either.
+    own_name: str | None = None
     #: For a permission: the ids of the `options` that mean yes and no; `allow` is empty where none allows it just once.
     allow: str = "allow"
     deny: str = "deny"
@@ -245,6 +248,8 @@ class Driver(NamedTuple):
     is_recorded: bool = False
     #: Its program is a part of agentctl, and needs a model to be named.
     is_ours: bool = False
+    #: By what its processes are known where a person has started them by hand.
+    marks: Marks = Marks()
 
 
 class Fallback(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 
-from agentctl.adapters.searchpath import absolute_entries
+from agentctl.adapters.searchpath import program_at
 from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.errors import NotFound, Refused
 
@@ -79,6 +79,17 @@ def load(name: str) -> Driver:
     return driver_of(name, row)
 
 
+def own_marks() -> list[Marks]:
+    """Return by what the programs are known that a person has added.
+
+    Raises:
+        UsageError: Their file is not valid.
+    """
+    from agentctl.drivers.acp.known import own_programs
+
+    return [row.known_by for row in own_programs(_TAKEN).values()]
+
+
 def driver_for(order: Order) -> Driver:
     """Return the driver of an order, which has with it what is known of a program that speaks ACP.
 
@@ -96,10 +107,7 @@ def program_of(driver: Driver, path: str | None = None) -> str | None:
     """Return the path of a driver's program; None if it is not installed."""
     if driver.is_ours:
         return sys.executable
-    import shutil  # Not needed to run a program that was chosen already.
-
-    looked_in = absolute_entries(os.environ.get("PATH", os.defpath) if path is None else path)
-    return shutil.which(driver.program, path=looked_in) if driver.program else None
+    return program_at(driver.program, path) if driver.program else None
 
 
 def choose(wanted: str | None, order: Iterable[str], path: str | None = None) -> Driver:

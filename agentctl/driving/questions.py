@@ -64,11 +64,11 @@ def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()
 
     def strictest(rules: Rules) -> str:
         names = [name for name in (ask.tool, ask.claimed) if name is not None]
-        found = (answer_of(first_matching(rules, name, ask.arguments, real)) for name in names)
+        found = (answer_of(first_matching(rules, name, ask.arguments, real, ask.own_name)) for name in names)
         return min(found, key=_STRICTEST_FIRST.index)
 
     answer = strictest(order.permissions)
-    if answer == "ask" and decide(lasting, ask.tool, ask.arguments, real) == "allow":
+    if answer == "ask" and decide(lasting, ask.tool, ask.arguments, real, ask.own_name) == "allow":
         answer = "allow"
     if any(strictest(rules) == "deny" for rules in order.denied_above):
         answer = "deny"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from queue import Empty, SimpleQueue
 
 import agentctl
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.searchpath import program_at, settled
 from agentctl.domain.hosts import CommandHost
 from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError, UsageError
@@ -30,7 +30,7 @@ FAR_END = "_far"
 #: `pip install --user` and pipx put it where a shell without a login does not look.
 _FIND_IT = f"""sh -c 'PATH="$PATH:$HOME/.local/bin"; exec agentctl {FAR_END}'"""
 #: ssh(1) leaves an ignored SIGINT alone, so Ctrl-C interrupts the command over there, and not the connection to it.
-_UNINTERRUPTED = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+_UNINTERRUPTED = ("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
 _OPTIONS = ("-T", "-x", "-o", "RemoteCommand=none", "-o", "ClearAllForwardings=yes")
 _PIECE, _MOST_SAID = 1 << 16, 1 << 12
 _CLOSING_S = 3.0
@@ -63,11 +63,12 @@ def command_line(host: CommandHost, *, may_prompt: bool) -> list[str]:
     if host.destination is None:
         program = os.path.join(os.path.dirname(agentctl.__file__), "cli", "here.py")
         return [*_UNINTERRUPTED, sys.executable, "-P", program]
-    if shutil.which("ssh") is None:
+    ssh = program_at("ssh")
+    if ssh is None:
         raise UsageError("there is no program 'ssh'", hint="install OpenSSH's client (openssh-client)")
     batch = () if may_prompt else ("-o", "BatchMode=yes")
     there = _FIND_IT if host.program is None else f"{host.program} {FAR_END}"
-    return [*_UNINTERRUPTED, "ssh", *_OPTIONS, *batch, "--", host.destination, there]
+    return [*_UNINTERRUPTED, ssh, *_OPTIONS, *batch, "--", host.destination, there]
 
 
 class Link:
@@ -82,7 +83,7 @@ class Link:
         self.said = self._early = b""
         self._process = subprocess.Popen(
             command_line(host, may_prompt=may_prompt),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, env=settled(os.environ),
         )  # fmt: skip
         self._out, self._err = (pipe.fileno() for pipe in (self._process.stdout, self._process.stderr) if pipe)
         self._frames = Frames(frames.FROM_FAR)

@@ -8,11 +8,13 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from agentctl.domain.hosts import CommandHost
+from agentctl.errors import UsageError
 from agentctl.lean import Any, NamedTuple
-from agentctl.operations.where.calling import AGENT_VARIABLES, FROM_WORKER
+from agentctl.operations.where.agents_above import PASSED_ON, agent_above
+from agentctl.operations.where.calling import FROM_AGENT, FROM_WORKER
 
 #: Of the environment here a command elsewhere gets these alone: how to draw, and whether a model calls.
-_FORWARDED = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", *AGENT_VARIABLES)
+_FORWARDED = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", *PASSED_ON)
 _LONGEST_VALUE = 1000
 
 
@@ -54,10 +56,20 @@ def order_for(
     environ = {name: os.environ[name][:_LONGEST_VALUE] for name in _FORWARDED if name in os.environ}
     if is_worker:
         environ[FROM_WORKER] = "1"
+    elif _may_be_an_agents():
+        environ[FROM_AGENT] = "1"
     encoding = sys.stdout.encoding or "utf-8"
     return FarOrder(
         list(argv), environ, host.folder, encoding, terminals, terminal_size(), is_screen, max(2 * host.silent_s, 60.0)
     )
+
+
+def _may_be_an_agents() -> bool:
+    """Return whether an agent that a person has started by hand calls, or nobody can tell."""
+    try:
+        return agent_above() is not None
+    except UsageError:  # The file of a person's own programs is not valid: whoever needs it says so.
+        return True
 
 
 def terminal_size() -> tuple[int, int]:

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.adapters.searchpath import settled
 from agentctl.domain.states import Reason
 from agentctl.llm.failures import Failure
 
@@ -40,7 +41,7 @@ def _printed(command: list[str]) -> str:
         # Not in the agent's folder: many programs obey what lies where they are started.
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_S, check=False, process_group=0,
-            cwd="/",
+            cwd="/", env=settled(os.environ),
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         why = "took too long" if isinstance(error, subprocess.TimeoutExpired) else getattr(error, "strerror", "failed")

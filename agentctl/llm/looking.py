@@ -12,12 +12,13 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 #: Version control, other workers' files: nobody means these unless they name them.
 _SKIPPED = frozenset({".git", ".hg", ".svn", ".agentctl", "node_modules", "__pycache__", ".venv"})
 _MOST_LINES, _LONGEST_LINE, _MOST_BYTES = 300, 400, 40_000
+_LEFT_OUT = "[what this agent's rules deny, or ask about, is left out]"
 _LARGEST, _HEAD = 8 << 20, 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -79,13 +80,61 @@ def _part(part: str) -> str:
     return re.escape(part)
 
 
-def walk(top: int, base: str, hidden: frozenset[str], printer: Printer) -> Iterator[tuple[str, int]]:
-    """Yield (relative path, descriptor of its folder) of all files below an open folder, in order.
+class Rules:
+    """What the agent's rules say of the paths that are met: a denied one is neither opened nor named.
 
     Args:
-        base: The real path of that folder.
-        hidden: Real paths that are passed over.
+        order: With `rules`, `folder`, `base`, `prefix`, and `wasAsked`: somebody has allowed all of this search.
     """
+
+    def __init__(self, order: dict[str, Any]) -> None:
+        self._lists: list[tuple[str, list[dict[str, str]]]] = order["rules"]
+        self._base, self._prefix = order["base"].rstrip("/"), order["prefix"]
+        self._passing = {"allow", "ask"} if order["wasAsked"] else {"allow"}
+        #: Some were left out.
+        self.has_left_out = False
+        if self._lists:
+            # Only now is this package found, of which these parts need nothing else: nothing else is there (-S).
+            sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+            from agentctl.adapters.realpath import Resolver
+            from agentctl.domain.permissions import decide
+
+            self._decide, self._resolver = decide, Resolver(order["folder"])
+
+    def let_pass(self, path: str) -> bool:
+        """Return whether a path, relative to the folder that is looked into, may be met; keep in mind if not."""
+        for tool, rules in self._lists:
+            shown = f"{self._prefix}{path}"
+            real = _Unlinked(self._resolver, shown, f"{self._base}/{path}")
+            if self._decide(rules, tool, {"path": shown}, real) not in self._passing:
+                self.has_left_out = True
+                return False
+        return True
+
+
+class _Unlinked:
+    """Tells where paths lead, one of them without looking: no link was followed to it."""
+
+    def __init__(self, resolver: Any, path: str, real: str) -> None:
+        self._resolver, self._path, self._real = resolver, path, real
+
+    def __call__(self, path: str) -> str | None:
+        """See `Resolver`."""
+        found: str | None = self._real if path == self._path else self._resolver(path)
+        return found
+
+    def leads_out(self, path: str) -> bool:
+        """See `Resolver`."""
+        return bool(self._resolver.leads_out(path))
+
+
+def walk(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> Iterator[tuple[str, int]]:
+    """Yield (relative path, descriptor of its folder) of the files below an open folder that may be met, in order.
+
+    Args:
+        order: With the real path of that folder as `base`, and as `hidden` those that are passed over.
+    """
+    base, hidden = order["base"].rstrip("/"), frozenset(order["hidden"])
     waiting = [""]
     while waiting:
         printer.look_at_time()
@@ -100,11 +149,11 @@ def walk(top: int, base: str, hidden: frozenset[str], printer: Printer) -> Itera
             below = []
             for entry in found:
                 path = f"{relative}/{entry.name}" if relative else entry.name
-                if f"{base.rstrip('/')}/{path}" in hidden:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if f"{base}/{path}" in hidden or (is_folder and entry.name in _SKIPPED) or not rules.let_pass(path):
                     continue
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name not in _SKIPPED:
-                        below.append(path)
+                if is_folder:
+                    below.append(path)
                 else:
                     yield path, folder
             waiting += reversed(below)
@@ -125,19 +174,20 @@ def _open_below(top: int, relative: str) -> int:
     return place
 
 
-def search(top: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
+def search(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> None:
     """Print the lines of the files below that match a regular expression."""
     pattern = re.compile(order["pattern"], re.IGNORECASE if order.get("ignoreCase") else 0)
+    prefix = order["prefix"]
     if only := order.get("only"):
-        for number, line in _matches(only, top, pattern):
-            printer.line(f"{shown(only)}:{number}: {line}")
+        for number, line in _matches(only, top, pattern) if rules.let_pass(only) else ():
+            printer.line(f"{prefix}{only}:{number}: {line}")
         return
     wanted = glob_pattern(order["glob"]) if order.get("glob") else None
-    for path, folder in walk(top, order["base"], frozenset(order["hidden"]), printer):
+    for path, folder in walk(top, order, rules, printer):
         if wanted is None or wanted.fullmatch(path):
             printer.look_at_time()
             for number, line in _matches(os.path.basename(path), folder, pattern):
-                printer.line(f"{shown(path)}:{number}: {line}")
+                printer.line(f"{prefix}{path}:{number}: {line}")
 
 
 def _matches(name: str, folder: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, str]]:
@@ -160,26 +210,27 @@ def _matches(name: str, folder: int, pattern: re.Pattern[str]) -> Iterator[tuple
             yield number, line[:_LONGEST_LINE].rstrip("\r")
 
 
-def find(top: int, order: dict[str, Any], shown: Callable[[str], str], printer: Printer) -> None:
+def find(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> None:
     """Print the paths below that match a glob."""
     wanted = glob_pattern(order["pattern"])
-    for path, _ in walk(top, order["base"], frozenset(order["hidden"]), printer):
+    for path, _ in walk(top, order, rules, printer):
         if wanted.fullmatch(path):
-            printer.line(shown(path))
+            printer.line(f"{order['prefix']}{path}")
 
 
 def main() -> None:
-    """Carry out the order: {what, fd, base, only, prefix, hidden, pattern, glob, ignoreCase, seconds}."""
+    """Carry out the order: {what, fd, base, only, prefix, folder, hidden, rules, wasAsked, pattern, glob, ...}."""
     order = json.load(sys.stdin)
-    printer = Printer(time.monotonic() + order["seconds"])
-    prefix = order["prefix"]
+    printer, rules = Printer(time.monotonic() + order["seconds"]), Rules(order)
     works = {"find": find, "search": search}
     try:
-        works[order["what"]](order["fd"], order, lambda path: f"{prefix}{path}", printer)
+        works[order["what"]](order["fd"], order, rules, printer)
     except Enough as enough:
         sys.stdout.buffer.write(f"{enough}\n".encode())
     except (re.error, OverflowError, RecursionError) as error:
         sys.stdout.buffer.write(f"[the pattern is no regular expression: {error}]\n".encode())
+    if rules.has_left_out:
+        sys.stdout.buffer.write(f"{_LEFT_OUT}\n".encode())
     sys.stdout.buffer.flush()
 
 

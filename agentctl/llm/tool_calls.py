@@ -22,7 +22,7 @@ from agentctl.llm.history import UNKNOWN
 from agentctl.llm.places import Places, looked_into
 from agentctl.llm.processes import Output, look, run_shell
 from agentctl.llm.talking import SharedParts
-from agentctl.llm.toolset import LONGEST_S, PARALLEL, SHELL_S, checked, own_name, rule_name
+from agentctl.llm.toolset import COMMON, LONGEST_S, PARALLEL, SHELL_S, checked, own_name, rule_name
 
 _MOST_TEXT = 60_000
 #: How many calls are carried out side by side: each search is a process.
@@ -37,6 +37,21 @@ class Result(NamedTuple):
     status: str = "completed"
     #: The file that it changed.
     file: str | None = None
+
+
+class _RulesOf(NamedTuple):
+    """Rules, and the name by which they know a tool."""
+
+    tool: str
+    rules: Sequence[Mapping[str, str]]
+
+    def of_paths(self) -> _RulesOf:
+        """Return those of them that are for some paths."""
+        return _RulesOf(self.tool, [rule for rule in self.rules if str(rule.get("pattern", "*")).strip("*")])
+
+    def forbids(self) -> bool:
+        """Return whether any of them may keep a path from being met."""
+        return any(rule.get("answer") != "allow" for rule in self.rules)
 
 
 class Denied(Exception):
@@ -117,7 +132,7 @@ class ToolCalls:
         if call.arguments is None:
             raise ToolError("the arguments are not a JSON object: call it again with one")
         if self._delegation is not None and name not in self._runs and self._delegation.has(name):
-            if self._said(f"{PREFIX}{name}", call.arguments) == "ask":
+            if self._said(self._rules_for(f"{PREFIX}{name}"), call.arguments) == "ask":
                 self._ask(call.id, f"{PREFIX}{name}", call.arguments)
             return Result(*self._delegation.call(name, call.arguments, self._breaker))
         if name not in self._has:
@@ -134,22 +149,41 @@ class ToolCalls:
             raise Denied(denial)
         self._breaker.check()
 
-    def _ask_to_read(self, call_id: str, tool: str, arguments: Mapping[str, Any], real: str) -> None:
-        """Have a call permitted that only reads: in its own folder it is free, unless a rule speaks of it."""
-        # What it would touch, also where the call names no path.
-        said = self._said(rule_name(tool), {"path": real, **arguments})
-        if said == "ask" or not self._places.is_free(real):
-            path = self._places.shown(arguments.get("path", "."), real)
-            self._ask(call_id, tool, {**arguments, "path": path})
+    def _ask_to_read(self, call_id: str, tool: str, arguments: Mapping[str, Any], real: str) -> bool:
+        """Have a call permitted that only reads: in its own folder it is free, unless a rule speaks of it.
 
-    def _said(self, name: str, about: Mapping[str, Any]) -> str:
+        Returns whether somebody was asked.
+        """
+        # What it would touch, also where the call names no path; and a rule for what lies in a folder is one for it.
+        inside = [
+            f"{path.rstrip('/')}/" for path in (real, _relative(real, self._places.folder)) if os.path.isdir(real)
+        ]
+        about = [{"path": real, **arguments}, *({**arguments, "path": path} for path in inside)]
+        if "ask" not in [self._said(self._rules_for(tool), one) for one in about] and self._places.is_free(real):
+            return False
+        self._ask(call_id, tool, {**arguments, "path": self._places.shown(arguments.get("path", "."), real)})
+        return True
+
+    def _rules_for(self, tool: str) -> list[_RulesOf]:
+        """Return the rules by which a call is judged, each with the name by which they know the tool.
+
+        Who searches a file reads it, and who lists what may not be read tells of it.
+        """
+        lists = [self._rules, *self._denials]
+        found = [_RulesOf(rule_name(tool), rules) for rules in lists]
+        if tool in {"search", "find"}:
+            found += [_RulesOf(COMMON["read_file"], rules) for rules in lists]
+        if tool == "find":  # A rule against all reading says nothing of a path.
+            found = [one if one.tool != COMMON["read_file"] else one.of_paths() for one in found]
+        return found
+
+    def _said(self, judging: Sequence[_RulesOf], about: Mapping[str, Any]) -> str:
         """Return what the rules say of a call that is free without them: allow or ask; raise `Denied` for a denial."""
         real_of = Resolver(self._places.folder)
-        said = decide([*self._rules, _ALLOW_ALL], name, about, real_of)
-        above = (decide([*rules, _ALLOW_ALL], name, about, real_of) for rules in self._denials)
-        if said == "deny" or "deny" in above:
+        said = {decide([*rules, _ALLOW_ALL], name, about, real_of) for name, rules in judging}
+        if "deny" in said:
             raise Denied(DENIED_BY_RULE)
-        return said
+        return "ask" if "ask" in said else "allow"
 
     # -- the tools -----------------------------------------------------------------------------------------------
 
@@ -171,14 +205,16 @@ class ToolCalls:
         path = given.get("path", ".")
         real = self._places.real(path)
         self._places.check_read(path, real)
-        self._ask_to_read(call_id, tool, given, real)
+        was_asked = self._ask_to_read(call_id, tool, given, real)
         self._places.check_same(path, real)
         with looked_into(real) as (folder, base, only):
             prefix = "" if base == self._places.folder else f"{_relative(base, self._places.folder)}/"
             order = {
                 "what": tool, "base": base, "prefix": prefix, "pattern": given["pattern"], "only": only,
                 "glob": given.get("glob"), "ignoreCase": given.get("ignore_case", False),
-                "hidden": list(self._places.hidden),
+                "hidden": list(self._places.hidden), "folder": self._places.folder,
+                "rules": [[one.tool, [*one.rules, _ALLOW_ALL]] for one in self._rules_for(tool) if one.forbids()],
+                "wasAsked": was_asked,
             }  # fmt: skip
             found = look(order, folder, self._breaker)
         return Result(found or "Nothing was found.")

@@ -1,1 +1,1 @@
-"""The tools over MCP. Only this package uses the `mcp` library, which comes with the extra `agentctl[mcp]`."""
+"""The tools over MCP. Only this package uses the `mcp` library, which comes with the extra `mcp`."""

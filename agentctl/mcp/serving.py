@@ -68,9 +68,9 @@ def check_library() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        from agentctl.operations.doctor.programs import INSTALL_MCP
+        from agentctl.adapters.extras import install_command
 
-        raise Refused("the Model Context Protocol's library is not installed", hint=INSTALL_MCP)
+        raise Refused("the Model Context Protocol's library is not installed", hint=install_command("mcp"))
 
 
 def offer_of(toolbox: Toolbox) -> Offer:

@@ -14,6 +14,7 @@ import shlex
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 
+from agentctl.adapters.searchpath import program_at, settled
 from agentctl.domain.placement import Placement
 from agentctl.domain.sightings import EngineState, Sighting
 from agentctl.errors import Refused, UsageError
@@ -72,9 +73,7 @@ class Slurm:
 
     def check(self, placement: Placement) -> None:
         """See `Runner.check`."""
-        import shutil  # With it come three compressors, and whoever follows a worker checks nothing.
-
-        missing = [name for name in _PROGRAMS if shutil.which(name) is None]
+        missing = [name for name in _PROGRAMS if program_at(name) is None]
         if missing:
             raise Refused(
                 f"Slurm is not here: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in PATH",
@@ -121,9 +120,7 @@ class Slurm:
 
     def remarks(self) -> Sequence[Remark]:
         """See `Runner.remarks`: how Slurm tells which processes belong to a job."""
-        import shutil
-
-        if shutil.which("scontrol") is None:
+        if program_at("scontrol") is None:
             return [Remark("note", f"scontrol is not in PATH: {_UNKNOWN}")]
         said = _run(["scontrol", "show", "config"]).stdout.decode(errors="replace")
         found = re.search(r"^ProctrackType\s*=\s*(\S+)", said, re.MULTILINE)
@@ -237,7 +234,7 @@ def _environ() -> dict[str, str]:
         for name, value in os.environ.items()
         if name not in _OURS_IN_ENVIRONMENT and not name.startswith(_OF_OTHERS)
     }
-    return {**kept, "LC_ALL": "C"}
+    return {**settled(kept), "LC_ALL": "C"}
 
 
 def _plainly(said: str) -> str:

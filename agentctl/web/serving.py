@@ -272,7 +272,6 @@ def run(
 _COMMANDS = "use its commands or its tools, which know who calls"
 _PROXY = "if that is a tunnel or a proxy of yours, start the server with --url ADDRESS, by which it is reached there"
 _WHY = {
-    PeerKind.AGENT: Refusal("this comes from a shell that an agent program runs: an agent acts for itself", _COMMANDS),
     PeerKind.OTHER_USER: Refusal("this comes from a process of another user", _PROXY),
     PeerKind.GONE: Refusal("it cannot be told which process sent this", "send it again, and wait for the answer"),
 }
@@ -292,6 +291,8 @@ def _refusing(*, behind_a_proxy: bool) -> Refuse:
         if found.kind is PeerKind.WORKER:
             who = f"{found.worker.instance} of {found.worker.task.id}" if found.worker is not None else "a worker"
             return Refusal(f"this comes from {who}: a worker does not act for the person", _COMMANDS)
+        if found.kind is PeerKind.AGENT:
+            return Refusal(f"this comes from an agent ({found.above}): an agent acts for itself", _COMMANDS)
         if found.is_hidden or found.kind is PeerKind.OTHER_USER:
             return None if behind_a_proxy else _HIDDEN if found.is_hidden else _WHY[found.kind]
         return _WHY.get(found.kind)

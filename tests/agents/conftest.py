@@ -15,6 +15,7 @@ from tests.agents.lab import Lab
 from tests.agents.matrix import Matrix
 from tests.agents.standin import StandIn
 from tests.steps import new_task
+from tests.turns import ALL, TURNS
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 150
@@ -28,6 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE not in item.path.parents:
             continue
         item.add_marker(pytest.mark.agents)
+        item.add_marker(pytest.mark.turns)
         item.add_marker(pytest.mark.timeout(TIMEOUT_S))
         if isinstance(item, pytest.Function) and "program" in getattr(item, "fixturenames", ()):
             chosen = {name: str(value) for name, value in item.callspec.params.items()}
@@ -84,6 +86,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if not matrix.rows:
         return
     terminalreporter.section("agent programs")
+    if (turn := terminalreporter.config.getoption("turn")) != ALL:
+        terminalreporter.write_line(f"turn {turn} of {len(TURNS)} alone: `-` may also be what another turn tries")
     terminalreporter.write_line(matrix.text())
     if file := os.environ.get(MATRIX_FILE):
         Path(file).write_text(matrix.text() + "\n", encoding="utf-8")

@@ -48,6 +48,7 @@ def test_own_allowances(lab: Lab, loose: LooseProgram, kind: str) -> None:
     play(lab, loose.steps(lab, kind, target))
     agent = begin(lab, loose, "new", "--permissions", "own")
     wait_until(target.exists, timeout_s=PATIENCE_S, what=f"{target}: {lab.account(agent)}")
+    lab.end(agent)
     assert not lab.task.events("interaction.requested")
 
 
@@ -133,7 +134,9 @@ def asked_about(lab: Lab, agent: str, target: Path) -> dict[str, Any]:
 
 
 def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
-    """Wait until the model has got all its results: the worker has ended, or is idle.
+    """Wait until the model has got all its results: the worker has ended, or is idle, and then ends.
+
+    A program may end its turn at a denial: its model gets no result then.
 
     Args:
         answer: What a person answers to each request meanwhile; by default nobody is asked anything.
@@ -146,10 +149,13 @@ def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
             if answer is not None and question.get("tool"):
                 run("interact", "respond", agent, "--id", question["id"], answer, check=False)
         is_idle = any(question.get("idle") for question in questions)
-        is_done = any(len(request.results) >= len(steps) for request in lab.standin.requests)
+        is_done = any(len(request.results) >= len(steps) for request in lab.standin.requests) or any(
+            row["phase"] == "end" for row in lab.activity(agent, "tool")
+        )
         return statuses()[agent] in {"completed", "failed", "cancelled"} or (is_idle and is_done)
 
     wait_until(is_settled, timeout_s=PATIENCE_S, what=f"the end of {agent}")
+    run("cancel", agent, check=False)
 
 
 def was_tried(lab: Lab, agent: str) -> bool:

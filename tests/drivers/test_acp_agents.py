@@ -326,27 +326,54 @@ def test_one_that_begins_in_a_mode_that_nobody_ordered_gets_no_prompt(task: Task
     nothing_lives(task)
 
 
-def test_one_that_leaves_its_mode_is_stopped_however_it_was_begun(task: Task) -> None:
+@pytest.mark.parametrize("beginning", ["new", "kept", "resumed"])
+def test_one_that_leaves_its_mode_is_stopped_however_it_was_begun(task: Task, beginning: str) -> None:
+    order_ask()
+    agent = "a"
+    if beginning == "new":
+        spawn("drifts", prompt="again")
+    elif beginning == "kept":
+        spawn("drifts", "--keep")
+        blocked()
+        run("send", "a", "again")
+    else:
+        spawn("drifts")
+        assert ends()["status"] == "completed"
+        agent = run("resume", "--json", "a", "again").json["agentInstance"]
+    end = ends(agent)
+    assert (end["status"], end["reason"]) == ("failed", "permission_denied"), end
+    assert "drifts is in the mode auto, and ask was ordered" in end["message"]
+    nothing_lives(task)
+
+
+def test_one_whose_mode_ones_own_settings_decide_is_let_alone(task: Task) -> None:
+    order_ask()
+    spawn("drifts", "--permissions", "own", prompt="again")
+    told = task.agent("a") / "stdout.log"
+    wait_until(lambda: told.exists() and "current_mode_update" in told.read_text(encoding="utf-8"), what="its mode")
+    assert run("cancel", "--json", "a").json["status"] == "cancelled"
+
+
+def test_the_name_of_an_agent_of_ours_is_another_one_at_each_start_and_known_to_who_rebuilds(task: Task) -> None:
+    asking = {"mode": "{name}", "environ": {"OURS": "{name}"}}
+    rows = {"polite": {"program": "acp-agent", "args": ["polite"], "asking": asking}}
+    (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
+    spawn("polite")
+    assert ends()["status"] == "completed"
+    rebuilds_the_same(task)
+    again = run("resume", "--json", "a", "again").json["agentInstance"]
+    assert ends(again)["status"] == "completed"
+    names = {
+        json.loads((task.agent(one) / "dialogue.jsonl").read_bytes().splitlines()[0])["nonce"] for one in ("a", again)
+    }
+    assert len(names) == 2
+    assert not any(name in (task.agent(one) / "spec.json").read_text() for name in names for one in ("a", again))
+
+
+def order_ask() -> None:
+    """Write the person's row of one that leaves its mode at the prompt `again`."""
     rows = {"drifts": {"program": "acp-agent", "args": ["drifts"], "asking": {"modes": ["ask"]}}}
     (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump(rows), encoding="utf-8")
-
-    def is_stopped(name: str) -> None:
-        end = ends(name)
-        assert (end["status"], end["reason"]) == ("failed", "permission_denied"), end
-        assert "drifts is in the mode auto, and ask was ordered" in end["message"]
-        nothing_lives(task)
-
-    spawn("drifts", prompt="again")
-    is_stopped("a")
-    spawn("drifts", "--keep", name="kept")
-    blocked("kept")
-    run("send", "kept", "again")
-    is_stopped("kept")
-    spawn("drifts", name="old")
-    assert ends("old")["status"] == "completed"
-    is_stopped(run("resume", "--json", "old", "again").json["agentInstance"])
-    assert run("spawn", "--agent", "general", "--driver", "drifts", "--permissions", "own", "--name", "own", "again")
-    run("cancel", "own")
 
 
 def test_one_of_which_nothing_shows_that_it_asks_is_refused_where_somebody_is_asked(task: Task) -> None:

@@ -49,7 +49,7 @@ def test_without_its_library_it_says_how_to_get_it(root: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "the Agent Client Protocol's library is not installed" in done.stderr
-    assert "pip install 'agentctl[acp]'" in done.stderr
+    assert f"hint: {sys.executable} -P -m pip install 'agent-client-protocol<" in done.stderr
 
 
 def test_the_opening_tells_what_it_can(task: Task) -> None:

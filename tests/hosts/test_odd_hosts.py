@@ -46,7 +46,7 @@ def test_a_command_there_is_the_same_as_here(root: Path, tmp_path: Path) -> None
         ["list"],
         ["show", "nobody"],
         ["lst"],
-        ["tasks", "--root", "/nowhere"],
+        ["tasks", "--root", str(tmp_path / "missing")],
         ["--version"],
     ):
         there, here = run("--host=h", *args, check=False), run(*args, check=False)
@@ -142,7 +142,7 @@ ROWS: list[object] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("rows", [ROWS[8], *alike(*[(rows,) for rows in ROWS])])
+@pytest.mark.parametrize("rows", [ROWS[-1], *alike(*[(rows,) for rows in ROWS[:-1]])])
 def test_rows_of_another_form_are_no_bug(tmp_path: Path, rows: object) -> None:
     sent = json.dumps(rows).encode()
     put_ssh_in_python(

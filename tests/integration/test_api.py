@@ -32,7 +32,8 @@ driver: command
 argv: ["/bin/sh", "-c", "printf '%s' \\"$1\\"", "sh"]
 ---
 """
-FOREVER = worker("waits_for_file", "/nonexistent/never")
+#: For a file in the folder of the test, where nobody makes it.
+FOREVER = worker("waits_for_file", "never")
 
 
 @pytest.fixture
@@ -124,7 +125,7 @@ def test_overflow_waits_in_the_queue(task: Task, tmp_path: Path) -> None:
 def test_one_that_cannot_be_executed_takes_nothing_from_the_others(task: Task, tmp_path: Path) -> None:
     """Its interpreter does not exist, which only the start can find out."""
     script = tmp_path / "script"
-    script.write_text("#!/nonexistent/interpreter\n", encoding="utf-8")
+    script.write_text(f"#!{tmp_path}/missing\n", encoding="utf-8")
     script.chmod(0o700)
     bad = {"objective": "bad", "argv": [str(script)]}
     results = execute([shell("echo 1"), bad, shell("echo 3")])

@@ -187,7 +187,7 @@ def test_without_the_library_agents_have_no_tools_of_ours_and_that_is_told(root:
     code = "import sys; sys.modules['mcp'] = None; from agentctl.cli.app import main; sys.exit(main(['doctor']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "note: agents get no tools to start others with" in done.stdout
-    assert "pip install 'agentctl[mcp]'" in done.stdout
+    assert f"{sys.executable} -P -m pip install 'anyio>=" in done.stdout
 
 
 MOUNTS = """\

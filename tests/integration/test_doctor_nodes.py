@@ -132,10 +132,11 @@ def test_nodes_without_the_interpreter_are_told_in_the_engines_own_words(
     root: Path, fakes: Callable[..., FakeSlurm]
 ) -> None:
     fakes(waits=False)
-    settings(python="/nowhere/python3")
+    python = root.parent / "missing" / "python3"
+    settings(python=str(python))
     (problem,) = found(root, "error")
     assert "has ended (slurm: COMPLETED) without a result" in problem.what
-    assert "/nowhere/python3: not found" in problem.what
+    assert f"{python}: not found" in problem.what
     assert "runners.slurm.python" in problem.next
     assert not root.exists(), "nobody has asked for a root"
 

@@ -231,6 +231,48 @@ def test_a_worker_lifts_no_limit_of_its_tree_by_a_word_in_task_yaml(task: Task) 
     run("spawn", "--name", "b", "--", "true")  # The new limit counts for a person.
 
 
+def lifted(task: Task, key: str, value: int) -> str:
+    """Return a line of shell by which a worker writes another limit into the task's file, as it could by any editor."""
+    file = task.path / "task.yaml"
+    return f"flock {task.path / 'task.lock'} sed -i -E 's/{key}: [0-9]+/{key}: {value}/' {file}"
+
+
+def test_nor_the_cap_of_those_at_work(task: Task, tmp_path: Path) -> None:
+    set_config(task, maxConcurrentAgents=2, maxDepth=2)
+    gate, made = tmp_path / "gate", tmp_path / "made"
+    program = f"{sys.executable} -m agentctl"
+    waits = f'sh -c "until [ -e {gate} ]; do sleep 0.05; done"'
+    lines = [
+        lifted(task, "maxConcurrentAgents", 9),
+        *(f"{program} spawn --queue --name c{number} -- {waits}" for number in range(3)),
+        f"{program} spawn --name d -- true",
+        f"touch {made}; until [ -e {gate} ]; do sleep 0.05; done",
+    ]
+    run("spawn", "--name", "a", "--shell", "; ".join(lines))
+    wait_until(made.exists, what="all of it to be tried")
+    said = run("logs", "a").out
+    assert "maxConcurrentAgents: 9" in (task.path / "task.yaml").read_text(encoding="utf-8")
+    assert statuses() == {"a": "running", "c0": "running", "c1": "queued", "c2": "queued"}, said
+    assert "2 of 2 slots are in use" in said
+    why = run("why", "c1", "--json").json
+    assert "All 2 slots" in str(why["statements"])
+    assert "task.yaml" not in str(why["waysOut"]), "that way out does not lead out"
+    run("spawn", "--name", "p", "--", "sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done")
+    assert statuses()["p"] == "running", "for a person the new cap counts"
+    assert statuses()["c1"] == "queued"
+    gate.touch()
+    assert run("wait-all", "--json", timeout=40).code == 0
+    assert set(statuses().values()) == {"completed"}
+
+
+def test_nor_a_limit_of_what_it_starts(task: Task) -> None:
+    set_config(task, maxOutputBytes=1000, maxDepth=2, maxConcurrentAgents=4)
+    start = f"{sys.executable} -m agentctl spawn --wait --name c -- sh -c 'yes | head -c 5000; sleep 30'"
+    run("spawn", "--name", "a", "--shell", f"{lifted(task, 'maxOutputBytes', 900000)}; {start}")
+    run("wait-any", "a", check=False, timeout=40)
+    assert (task.exit("c") or {})["reason"] == "output_limit"
+
+
 @pytest.mark.slow
 def test_sub_tasks_share_the_limits_of_their_root(task: Task, play: Callable[[str], str]) -> None:
     set_config(task, maxWorkers=3, maxTokens=100)

@@ -257,7 +257,7 @@ CANNOT: list[tuple[str, dict[str, Any]]] = [
     ("spawn_agent", {"instruction": "x", "id": "no name"}),
     ("spawn_agent", {"instruction": "x", "agent_type": "nobody"}),
     ("spawn_agent", {"instruction": "x", "agent_type": "stranger"}),
-    ("spawn_agent", {"instruction": "x", "working_dir": "/nowhere"}),
+    ("spawn_agent", {"instruction": "x", "working_dir": "missing"}),
     ("spawn_agent", {"instruction": "x", "worktree": True}),
     ("spawn_agent", {"instruction": "x", "driver": "nobody"}),
     ("spawn_agent", {"instruction": "x", "driver": "codex"}),

@@ -67,14 +67,14 @@ def test_what_cannot_be_meant_is_refused(root: Path, tmp_path: Path) -> None:
     for name, options in {
         "a": ["--progress", "140"],
         "b": ["--progress", "nan"],
-        "c": ["--summary", "x", "--file", "/no/such/file"],
+        "c": ["--summary", "x", "--file", str(tmp_path / "missing")],
         "d": ["--message", "  "],
     }.items():
         spawn(worker("reports", *options), name=name)
     task.ended("a", "b", "c", "d")
     said = {name: (task.agent(name) / "stderr.log").read_text() for name in "abcd"}
     assert "from 0 to 100, not 140" in said["a"]
-    assert "there is no file /no/such/file" in said["c"]
+    assert f"there is no file {tmp_path / 'missing'}" in said["c"]
     assert "the message is empty" in said["d"]
     assert [(task.exit(name) or {})["status"] for name in "acd"] == ["failed"] * 3
     assert not (task.agent("c") / "result.json").exists()

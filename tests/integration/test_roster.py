@@ -204,7 +204,7 @@ def test_a_comment_written_meanwhile_stays_and_nothing_is_missing_afterwards(roo
 
 def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
-    (tmp_path / "no-interpreter").write_text("#!/no/such/program\n", encoding="utf-8")
+    (tmp_path / "no-interpreter").write_text(f"#!{tmp_path}/missing\n", encoding="utf-8")
     os.chmod(tmp_path / "no-interpreter", 0o755)
     never = worker("waits_for_file", tmp_path / "never")
     rows: list[dict[str, Any]] = [

@@ -64,7 +64,7 @@ def test_a_missing_program_is_refused_and_burns_no_name(root: Path, program: str
     run("spawn", "--name", "a", "--wait", "--", "true")
 
 
-@pytest.mark.parametrize("text", ["#!/no/such/interpreter\n", *alike("neither a script nor a program")])
+@pytest.mark.parametrize("text", ["#!missing/interpreter\n", *alike("neither a script nor a program")])
 def test_what_cannot_be_executed_fails_as_not_started(root: Path, tmp_path: Path, text: str) -> None:
     task = new_task(cap=1)
     program = tmp_path / "program"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from tests.life import (
     is_settled,
     kill_shims,
+    known,
     leader_of,
     lives,
     living,
@@ -64,11 +66,57 @@ def test_an_unsupervised_stubborn_tree_is_cancelled_whole(root: Path, tmp_path: 
     tree = members(pids)
     kill_shims(task, "a")
     assert run("cancel", "a", "--json").json == {
-        "agentInstance": "a", "cancelled": True, "status": "cancelled", "survivors": [],
+        "agentInstance": "a", "cancelled": True, "status": "cancelled", "survivors": [], "unguarded": True,
     }  # fmt: skip
     assert living(tree.values()) == []
-    assert is_settled(task, "a")["message"] == "its shim was gone; the exit was not seen"
+    assert is_settled(task, "a")["message"].startswith("its shim was gone; the exit was not seen, and processes that")
     assert spawn(["true"], "--wait", name="b").code == 0
+
+
+HIDES = """
+hide='echo $$ >"$0/pid.new"; mv "$0/pid.new" "$0/pid"; until [ -e "$0/gate" ]; do sleep 0.05; done'
+( setsid env -i PATH="$PATH" sh -c "$hide" "$0" & )
+until [ -e "$0/pid" ]; do sleep 0.02; done
+exec sleep 60
+"""
+
+
+@pytest.mark.parametrize("how", ["cancelled", "lost"])
+def test_what_was_hidden_before_the_shim_was_killed_is_not_said_to_be_gone(
+    root: Path, tmp_path: Path, how: str
+) -> None:
+    """It has no mark of its worker, and is in no session of it: only a live shim has it below itself."""
+    task, unknown = new_task(), "processes that it had hidden before cannot be known"
+    spawn(["sh", "-c", HIDES, str(tmp_path)], name="a")
+    wait_until((tmp_path / "pid").exists, what="it to hide")
+    hidden, leader = known(int((tmp_path / "pid").read_text())), leader_of(task, "a")
+    kill_shims(task, "a")
+    if how == "lost":
+        os.kill(leader.pid, signal.SIGKILL)
+        wait_until(lambda: lives(leader), accept=lambda alive: not alive, what="it to die")
+    told = run("cancel", "a")
+    assert unknown in told.out
+    assert run("cancel", "a", "--json").json["unguarded"] is True
+    assert lives(hidden), "so it is as well that nobody has said otherwise"
+    assert unknown in row("a")["message"]
+    assert unknown in task.events(of="a")[-1]["payload"]["message"]
+    assert unknown in run("why", "a").out
+    told = run("doctor")
+    assert "nothing is wrong" not in told.out
+    assert unknown in told.out
+    (advice,) = [one["next"] for one in run("doctor", "--json").json if unknown in one["what"]]
+    command = shlex.split(advice.partition(" shows ")[0])
+    assert str(hidden.pid) in subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    (tmp_path / "gate").touch()
+    wait_until(lambda: lives(hidden), accept=lambda alive: not alive, what="it to end")
+
+
+def test_of_a_worker_that_its_shim_has_ended_nothing_is_unknown(root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="a")
+    assert "unguarded" not in run("cancel", "a", "--json").json
+    assert "unguarded" not in (task.exit("a") or {})
+    assert "nothing is wrong" in run("doctor").out
 
 
 def test_an_unsupervised_worker_whose_asker_is_gone_is_not_blocked(root: Path) -> None:

@@ -332,7 +332,7 @@ def test_each_end_of_a_command_has_its_reason(root: Path, tmp_path: Path) -> Non
     (tmp_path / "gate").touch()
     spawn(["sh", "-c", own_end], "--wait", name="killer")
     program = tmp_path / "program"
-    program.write_text("#!/no/such/interpreter\n", encoding="utf-8")
+    program.write_text(f"#!{tmp_path}/missing\n", encoding="utf-8")
     program.chmod(0o755)
     spawn([str(program)], name="never", check=False)
     said = {

@@ -85,9 +85,9 @@ def test_where_the_shim_dies_before_the_patch_it_is_made_later(repository: Path)
     assert [Path(file["path"]).name for file in told["files"]] == ["changes.patch"]
 
 
-def test_a_failing_git_harms_no_ending_and_a_later_look_makes_the_patch(repository: Path) -> None:
+def test_a_failing_git_harms_no_ending_and_a_later_look_makes_the_patch(repository: Path, tmp_path: Path) -> None:
     task = new_task()
-    work(repository, "echo x > x", "--env", "PATH=/nonexistent")
+    work(repository, "echo x > x", "--env", f"PATH={tmp_path / 'missing'}")
     assert statuses() == {"a": "completed"}
     assert "no program 'git'" in record(task, "a")["changes"]["error"]
     warned = [one for one in run("doctor", "--json").json if "not recorded" in one["what"]]

@@ -448,15 +448,16 @@ def test_starting_workers_by_keys(task: Task, visit: Visit) -> None:
     assert run("logs", name, "--task", made["taskId"]).out == "0ne tw0\n"
 
 
-def test_what_is_refused_stays_in_the_form(task: Task, visit: Visit) -> None:
+def test_what_is_refused_stays_in_the_form(task: Task, visit: Visit, tmp_path: Path) -> None:
+    missing = str(tmp_path / "missing")
     page = visit.open()
     page.keyboard.press("n")
     dialog = page.get_by_role("dialog", name="New worker")
     dialog.get_by_label("Agent").select_option("a command")
     dialog.get_by_role("textbox", name="Command").fill("true")
-    dialog.get_by_role("textbox", name="Folder").fill("/there/is/no/such/folder")
+    dialog.get_by_role("textbox", name="Folder").fill(missing)
     page.keyboard.press("Control+Enter")
-    expect(dialog.get_by_role("alert")).to_contain_text("/there/is/no/such/folder")
+    expect(dialog.get_by_role("alert")).to_contain_text(missing)
     expect(dialog.get_by_role("textbox", name="Command")).to_have_value("true")
     dialog.get_by_text("More options").click()
     dialog.get_by_role("textbox", name="Folder").fill("")

@@ -89,13 +89,13 @@ def test_a_person_sees_answers_starts_cancels_and_leaves(root: Path, width: int,
         window.is_left(0)
 
 
-@pytest.mark.parametrize("program", ["false", "/nowhere/vi"])
+@pytest.mark.parametrize("program", ["false", "missing/vi"])
 def test_the_screen_comes_back_from_an_editor_that_fails_and_a_pager_that_is_missing(
     root: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
     monkeypatch.setenv("EDITOR", program)
     monkeypatch.delenv("VISUAL", raising=False)
-    monkeypatch.setenv("PAGER", "/nowhere/less")
+    monkeypatch.setenv("PAGER", "missing/less")
     new_task()
     spawn(["echo", "hello"], name="a1")
     run("wait", "a1")
@@ -114,7 +114,7 @@ def test_the_screen_comes_back_from_an_editor_that_fails_and_a_pager_that_is_mis
         window.press("Enter")
         window.shows("hello", "Pager")
         window.press("P")
-        window.shows("/nowhere/less cannot be started")
+        window.shows("missing/less cannot be started")
         window.press("q")
         window.shows("⏎ Open")
         window.is_whole()

@@ -354,7 +354,7 @@ def test_a_program_that_is_missing_or_fails_is_said(
         shown = await opened(screen, "a1")
         for name, says in (
             (program(tmp_path, code=4)[0], "failed (exit code 4)"),
-            ("/nonexistent/pager", "cannot be started: No such file or directory"),
+            (str(tmp_path / "missing"), "cannot be started: No such file or directory"),
             ("'", "PAGER is not a command"),
         ):
             names_program(monkeypatch, name)

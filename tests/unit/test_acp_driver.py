@@ -846,3 +846,25 @@ def test_tokens_beyond_all_counting_can_still_be_written() -> None:
     json.dumps(talk.outcome.usage)
     for row in talk.rows:
         encode_row(row, "2026-11-26T12:00:00.000Z")
+
+
+@pytest.mark.parametrize(
+    ("rules", "answer"),
+    [
+        ([("write_file", "deny"), ("*", "allow")], "deny"),
+        ([("Edit", "deny"), ("*", "allow")], "deny"),
+        ([("write_file", "allow"), ("*", "deny")], "allow"),
+        ([("Edit", "allow"), ("*", "deny")], "allow"),
+        ([("Edit", "ask"), ("*", "allow")], None),
+    ],
+)
+def test_a_rule_may_know_a_tool_by_the_programs_own_name_of_it(
+    rules: list[tuple[str, str]], answer: str | None
+) -> None:
+    talk = Talk().opened()
+    talk.asks(kind="edit", title="Writing to a", rawInput={"file_path": "a"}, _meta={"toolName": "write_file"})
+    ask = talk.of(Ask)[-1]
+    assert ask.tool == "Edit"
+    given_ = order(permissions=[{"tool": tool, "pattern": "*", "answer": said} for tool, said in rules])
+    decided = decided_by(given_, ask)
+    assert (decided and decided.policy["answer"]) == answer

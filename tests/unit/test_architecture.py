@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import agentctl
@@ -113,3 +115,73 @@ def test_the_rules_can_be_broken(tmp_path: Path) -> None:
     assert body_length(function) == 41
     assert imported_by(file) == {"os.path"}
     assert clocks_read_by(file) == {"today"}
+
+
+# -- which programs are run --------------------------------------------------------------------------------------------
+
+#: Modules that look for a program as somebody else's PATH says: what a person has typed or defined, which is only
+#: looked for here, or what a worker will call. All else is found by `adapters/searchpath.py`, never in a clone.
+AS_THEY_SAY = {
+    "operations/doctor/examining.py",
+    "operations/start/batch_context.py",
+    "operations/start/requests.py",
+    "operations/trust/definitions.py",
+}
+#: Modules that start programs, and why none of these is found in the working folder.
+STARTS = {
+    "adapters/detached.py": "an absolute path",
+    "adapters/git.py": "its environment is `settled`",
+    "adapters/processes.py": "the system's own PATH",
+    "adapters/versions.py": "the path of a driver's program, found by `program_at`",
+    "cli/demo.py": "this interpreter",
+    "driving/offering.py": "this interpreter",
+    "driving/querying.py": "the path of a driver's program, found by `program_at`",
+    "driving/starting.py": "the path of a driver's program, or a person's own command",
+    "driving/turns.py": "this interpreter",
+    "hosts/link.py": "/bin/sh, and ssh by `program_at`; its environment is `settled`",
+    "llm/keys.py": "its environment is `settled`",
+    "llm/processes.py": "an absolute path, and this interpreter",
+    "operations/doctor/nodes.py": "this interpreter",
+    "placing/carrying_out.py": "this interpreter",
+    "placing/trial.py": "this interpreter",
+    "runners/slurm.py": "its environment is `settled`",
+    "screen/start/line_editor.py": "found by `program_at`",
+    "shim/birth.py": "a worker's command, as it was typed",
+    "supervision/notify/delivering.py": "its environment is `settled`",
+}
+START = re.compile(r"(?:subprocess\.(?!Popen\[)(?:run|Popen|call|check_\w+|getoutput|getstatusoutput)"
+                   r"|os\.(?:exec\w+|spawn\w+|posix_spawnp?|system|popen)|asyncio\.create_subprocess_\w+)")  # fmt: skip
+
+
+def calls_by_name(path: Path) -> Iterator[tuple[str, ast.Call]]:
+    """Yield each call in a module, with what is called as it is written."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+def test_no_program_of_ours_is_looked_for_in_the_working_folder() -> None:
+    looking = {named(path) for path in MODULES for called, _ in calls_by_name(path) if called.split(".")[-1] == "which"}
+    assert looking == {*AS_THEY_SAY, "adapters/searchpath.py"}, "use agentctl.adapters.searchpath.program_at"
+
+
+def test_of_each_program_that_is_started_it_is_known_how_it_is_found() -> None:
+    starting = {named(path) for path in MODULES for called, _ in calls_by_name(path) if START.fullmatch(called)}
+    assert starting == set(STARTS), "say in STARTS how the program is found"
+    bare = [
+        f"{named(path)}:{call.lineno} {word.value}"
+        for path in MODULES
+        for called, call in calls_by_name(path)
+        if START.fullmatch(called)
+        for word in first_words(call)
+        if isinstance(word.value, str) and not word.value.startswith("/")
+    ]
+    assert bare == [], "a program of ours is named by its path"
+
+
+def first_words(call: ast.Call) -> Iterator[ast.Constant]:
+    """Yield the first word of a command line that is written out."""
+    for given in call.args[:1]:
+        first = given.elts[0] if isinstance(given, ast.List | ast.Tuple) and given.elts else given
+        if isinstance(first, ast.Constant):
+            yield first

@@ -49,12 +49,13 @@ def test_its_words_are_told_in_one_line_and_in_english(repository: Path) -> None
         git_in(str(repository.parent), limit_s=20).text("rev-parse", "HEAD")
 
 
-def test_a_missing_git_and_a_missing_folder_are_told_apart(repository: Path) -> None:
+def test_a_missing_git_and_a_missing_folder_are_told_apart(repository: Path, tmp_path: Path) -> None:
+    missing_folder = str(tmp_path / "missing")
     with pytest.raises(GitError, match="there is no program 'git'") as missing:
-        git_in(str(repository), limit_s=20, environ={"PATH": "/nonexistent"}).run("status")
+        git_in(str(repository), limit_s=20, environ={"PATH": missing_folder}).run("status")
     assert missing.value.hint == "install git"
-    with pytest.raises(GitError, match="there is no folder /nonexistent"):
-        git_in("/nonexistent", limit_s=20).run("status")
+    with pytest.raises(GitError, match=f"there is no folder {missing_folder}"):
+        git_in(missing_folder, limit_s=20).run("status")
 
 
 def test_one_that_does_not_end_is_ended_with_all_that_it_started(repository: Path) -> None:

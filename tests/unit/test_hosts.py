@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,9 @@ from agentctl.hosts.asking import HostAnswer, refusal_in, rows_in
 from agentctl.hosts.frames import FROM_FAR, TO_FAR, BadFrames, Frames, Greeting, frame, frames_of, hello_line
 from agentctl.hosts.order import FarOrder, order_for, parse_order
 from agentctl.hosts.terminal_filter import TerminalFilter
-from agentctl.operations.where.calling import AGENT_VARIABLES
+from agentctl.operations.where.agents_above import PASSED_ON
+from agentctl.operations.where.calling import FROM_AGENT
+from tests.by_hand import NAME, below
 
 CONTENTS = st.lists(st.tuples(st.sampled_from([frames.OUT, frames.ERR]), st.binary(max_size=200)), max_size=8)
 
@@ -119,16 +123,22 @@ def test_no_other_order_is_taken(value: object) -> None:
 
 def test_a_worker_is_an_agent_there_and_a_model_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever answers a permission over there is taken for an agent if one of these variables is set."""
-    for name in AGENT_VARIABLES:
+    for name in PASSED_ON:
         monkeypatch.delenv(name, raising=False)
     host = CommandHost("a", "a")
-    assert not set(order_for(host, ["list"]).environ) & set(AGENT_VARIABLES)
-    assert set(order_for(host, ["list"], is_worker=True).environ) & set(AGENT_VARIABLES)
+    assert not set(order_for(host, ["list"]).environ) & set(PASSED_ON)
+    assert set(order_for(host, ["list"], is_worker=True).environ) & set(PASSED_ON)
     monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setenv("SECRET", "hunter2")
     environ = order_for(host, ["list"]).environ
     assert environ["CLAUDECODE"] == "1"
     assert "SECRET" not in environ
+
+
+def test_who_has_an_agent_above_is_one_there_whatever_was_unset(tmp_path: Path) -> None:
+    code = "from agentctl.hosts.order import *; print(*order_for(CommandHost('a', 'a'), []).environ)"
+    line = [*below(tmp_path, NAME), sys.executable, "-c", code]
+    assert FROM_AGENT in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()
 
 
 # -- what reaches a terminal -------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain.permissions import ANSWERS, SHELLS, BadValue, Rules, decide, parse_policy
+from agentctl.llm.toolset import COMMON
 
 
 def rule(tool: str = "*", pattern: str = "*", answer: str = "allow") -> dict[str, str]:
@@ -75,6 +76,12 @@ def test_the_first_rule_that_matches_decides() -> None:
 def test_a_rule_for_one_programs_shell_is_a_rule_for_all(tool: str) -> None:
     assert answer_to(GIT, tool, command="git status") == "allow"
     assert answer_to([rule(tool, "git *", "deny")], "Bash", command="git status") == "deny"
+
+
+@pytest.mark.parametrize(("own", "common"), COMMON.items())
+def test_a_rule_by_our_own_name_of_a_tool_is_one_by_its_common_name(own: str, common: str) -> None:
+    assert answer_to([rule(own, "x/*", "deny"), rule("*")], common, path="x/y") == "deny"
+    assert answer_to([rule(common, "x/*", "deny"), rule("*")], own, path="x/y") == "deny"
 
 
 def test_names_of_tools_match_in_any_case_and_by_pattern() -> None:

@@ -20,7 +20,6 @@ from tests.support import REPOSITORY, alike, run, wait_until
 
 TEMPLATE = REPOSITORY / "task_templates" / "survey"
 WORKERS = ("size", "todos", "functions", "dependencies", "deepscan")
-GONE = {"AGENTCTL_TASK": "gone", "AGENTCTL_ROOT": "/nowhere"}
 
 
 class Done(NamedTuple):
@@ -32,6 +31,11 @@ class Done(NamedTuple):
     def text(self) -> str:
         """The section of the report, with one space where a table has many."""
         return re.sub(r" +", " ", "\n".join(self.findings["markdown"]))
+
+
+def gone(tmp_path: Path) -> dict[str, str]:
+    """The environment of a worker whose task is not there any more."""
+    return {"AGENTCTL_TASK": "gone", "AGENTCTL_ROOT": str(tmp_path / "missing")}
 
 
 def environment(tmp_path: Path, name: str, **more: str) -> dict[str, str]:
@@ -183,7 +187,7 @@ def test_one_folder_is_looked_into_more_closely_given_or_the_heaviest(tmp_path: 
 
 def test_a_question_that_cannot_be_asked_costs_no_findings(tmp_path: Path) -> None:
     """The task is gone: asking and reporting fail, what was found stays."""
-    done = survey(tmp_path, "functions", two_folders(tmp_path), **GONE)
+    done = survey(tmp_path, "functions", two_folders(tmp_path), **gone(tmp_path))
     assert done.code == 1
     assert "error: functions: the result could not be declared" in done.err
     assert done.findings["complete"] is True
@@ -288,7 +292,7 @@ def test_a_cancel_ends_a_worker_silently_and_keeps_what_it_found(tmp_path: Path)
     """It signals the whole tree: here while the worker is just reporting its progress."""
     tree = grow(tmp_path / "tree", {f"{n}.py": PYTHON * 20 + f"\nx = {n}\n" for n in range(40)})
     found = tmp_path / "agents" / "deepscan" / "findings.json"
-    environ, command = environment(tmp_path, "deepscan", **GONE), command_of("deepscan", tree)
+    environ, command = environment(tmp_path, "deepscan", **gone(tmp_path)), command_of("deepscan", tree)
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True) as scan:
         worker = psutil.Process(scan.pid)
         wait_until(lambda: worker.children() and "report" in worker.children()[0].cmdline(), what="a report")

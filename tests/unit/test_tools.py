@@ -179,8 +179,8 @@ def test_the_agents_of_long_names_have_a_tool_each_that_is_known_by_the_whole_na
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_is_installed_teaches_the_tools_that_the_installed_server_offers(client: str) -> None:
-    edits = edits_for(client, project=None, hooks=False, environ={"HOME": "/nowhere"})
+def test_what_is_installed_teaches_the_tools_that_the_installed_server_offers(client: str, tmp_path: Path) -> None:
+    edits = edits_for(client, project=None, hooks=False, environ={"HOME": str(tmp_path)})
     texts = " ".join(repr(edit) for edit in edits)
     (dialect,) = set(re.findall(r"--tools=([a-z]+)", texts))
     every = {name for other in DIALECTS for name in in_dialect(other)}

@@ -174,7 +174,7 @@ def _takes(server: Server, key: str) -> bool:
     return key in described["requestBody"]["content"]["application/json"]["schema"]["properties"]
 
 
-def test_values_that_are_refused(server: Server, task: str) -> None:
+def test_values_that_are_refused(server: Server, task: str, tmp_path: Path) -> None:
     before = server.get("/tasks").done()
     bodies: list[Any] = [
         b'{"title": "a\\u0000b"}', b'{"title": "\\ud800"}', b"[" * 100_000, b'{"title": "a", "title": "b"}',
@@ -193,7 +193,7 @@ def test_values_that_are_refused(server: Server, task: str) -> None:
                  {"batch": []}, {"batch": [5]}, {"batch": [{"argv": ["true"]}], "name": "x"},
                  {"argv": ["true"], "retries": 1.5}, {"argv": ["true"], "env": {"a": 1}},
                  {"argv": ["true"], "name": "../x"}, {"argv": ["no-such-program"]},
-                 {"argv": ["true"], "cwd": "/no/such/folder"}):  # fmt: skip
+                 {"argv": ["true"], "cwd": str(tmp_path / "missing")}):  # fmt: skip
         assert server.post(f"/tasks/{task}/spawn", body).problem["name"] == "USAGE", body
     assert server.get("/tasks").done() == before
     assert len(server.get(f"/tasks/{task}/list").done()) == 2

@@ -65,10 +65,10 @@ def test_what_is_no_task(server: Server, path: str, body: object) -> None:
     assert server.ask("POST", path, body).problem["name"] == "USAGE"
 
 
-def test_workers_are_steered(server: Server) -> None:
+def test_workers_are_steered(server: Server, tmp_path: Path) -> None:
     task = new_task(server)
     at = f"/tasks/{task}/workers"
-    name = spawned(server, task, worker("waits_for_file", "/nonexistent/never"), name="w", cwd="/")
+    name = spawned(server, task, worker("waits_for_file", tmp_path / "never"), name="w", cwd="/")
     assert server.post(f"{at}/{name}/pause").done()["paused"] is True
     assert server.get(f"{at}/{name}").done()["paused"] is True
     assert server.post(f"{at}/{name}/unpause").done()["paused"] is False

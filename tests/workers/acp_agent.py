@@ -120,8 +120,9 @@ class BadManners:
 
     def modes(self) -> dict[str, Any]:
         """Return the modes of a session, as the reply that opens it has them."""
-        current = BEGINS_IN.get(self.manner)
-        return {"modes": {"currentModeId": current, "availableModes": MODES}} if current else {}
+        current = os.environ.get("OURS", BEGINS_IN.get(self.manner))
+        modes = [*MODES, {"id": current, "name": "ours"}]
+        return {"modes": {"currentModeId": current, "availableModes": modes}} if current else {}
 
     async def load_session(self, cwd: str, session_id: str, **_: Any) -> Any:
         """Tell the history again; a session may have another id from now on."""

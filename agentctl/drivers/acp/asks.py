@@ -62,7 +62,7 @@ def permission(
     allow = next((name for name, meaning in means.items() if meaning == ALLOW), "")
     ask = Ask(
         key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(), claimed=call.claimed_name,
-        allow=allow, deny=deny, means=means, reads=reads, harmless=allow,
+        own_name=call.own_name, allow=allow, deny=deny, means=means, reads=reads, harmless=allow,
     )  # fmt: skip
 
     def result(answers: Answers) -> Any:

@@ -8,12 +8,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.personal import config_folder, is_there
+from agentctl.adapters.personal import is_there, own_programs_file
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.acp.program import AcpProgram, check_driver_name, program_from
 
 _SHIPPED = Path(__file__).with_name("programs.yaml")
-_OWN = "acp.yaml"
 _MOST_BYTES = 1 << 20
 
 
@@ -26,8 +25,13 @@ def known_programs(taken: Sequence[str]) -> dict[str, AcpProgram]:
     Raises:
         UsageError: The person's file is not valid (it names file and line), or others can write it.
     """
-    own, shipped = Path(config_folder(os.environ)) / _OWN, _rows_in(_SHIPPED, tuple(taken))
-    return {**shipped, **_rows_in(own, tuple(taken))} if is_there(own, "which programs are run") else shipped
+    return {**_rows_in(_SHIPPED, tuple(taken)), **own_programs(taken)}
+
+
+def own_programs(taken: Sequence[str]) -> dict[str, AcpProgram]:
+    """Return the programs that a person has added, as `known_programs` does."""
+    own = Path(own_programs_file(os.environ))
+    return _rows_in(own, tuple(taken)) if is_there(own, "which programs are run") else {}
 
 
 @lru_cache(maxsize=4)

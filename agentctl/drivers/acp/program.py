@@ -6,6 +6,7 @@ import json
 import os.path
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -13,6 +14,7 @@ from agentctl.domain.names import is_name
 from agentctl.domain.permissions import ANSWERS, BadValue
 from agentctl.drivers.acp.denials import with_denials
 from agentctl.drivers.dialogue import Dialogue, Driver
+from agentctl.drivers.marks import Marks, names_of_row
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 from agentctl.lean import NamedTuple
 
@@ -113,6 +115,14 @@ class AcpProgram(NamedTuple):
     #: Whose tools it has, if it asks about those as well that only read: `claude`. What they read in the agent's folder
     #: is then allowed without asking anybody.
     reads: str = ""
+    #: Variables that it sets in the shells that it runs; and what its processes are called, besides `program`.
+    marks: tuple[str, ...] = ()
+    runs_as: tuple[str, ...] = ()
+
+    @property
+    def known_by(self) -> Marks:
+        """Return by what its processes are known."""
+        return Marks(self.marks, names_of_row(self.program, self.runs_as))
 
     def manner(self, order: Order) -> Manner:
         """Return how it is to work for an order."""
@@ -178,22 +188,8 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
     def argv(order: Order) -> list[str]:
         return [order.program, *row.args, *row.manner(order).args]
 
-    def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-        kept = {name: value for name, value in inherited.items() if name not in row.unset}
-        manner = row.manner(order)
-        stands_for = {
-            _PERMISSION: json.dumps(with_denials(manner.permission, order.own_settings.get("permission"))),
-            _NAME: _name_for(order), _FOLDER: json.dumps(order.cwd)[1:-1],
-            _HERE: os.path.dirname(os.path.abspath(__file__)),
-        }  # fmt: skip
-        own = {**row.environ, **manner.environ}
-        return {**kept, **{name: _filled(value, stands_for) for name, value in own.items()}}
-
     def settings_argv(order: Order) -> list[str]:
         return [order.program, *row.own_denials] if row.own_denials and row.manner(order).permission else []
-
-    def account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
-        return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
 
     return Driver(
         name=name,
@@ -204,7 +200,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         or (f"install {row.program} and put it into PATH" if row.program else "its definition's argv names it"),
         honours=(_HONOURS | ({"readOnly"} if row.read_only else set())) - set(row.cannot),
         argv=argv,
-        environ=environ,
+        environ=partial(_environ_for, row),
         dialogue=_dialogue,
         settings_argv=settings_argv,
         is_known_to_ask=row.asking is not None,
@@ -213,13 +209,30 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         reports=frozenset({"tokens"} if row.usage == PER_MESSAGE else ()),
         tools=row.tools,
         asks=row.asks,
-        account=account,
+        account=_account,
         extra=EXTRA,
         lingers_s=_LINGERS_S,
         facts=row.to_json(),
         obeys=row.obeys,
         is_recorded=True,
+        marks=row.known_by,
     )
+
+
+def _environ_for(row: AcpProgram, order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in inherited.items() if name not in row.unset}
+    manner = row.manner(order)
+    stands_for = {
+        _PERMISSION: json.dumps(with_denials(manner.permission, order.own_settings.get("permission"))),
+        _NAME: _name_for(order), _FOLDER: json.dumps(order.cwd)[1:-1],
+        _HERE: os.path.dirname(os.path.abspath(__file__)),
+    }  # fmt: skip
+    own = {**row.environ, **manner.environ}
+    return {**kept, **{name: _filled(value, stands_for) for name, value in own.items()}}
+
+
+def _account(environ: Mapping[str, str], _read: Callable[[str], bytes]) -> Sequence[str]:
+    return [f"{name}={value}" for name, value in sorted(environ.items()) if _LOGIN.search(name)]
 
 
 def _name_for(order: Order) -> str:
@@ -287,6 +300,21 @@ def _flag(value: Any, place: tuple[str, ...]) -> bool:
     if not isinstance(value, bool):
         raise BadValue(place, f"{place[-1]} must be true or false, not {value!r}"[:300])
     return value
+
+
+def _variables(value: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+    for number, name in enumerate(_texts(value, place)):
+        if not _VARIABLE.fullmatch(name):
+            raise BadValue((*place, str(number)), f"{name!r} cannot be the name of a variable"[:300])
+    return tuple(value)
+
+
+def _process_names(value: Any, place: tuple[str, ...]) -> tuple[str, ...]:
+    for number, name in enumerate(_texts(value, place)):
+        if not names_of_row(name, ()) or name.startswith("/") or name.endswith("/"):
+            why = "must be the name of a program or script, or of a package in its path"
+            raise BadValue((*place, str(number)), f"{place[-1]} {why}, not {name!r}"[:300])
+    return tuple(value)
 
 
 def _environ(value: Any, place: tuple[str, ...]) -> dict[str, str]:
@@ -361,6 +389,8 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
     "reads": ("reads", _one_of("claude")),
+    "marks": ("marks", _variables),
+    "runsAs": ("runs_as", _process_names),
 }
 
 

@@ -89,6 +89,11 @@ class AcpCall:
         return read_by(self._own_name, self.arguments, folder)
 
     @property
+    def own_name(self) -> str | None:
+        """The program's own name of the tool; None where it tells none."""
+        return self._own_name or None
+
+    @property
     def claimed_name(self) -> str | None:
         """The name of a tool that it has by its title alone, which may be the model's; None where it claims none."""
         claimed = self._headline.strip()

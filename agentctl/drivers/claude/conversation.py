@@ -36,6 +36,7 @@ from agentctl.drivers.dialogue import (
     StopProgram,
     UsageReported,
 )
+from agentctl.drivers.marks import SHIPPED
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import bounded, line_of, object_in, parse_line, text_in
 
@@ -351,6 +352,7 @@ DRIVER = Driver(
     reports=frozenset({"tokens", "cost"}),
     asks=True,
     account=account_of,
+    marks=SHIPPED["claude"],
     tools="claude",
 )
 

@@ -19,6 +19,7 @@ from agentctl.drivers.codex.account import account_of
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.exec import CONFINED, fallback
 from agentctl.drivers.dialogue import Driver
+from agentctl.drivers.marks import SHIPPED
 from agentctl.drivers.order import Order
 
 #: Set by another Codex for what it starts: they describe that one's sandbox, session and installation.
@@ -68,6 +69,7 @@ _APP_SERVER = Driver(
     reports=frozenset({"tokens"}),
     asks=True,
     account=account_of,
+    marks=SHIPPED["codex"],
 )
 #: With a fallback for a Codex whose app-server cannot begin.
 DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

@@ -18,6 +18,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import cache, roster
 from agentctl.adapters.watch import Watch
+from agentctl.domain.ends import HIDDEN
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
@@ -37,7 +38,7 @@ from agentctl.operations.where.ownership import is_own, may_be_stopped, put_orig
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
-from agentctl.supervision.life.judging import Condition, judge, queued_instances
+from agentctl.supervision.life.judging import Condition, is_unguarded, judge, queued_instances
 from agentctl.supervision.queue.tickets import UNSEEN, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, read_decision
@@ -178,6 +179,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
         return
     yield from _missing_decisions(task, view, fix)
     yield from _conditions(task, conditions)
+    yield from _unguarded(task)
     yield from examine_shims(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
@@ -269,6 +271,14 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
                 yield finding("note", "on another machine or in another pid namespace", where, "look at it there")
             case _:
                 pass
+
+
+def _unguarded(task: TaskDir) -> Iterator[Finding]:
+    """Yield the workers that have ended without a shim: of their processes, only those that were found are gone."""
+    for instance in task.instances():
+        if is_unguarded(task.worker(instance)):
+            what = f"it ended while its shim was gone: {HIDDEN}"
+            yield finding("warning", what, f"{task.id}/{instance}", "ps -eo pid,lstart,args shows what runs here")
 
 
 def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:

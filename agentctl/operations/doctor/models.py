@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentctl.adapters.searchpath import program_at
 from agentctl.drivers.llm.providers import is_model_name, url_of
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.errors import UsageError
@@ -59,7 +59,7 @@ def _answering(name: str, url: str, models: list[str]) -> Finding:
 def _without_key(name: str, row: Mapping[str, Any], environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding where a provider's key cannot be had."""
     variable, command = row.get("keyVariable"), row.get("keyCommand")
-    if command and shutil.which(command[0], path=environ.get("PATH")) is None:
+    if command and program_at(command[0], environ.get("PATH")) is None:
         yield finding(
             "warning", f"{name}: there is no {command[0]}, which prints its key", "", "correct its keyCommand"
         )

@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from agentctl.adapters.extras import install_command
 from agentctl.adapters.versions import parts, version_of
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of
 from agentctl.errors import UsageError
 from agentctl.operations.where.findings import Finding, finding
 
-#: Installs the library of the server that gives agents their tools.
-INSTALL_MCP = "pip install 'agentctl[mcp]'"
-INSTALL_ACP = "pip install 'agentctl[acp]'"
-
 
 def examine_programs() -> Iterator[Finding]:
     """Yield a finding for each driver, and one if agents get no tools from agentctl."""
     if find_spec("mcp") is None:
         what = "agents get no tools to start others with: the Model Context Protocol's library is not installed"
-        yield finding("note", what, "", INSTALL_MCP)
+        yield finding("note", what, "", install_command("mcp"))
     drivers: list[Driver] = []
     try:
         # Of our own program it is told what it can use (`models`).
@@ -38,7 +35,8 @@ def examine_programs() -> Iterator[Finding]:
     if absent:
         yield finding("note", f"of the programs that speak ACP, not installed: {', '.join(absent)}", "", "")
     if len(absent) < len(others) and find_spec("acp") is None:
-        yield finding("note", "none of the programs that speak ACP can be run: its library is missing", "", INSTALL_ACP)
+        what = "none of the programs that speak ACP can be run: its library is missing"
+        yield finding("note", what, "", install_command("acp"))
 
 
 def _of_installed(driver: Driver, program: str) -> Finding:

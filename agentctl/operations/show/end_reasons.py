@@ -8,7 +8,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.processes import identity_from
 from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain import events as ev
-from agentctl.domain.ends import reason_in_words
+from agentctl.domain.ends import HIDDEN, reason_in_words
 from agentctl.domain.names import first_of
 from agentctl.domain.states import Reason, Status
 from agentctl.operations.show.evidence import (
@@ -24,6 +24,7 @@ from agentctl.operations.show.evidence import (
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
 from agentctl.supervision.life.belonging import record_of
+from agentctl.supervision.life.judging import is_unguarded
 from agentctl.supervision.worker.endings import Decision, decision_of
 
 _END_EVENTS = (ev.COMPLETED, ev.FAILED, ev.CANCELLED)
@@ -115,6 +116,9 @@ def _by_request(facts: WorkerFacts) -> list[Statement]:
 
 def _left_behind(facts: WorkerFacts, decision: Decision) -> list[Statement]:
     found = []
+    if is_unguarded(facts.worker_dir):
+        text = f"Its shim was gone when it ended: what was found of it has ended as well, and {HIDDEN}."
+        found.append(Statement(text, [file_says(facts.worker_dir.exit, "unguarded")]))
     if decision.uncollected:
         names = first_of([shown(name) for name in decision.uncollected])
         text = f"Workers that it had started were still alive at its end: {names}."

@@ -32,6 +32,7 @@ from agentctl.supervision.queue.tickets import Ticket, dependencies_of, read_que
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import status_at_end
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT, store_folder
+from agentctl.supervision.worker.spec import held_cap
 
 #: So many other workers are looked at one by one; a slot or a dependency beyond that is only counted.
 _MOST = 50
@@ -147,7 +148,9 @@ def _account(waiting: _Waiting) -> Part:
 
 def _slots(waiting: _Waiting) -> Part:
     """Return who has the slots, if none is free."""
-    root_task, cap = waiting.root_task, known_limits(waiting.root_task).max_concurrent_agents
+    root_task, now = waiting.root_task, known_limits(waiting.root_task).max_concurrent_agents
+    held = held_cap(waiting.facts.worker_dir)
+    cap = now if held is None else min(now, held)
     places = list(held_places(root_task))
     mine = next((one for one in places if one[1].worker_id == waiting.facts.worker_dir.id), None)
     if mine is not None and mine[1].shim is not None and life_of(mine[1].shim) is Life.ALIVE:
@@ -161,10 +164,13 @@ def _slots(waiting: _Waiting) -> Part:
     evidence = [one for name, occupant in taken for one in _of_slot(root_task, name, occupant)]
     which = f"All {cap} slots of {root_task.id} are" if cap > 1 else f"The only slot of {root_task.id} is"
     text = f"{which} taken, by {first_of(names)}."
+    end = WayOut("the end of any of these workers", waiting.facts.command("wait-any"))
+    if held is not None and held <= now:  # Its parent, and what that starts, keep the cap that was there before it.
+        evidence.append(file_says(waiting.facts.worker_dir.spec, f"treeLimits: maxConcurrentAgents {held}"))
+        return [Statement(text, evidence)], [end]
     return [Statement(text, evidence)], [
-        WayOut("the end of any of these workers", waiting.facts.command("wait-any")),
-        WayOut(f"more slots: maxConcurrentAgents in {root_task.task_file} (now {cap})"),
-    ]
+        end, WayOut(f"more slots: maxConcurrentAgents in {root_task.task_file} (now {cap})"),
+    ]  # fmt: skip
 
 
 def _is_there(root_task: TaskDir, occupant: Occupant) -> bool:

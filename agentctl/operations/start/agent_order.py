@@ -207,8 +207,10 @@ def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
 
 def _program(driver: Driver, spec: AgentSpec, path: str) -> str:
     if driver.extra is not None and find_spec(driver.extra) is None:
-        install = f"pip install 'agentctl[{driver.extra}]'"
-        raise Refused(f"the driver {driver.name} needs a library that is not installed", hint=install)
+        from agentctl.adapters.extras import install_command
+
+        what = f"the driver {driver.name} needs a library that is not installed"
+        raise Refused(what, hint=install_command(driver.extra))
     if driver.name in (COMMAND, ANY_ACP):
         if not spec.argv:
             raise Refused(

@@ -71,6 +71,7 @@ from agentctl.supervision.queue.tickets import (
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, decision_of, publish
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
+from agentctl.supervision.worker.spec import held_limits
 
 _COMMAND_SHOWN = 200
 
@@ -170,8 +171,9 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) ->
     refuse_in_sandbox(root_task, parent)
     refuse_elsewhere(root_task, parent)
     limits = limits_of_tree(root_task, task, config, parent)
-    held = limits._replace(max_depth=depth_limit(task, parent)).of_tree()
-    return _Start(task, root_task, config.limits, limits, Standing(parent, depth, held), queue)
+    own = config.limits if parent is None else config.limits.no_looser_than(held_limits(parent.worker))
+    held = limits._replace(max_depth=depth_limit(task, parent), max_output_bytes=own.max_output_bytes).of_tree()
+    return _Start(task, root_task, own, limits, Standing(parent, depth, held), queue)
 
 
 def _prepare_each(
@@ -218,7 +220,7 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
         with queues_locked(root_task, start.parent):
             if not queue:
                 before = dispatch_locked(root_task)  # Workers left waiting in the queue come first.
-                check_free(root_task, len(prepared))
+                check_free(root_task, len(prepared), start.limits.max_concurrent_agents)
             admit(root_task, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
             _line_up(start, prepared)

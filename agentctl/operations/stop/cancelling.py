@@ -25,7 +25,7 @@ from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own, may_be_stopped
-from agentctl.supervision.life.judging import queued_instances
+from agentctl.supervision.life.judging import is_unguarded, queued_instances
 from agentctl.supervision.stop.requesting import Answer, Request, request_end
 from agentctl.supervision.worker.endings import decision_of, status_at_end
 from agentctl.supervision.worker.kinship import cancelled_with, task_name
@@ -45,6 +45,8 @@ class Cancelled:
     status: str
     survivors: list[dict[str, Any]] = field(default_factory=list)
     note: str | None = None
+    #: Its shim was gone: what is said of its processes holds for those that could be found.
+    unguarded: bool = False
     #: Its task, where that may differ from the one asked about; the task's path if it is in another root.
     task_id: str | None = None
 
@@ -56,7 +58,7 @@ class Cancelled:
             "status": self.status,
             "survivors": self.survivors,
         }
-        more = {"note": self.note, "taskId": self.task_id}
+        more = {"note": self.note, "unguarded": self.unguarded, "taskId": self.task_id}
         return value | {key: item for key, item in more.items() if item}
 
 
@@ -172,14 +174,15 @@ def _on_its_way(worker: WorkerDir) -> Cancelled:
 
 def _end_of(worker: WorkerDir) -> Cancelled:
     status = status_at_end(worker)
-    return _result(worker, cancelled=status == Status.CANCELLED, status=status)
+    return replace(_result(worker, cancelled=status == Status.CANCELLED, status=status), unguarded=is_unguarded(worker))
 
 
 def _had_ended(worker: WorkerDir) -> Cancelled:
     decision = decision_of(worker)
     status, reason = (decision.status, decision.reason) if decision else (Status.FAILED, None)
     note = f"it had ended before as {status}{f' ({reason})' if reason else ''}; nothing changed"
-    return _result(worker, cancelled=status == Status.CANCELLED, status=status, note=note)
+    found = _result(worker, cancelled=status == Status.CANCELLED, status=status, note=note)
+    return replace(found, unguarded=is_unguarded(worker))
 
 
 def _await_ends(agents: Sequence[WorkerDir]) -> dict[_Key, Cancelled]:

@@ -7,7 +7,6 @@ check this: command line, tools, Python. An answer by a form that the user's cli
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +17,8 @@ from agentctl.domain.answers import ALLOW, DENY, meaning
 from agentctl.domain.permissions import Rules, decide
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.calling import AGENT_VARIABLES, Caller, is_from_worker
+from agentctl.operations.where.agents_above import AgentAbove, agent_above
+from agentctl.operations.where.calling import Caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.sandbox import is_in_sandbox_of
 from agentctl.supervision.worker.kinship import descendants
@@ -34,6 +34,8 @@ class Answerer(NamedTuple):
     worker: Caller | None
     #: A model chose the answer.
     is_agent: bool
+    #: What shows that, where no worker does.
+    above: AgentAbove | None = None
 
     def name(self, worker: WorkerDir) -> str:
         """Return the name of the answerer as the log of a worker's task has it."""
@@ -51,9 +53,11 @@ def who_answers(*, by_tool: bool = False, by_form: bool = False) -> Answerer:
         by_form: The answer came from a form that the user's client has shown.
     """
     worker = shown_caller()
-    in_agents_shell = not by_form and any(os.environ.get(name) for name in AGENT_VARIABLES)
+    # The client that shows a form is an agent program, and above this process.
+    above = agent_above() if worker is None and not by_form and not by_tool else None
     # A worker of another host could fill in the form itself: it has the client.
-    return Answerer(worker, is_agent=worker is not None or by_tool or in_agents_shell or is_from_worker())
+    is_agent = worker is not None or by_tool or above is not None or is_from_worker()
+    return Answerer(worker, is_agent, above)
 
 
 def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: str, who: Answerer) -> None:
@@ -73,8 +77,9 @@ def check_answerer(worker_dir: WorkerDir, question: Mapping[str, Any], answer: s
     if not who.is_agent or meaning(question.get("means"), answer) == DENY:
         return
     if worker is None or not _may_do_itself(worker.worker, worker_dir, question, answer):
+        shown = f" ({who.above})" if who.above is not None else ""
         raise Refused(
-            f"{asked}: an agent may deny it, or allow what its own rules allow",
+            f"{asked}: an agent may deny it, or allow what its own rules allow{shown}",
             hint=Next("deny"),
         )
 

@@ -11,10 +11,9 @@ from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARIABLE, TASK_VARIABLE
 
-#: Variables that agent programs set in the shells that they run: what is asked for there is taken to be a model's wish.
-#: A worker of another host that calls by --host is no person either.
-FROM_WORKER = "AGENTCTL_FROM_WORKER"
-AGENT_VARIABLES = ("CLAUDECODE", "CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE", FROM_WORKER)
+#: Set where a worker of another host calls by --host, and where an agent does that a person has started by hand there:
+#: no process tree shows them here.
+FROM_WORKER, FROM_AGENT = "AGENTCTL_FROM_WORKER", "AGENTCTL_FROM_AGENT"
 
 
 class Caller(NamedTuple):

@@ -10,11 +10,12 @@ from __future__ import annotations
 import os
 from enum import Enum
 
-from agentctl.adapters import peers, processes
+from agentctl.adapters import descent, peers, processes
 from agentctl.adapters.peers import Address
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.calling import AGENT_VARIABLES, Caller
+from agentctl.operations.where.agents_above import AgentAbove, agent_in
+from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller_of
 from agentctl.supervision.life.strangers import seems_a_shim
 
@@ -29,7 +30,7 @@ class PeerKind(Enum):
     PERSON = "person"
     #: At least one of the processes that hold it is in a worker.
     WORKER = "worker"
-    #: None is in a worker, but at least one is of a shell that an agent program runs in a person's session.
+    #: None is in a worker, but at least one is an agent's that a person has started by hand.
     AGENT = "agent"
     #: It is on another machine, or in another network namespace of this one, such as a container's.
     ELSEWHERE = "elsewhere"
@@ -47,6 +48,8 @@ class Connecting(NamedTuple):
     kind: PeerKind
     #: The worker of `WORKER`; None where its files do not say which one it is.
     worker: Caller | None = None
+    #: What shows that it is an `AGENT`.
+    above: AgentAbove | None = None
     #: The user of `OTHER_USER`.
     uid: int | None = None
     #: Of `GONE`: it is not gone, and a process of this user that may not be looked into can hold it, as that of an SSH
@@ -80,7 +83,7 @@ def who_connects(peer: Address, own: Address) -> Connecting:
     kinds = {one.kind for one in seen}
     if PeerKind.GONE in kinds or not holders.is_complete:
         return Connecting(PeerKind.GONE)
-    return Connecting(PeerKind.AGENT if PeerKind.AGENT in kinds else PeerKind.PERSON)
+    return next((one for one in seen if one.kind is PeerKind.AGENT), Connecting(PeerKind.PERSON))
 
 
 def _hidden() -> Connecting:
@@ -108,10 +111,9 @@ def _looked_at(line: list[tuple[int, int]]) -> Connecting:
     pid = line[0][0]
     try:
         worker = shown_caller_of(pid)
+        if worker is not None or any(seems_a_shim(above) for above, _ in line):
+            return Connecting(PeerKind.WORKER, worker)
+        above = agent_in(descent.line_of(pid))
     except (AgentctlError, OSError):  # A worker can break every file that names it.
         return Connecting(PeerKind.GONE)
-    if worker is not None or any(seems_a_shim(above) for above, _ in line):
-        return Connecting(PeerKind.WORKER, worker)
-    environ = processes.environment_of(pid)
-    is_agents = any(environ.get(name.encode()) for name in AGENT_VARIABLES)
-    return Connecting(PeerKind.AGENT if is_agents else PeerKind.PERSON)
+    return Connecting(PeerKind.AGENT if above is not None else PeerKind.PERSON, above=above)

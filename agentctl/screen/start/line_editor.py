@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
@@ -10,6 +11,7 @@ import tempfile
 from collections.abc import Mapping
 
 from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.searchpath import program_at
 from agentctl.errors import AgentctlError, Refused
 
 #: More than any prompt; a larger file is not taken.
@@ -58,9 +60,16 @@ def edited(text: str, argv: list[str]) -> str:
 
 
 def run_in_front(argv: list[str]) -> int:
-    """Run a program that gets the terminal's Ctrl+C for itself: a handler is not inherited (execve(2))."""
+    """Run a program that gets the terminal's Ctrl+C for itself: a handler is not inherited (execve(2)).
+
+    Raises:
+        OSError: It is not there, or cannot be started.
+    """
+    program = argv[0] if os.sep in argv[0] else program_at(argv[0])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        return subprocess.run(argv, check=False).returncode
+        return subprocess.run([program, *argv[1:]], check=False).returncode
     finally:
         signal.signal(signal.SIGINT, before)

@@ -29,6 +29,7 @@ from agentctl.supervision.dispatch.launching import (
     replace_spares,
 )
 from agentctl.supervision.dispatch.slots import (
+    Survey,
     describe_taken,
     guest_place,
     guests_of,
@@ -41,6 +42,7 @@ from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.kinship import ancestors
+from agentctl.supervision.worker.spec import held_cap
 
 Blobs = Mapping[WorkerId, bytes]
 
@@ -121,13 +123,13 @@ def dispatch_locked(
     found = survey(root_task, known_limits(root_task).max_concurrent_agents, len(queue) + len(guests_of(root_task)))
     try:
         move_guests(root_task, found)
-        folder, held = folder or environment.store_folder(), HeldInTree(root_task)
+        folder, held, room = folder or environment.store_folder(), HeldInTree(root_task), _Room(root_task, found)
         for ticket in ready_tickets(root_task, queue, starting_of(root_task, found), given or (), done.removed):
             if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root_task, ticket)):
                 continue
-            place = found.free.pop(0) if found.free else idle_place(root_task) or _lent(root_task, ticket, lender)
+            place = room.place_for(ticket) or idle_place(root_task) or _lent(root_task, ticket, lender)
             place = place or ahead_place(root_task, ticket.worker_id)
-            if place is None and lender is None:
+            if place is None and lender is None and not found.free:
                 break
             if place is None:
                 continue
@@ -147,6 +149,21 @@ def dispatch_locked(
     return done
 
 
+class _Room:
+    """The free slots, as far as each worker in the queue may have one: no worker lifts the cap for what it starts."""
+
+    def __init__(self, root_task: TaskDir, found: Survey) -> None:
+        self._root_task, self._free, self._taken = root_task, found.free, len(found.taken)
+
+    def place_for(self, ticket: Ticket) -> Place | None:
+        """Return a free slot; None if there is none, or if as many are taken as when its parent was started."""
+        cap = held_cap(_agent_of(self._root_task, ticket)) if self._free else None
+        if not self._free or (cap is not None and self._taken >= cap):
+            return None
+        self._taken += 1
+        return self._free.pop(0)
+
+
 def _give_place(
     root_task: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched
 ) -> None:
@@ -157,9 +174,12 @@ def _give_place(
         done.launches.append(launch(root_task, ticket, place))
 
 
-def check_free(root_task: TaskDir, wanted: int) -> None:
-    """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock."""
-    cap = known_limits(root_task).max_concurrent_agents
+def check_free(root_task: TaskDir, wanted: int, cap: int) -> None:
+    """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock.
+
+    Args:
+        cap: How many may be at work, for the one that asks.
+    """
     queue = read_queue(root_task)
     found = survey(root_task, cap, wanted + len(queue) + len(guests_of(root_task)))
     try:

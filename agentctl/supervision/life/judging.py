@@ -12,9 +12,10 @@ from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.ends import HIDDEN
 from agentctl.domain.states import Reason, Status
 from agentctl.supervision import failpoints
-from agentctl.supervision.life.belonging import claim_of, record_of
+from agentctl.supervision.life.belonging import Record, claim_of, record_of
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import shim_beside
@@ -161,9 +162,10 @@ def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
     ending = _driver_ending(worker_dir) or Decision(
         status=status,
         reason=reason,
-        message="its shim was gone; a wait saw the exit",
+        message=f"its shim was gone; a wait saw the exit, and {HIDDEN}",
         started_at=worker.started_at,
         attempt=worker.attempt,
+        unguarded=True,
     )
     return ending._replace(exit_code=code, signal=name)
 
@@ -178,10 +180,22 @@ def lost_ending(worker_dir: WorkerDir) -> Decision:
         message = "its shim died before the worker was started"
         return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
+    may_hide = _is_of_this_boot(worker)
     return _placed_ending(worker_dir) or _driver_ending(worker_dir) or Decision(
-        status=Status.FAILED, reason=Reason.LOST, message=message, started_at=worker.started_at,
-        attempt=worker.attempt,
+        status=Status.FAILED, reason=Reason.LOST, message=f"{message}, and {HIDDEN}" if may_hide else message,
+        started_at=worker.started_at, attempt=worker.attempt, unguarded=may_hide,
     )  # fmt: skip
+
+
+def is_unguarded(worker: WorkerDir) -> bool:
+    """Return whether a worker has ended without its shim, and what it had hidden before may be alive."""
+    decision = decision_of(worker)
+    return bool(decision and decision.unguarded and _is_of_this_boot(record_of(worker)))
+
+
+def _is_of_this_boot(record: Record) -> bool | None:
+    """Return whether a worker was started since the machine was; None if not, or if that is not known."""
+    return (record.leader is not None and record.leader.boot == processes.boot_id()) or None
 
 
 def _placed_ending(worker_dir: WorkerDir) -> Decision | None:
@@ -208,5 +222,6 @@ def _driver_ending(worker_dir: WorkerDir) -> Decision | None:
         return None
     message = end.message or "its shim was gone; its driver had reported the end"
     return Decision(
-        status=end.status, reason=end.reason, message=message, started_at=worker.started_at, attempt=worker.attempt
-    )
+        status=end.status, reason=end.reason, message=message, started_at=worker.started_at, attempt=worker.attempt,
+        unguarded=_is_of_this_boot(worker),
+    )  # fmt: skip

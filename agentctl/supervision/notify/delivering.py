@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters.searchpath import OF_THE_SYSTEM, absolute_entries
+from agentctl.adapters.searchpath import settled
 from agentctl.domain.messages import NoticeMessage, urgency
 from agentctl.domain.plaintext import plain
 from agentctl.domain.targets import COMMAND, NTFY, NoticeTarget
@@ -165,14 +165,13 @@ def _words(text: str) -> str:
 
 
 def _run(target: NoticeTarget, environ: Mapping[str, str], message: NoticeMessage) -> Delivery:
-    path = absolute_entries(environ.get("PATH", "")) or OF_THE_SYSTEM
     with tempfile.TemporaryFile() as order:
         order.write(json.dumps(message.body).encode() + b"\n")
         order.seek(0)
         try:
             process = subprocess.Popen(
                 target.argv, stdin=order, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-                env={**environ, "PATH": path}, start_new_session=True,
+                env=settled(environ), start_new_session=True,
             )  # fmt: skip
         except (OSError, ValueError) as error:
             return Delivery(FAILED, _words(f"{target.argv[0]}: {error}"))

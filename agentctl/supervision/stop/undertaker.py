@@ -16,6 +16,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.ends import HIDDEN
 from agentctl.domain.escalation import Stage, advance, begin, hurried
 from agentctl.domain.states import Status
 from agentctl.supervision.dispatch.dispatch import dispatch
@@ -75,8 +76,8 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     started_at = record_of(worker).started_at
     _stop(worker, UnsupervisedTree(claim_of(worker)))
     by = str(read_quietly(worker.cancel).get("by", "user"))
-    message = "its shim was gone; the exit was not seen"
-    decide(worker, Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at))
+    message = f"its shim was gone; the exit was not seen, and {HIDDEN}"
+    decide(worker, Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True))
     publish(worker)
     os.close(lock)
     dispatch(root_task_of(worker.task))

@@ -28,7 +28,7 @@ _FIELDS = {
     "status": "status", "reason": "reason", "by": "by", "exitCode": "exit_code", "signal": "signal",
     "message": "message", "startedAt": "started_at", "endedAt": "ended_at", "durationSeconds": "duration_s",
     "attempt": "attempt", "swept": "swept", "kept": "kept", "uncollected": "uncollected", "usage": "usage",
-    "worked": "worked",
+    "worked": "worked", "unguarded": "unguarded",
 }  # fmt: skip
 #: The type of each field that is there.
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
@@ -37,6 +37,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     "durationSeconds": (int, float),
     **dict.fromkeys(("swept", "kept", "uncollected"), list),
     **dict.fromkeys(("usage", "worked"), dict),
+    "unguarded": bool,
 }
 
 
@@ -64,6 +65,8 @@ class Decision(NamedTuple):
     usage: dict[str, float] | None = None
     #: When it was at work, over all of its attempts: {boot, spans}.
     worked: Mapping[str, Any] | None = None
+    #: Its shim was gone, and the machine was not restarted since: see `domain.ends.HIDDEN`.
+    unguarded: bool | None = None
 
     def now(self) -> Decision:
         """Return it with the current time as its end."""

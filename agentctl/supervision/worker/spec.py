@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agentctl.adapters.files import AnyPath, json_in, number_in, read_json, read_quietly
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.limits import LONGEST_GRACE_S, Limits
+from agentctl.domain.limits import KEYS, LONGEST_GRACE_S, Limits
 from agentctl.domain.names import camel
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
@@ -109,6 +109,14 @@ def held_limits(worker: WorkerDir) -> Mapping[str, Any]:
     """Return the limits of a worker's tree when it was spawned; {} if an older agentctl spawned it."""
     held = read_quietly(worker.spec).get("treeLimits")
     return held if isinstance(held, dict) else {}
+
+
+def held_cap(worker: WorkerDir) -> int | None:
+    """Return the cap for a worker that another one has requested, with it; None for others: as their task says now."""
+    spec = read_quietly(worker.spec)
+    held = spec.get("treeLimits") if spec.get("parent") else None
+    cap = held.get(KEYS["max_concurrent_agents"]) if isinstance(held, dict) else None
+    return cap if isinstance(cap, int) else None
 
 
 def asked_grace(worker: WorkerDir) -> float | None:

@@ -45,13 +45,13 @@ def loosen(lab: Lab) -> Mapping[str, str | None]:
 def steps(lab: Lab, kind: str, target: Path) -> list[list[list[object]]]:
     """Return the calls by which its model makes a file."""
     path = str(target)
-    call: list[object] = {
+    calls: dict[str, list[object]] = {
         "shell": ["tool:bash", {"command": f"touch {path}", "description": "make a file"}],
         "write": ["tool:write", {"filePath": path, "content": "written\n"}],
         "edit": ["tool:edit", {"filePath": path, "oldString": "", "newString": "written\n"}],
         "MCP": ["tool:w_put", {"path": path}],
-    }[kind]
-    return [[call]]
+    }
+    return [[calls[kind]]]
 
 
 def tool(kind: str) -> str:

@@ -17,7 +17,7 @@ from tests.agents.lab import Lab, option
 from tests.agents.scenarios import Call, Reply
 from tests.agents.standin import StandIn
 from tests.steps import new_task
-from tests.support import run, wait_until, worker
+from tests.support import alike, run, wait_until, worker
 
 SECRET = "the secret outside"
 #: renameat2(2): two names change places in one step.
@@ -247,6 +247,74 @@ def test_a_rule_for_every_tool_holds_for_reading_as_well(lab: Lab, rule: dict[st
     calls(lab, ("read_file", {"path": "secrets/a.txt"}))
     (told,) = results(lab, lab.spawn("text", "--permissions", json.dumps([{**rule, "answer": "deny"}])))
     assert "A rule denies this" in told
+
+
+EVERYWHERE = {"tool": "*", "pattern": "*secrets*"}
+
+
+@pytest.mark.parametrize("answer", ["deny", *alike("ask")])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        EVERYWHERE,
+        {"tool": "Grep", "pattern": "secrets/*"},
+        {"tool": "Read", "pattern": "secrets/*"},
+        *alike({"tool": "read_file", "pattern": "*/secrets/*.env"}, {"tool": "search", "pattern": "secrets/db.env"}),
+    ],
+)
+def test_what_a_rule_denies_comes_out_by_no_search(lab: Lab, rule: dict[str, str], answer: str) -> None:
+    """Neither its content nor, if no tool may read it, its name; also where the search is of a folder above it."""
+    Path("secrets/deep").mkdir(parents=True)
+    for place in ("secrets/db.env", "secrets/deep/db.env", "open.txt"):
+        Path(place).write_text("password=hunter2\n")
+    ways = [("search", {"pattern": "password"}), ("search", {"pattern": "password", "glob": "*.env"}),
+            ("search", {"pattern": "password", "path": str(Path.cwd())}), ("find", {"pattern": "**"})]  # fmt: skip
+    calls(lab, *ways)
+    told = results(lab, lab.spawn("text", "--permissions", json.dumps([{**rule, "answer": answer}])))
+    if rule["pattern"] == "secrets/db.env":  # The other one may be read.
+        told = [one.replace("secrets/deep/db.env:1: password=hunter2", "") for one in told]
+    assert [("secrets/" in one or "secrets\n" in one) for one in told[:3]] == [False] * 3, told
+    assert ["open.txt:1: password=hunter2" in one for one in told[:3]] == [True, False, True], told
+    assert "open.txt" in told[3]
+    assert ("secrets/db.env" in told[3]) == (rule["tool"] in {"Grep", "search"}), "that one speaks of its content"
+    assert all("left out" in one for one in told[:3])
+
+
+@pytest.mark.parametrize("path", ["secrets", *alike("./secrets/", "secrets/deep/..")])
+@pytest.mark.parametrize(("tool", "name"), [("search", "Grep"), ("find", "Glob"), *alike(("find", "Read"))])
+def test_a_rule_for_what_lies_in_a_folder_holds_for_a_search_of_it(lab: Lab, tool: str, name: str, path: str) -> None:
+    Path("secrets/deep").mkdir(parents=True)
+    Path("secrets/db.env").write_text("password=hunter2\n")
+    rules = [{"tool": name, "pattern": "secrets/*", "answer": "deny"}]
+    calls(lab, (tool, {"pattern": "*" if tool == "find" else "password", "path": path}))
+    (told,) = results(lab, lab.spawn("text", "--permissions", json.dumps(rules)))
+    assert "A rule denies this" in told
+    assert "hunter2" not in told
+
+
+def test_who_allows_a_search_of_a_folder_allows_all_of_it_but_what_is_denied(lab: Lab) -> None:
+    Path("secrets").mkdir()
+    for name in ("secrets/a.env", "secrets/b.key"):
+        Path(name).write_text("password=hunter2\n")
+    rules = [{"pattern": "*.key", "answer": "deny"}, {"pattern": "secrets/*", "answer": "ask"}]
+    calls(lab, ("search", {"pattern": "password", "path": "secrets"}))
+    agent = lab.spawn("text", "--permissions", json.dumps(rules))
+    lab.respond(agent, option(lab.question(agent), "allow"))
+    (told,) = results(lab, agent)
+    assert told.splitlines()[0] == "secrets/a.env:1: password=hunter2"
+    assert "b.key" not in told
+
+
+def test_what_an_agent_above_is_denied_comes_out_by_no_search_below_it(lab: Lab) -> None:
+    Path("secrets").mkdir()
+    Path("secrets/db.env").write_text("password=hunter2\n")
+    start = ("spawn_agent", {"message": "SCENARIO:calls=child.json", "name": "child"})
+    Path("child.json").write_text(json.dumps([["search", {"pattern": "password"}], ["find", {"pattern": "*.env"}]]))
+    calls(lab, start, ("wait", {"ids": ["child"], "timeout_ms": 60_000}))
+    lab.completed(lab.spawn("text", "--permissions", json.dumps([{**EVERYWHERE, "answer": "deny"}])))
+    asked = [one for one in lab.standin.requests if one.scenario[0] == "calls" and one.results]
+    assert len(asked[-1].results) == 2
+    assert not any("db.env" in one for one in asked[-1].results), asked[-1].results
 
 
 def test_a_rule_for_the_tools_that_start_agents_holds(lab: Lab) -> None:

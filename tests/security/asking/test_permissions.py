@@ -25,12 +25,13 @@ from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
+from tests import by_hand
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
 from tests.integration.test_identity import can_unshare, from_inside
 from tests.life import set_config
 from tests.mcp_steps import call, talk
 from tests.steps import Task, held, spawn, spawn_batch, statuses
-from tests.support import PROGRAM, Completed, alike, by_turns, run, wait_for_json, wait_until, worker
+from tests.support import PROGRAM, Completed, alike, by_turns, run, start_argv, wait_for_json, wait_until, worker
 
 MEANS = {"allow": "allow", "allow_always": "allow_always", "deny": "deny"}
 OPTIONS = [(name, name) for name in MEANS]
@@ -348,15 +349,53 @@ def test_what_teaches_a_parent_leaves_permissions_to_a_person() -> None:
     assert "allow what the task needs" not in told
 
 
-@pytest.mark.parametrize("name", ["CLAUDECODE", *alike("CODEX_SANDBOX", "CODEX_THREAD_ID", "GEMINI_CLI", "OPENCODE")])
+@pytest.mark.parametrize("variable", by_turns(by_hand.VARIABLES, 9))
 @pytest.mark.slow
-def test_in_a_shell_of_a_persons_agent_it_is_the_agent_that_answers(task: Task, name: str) -> None:
+def test_in_a_shell_of_a_persons_agent_it_is_the_agent_that_answers(task: Task, variable: str) -> None:
     agent("permit touch x")
     blocked()
-    refusal(run("interact", "respond", "a", "allow", env={name: "1"}, check=False))
+    for line in ([*RESPOND, "a", "allow"], [*by_hand.without(variable), *RESPOND, "a", "allow"]):
+        assert variable in refusal(by_process(line, {variable: "1"}))
     assert answered(task, "a") == []
-    run("interact", "respond", "a", "deny", env={name: "1"})
+    assert by_process([*by_hand.without(variable), *RESPOND, "a", "deny"]).code == 0
     assert (last_word("a"), answered(task, "a")) == ("denied", [("deny", "session")])
+
+
+@pytest.mark.parametrize("name", by_turns(by_hand.NAMES, 9))
+@pytest.mark.slow
+def test_so_it_is_below_a_persons_agent_that_sets_no_variable(task: Task, tmp_path: Path, name: str) -> None:
+    agent("permit touch x")
+    blocked()
+    program = by_hand.below(tmp_path, name)
+    for line in (program, [*program, *by_hand.bare(*bare()[2:])]):
+        refused = refusal(by_process([*line, *RESPOND, "a", "allow"]))
+        assert f"is {name}" in refused or "/" in name, refused
+    assert answered(task, "a") == []
+    assert by_process([*RESPOND, "a", "allow"]).code == 0
+    assert (last_word("a"), answered(task, "a")) == ("allowed", [("allow", "user")])
+
+
+@pytest.mark.slow
+def test_and_below_one_that_a_person_has_added(task: Task, tmp_path: Path) -> None:
+    file = tmp_path / "home" / ".config" / "agentctl" / "acp.yaml"
+    file.write_text("mine: {program: mine, marks: [IN_MINE], runsAs: ['@me/mine']}\n", encoding="utf-8")
+    agent("permit touch x")
+    blocked()
+    for above in (by_hand.without("IN_MINE"), *(by_hand.below(tmp_path, name) for name in ("mine", "@me/mine"))):
+        refusal(by_process([*above, *RESPOND, "a", "allow"]))
+    file.write_text("mine: {program: mine, marks: IN_MINE}\n", encoding="utf-8")
+    broken = by_process([*RESPOND, "a", "allow"])
+    assert (broken.code, "acp.yaml" in broken.err) == (2, True), "who may have answered is not known"
+    file.unlink()
+    assert by_process([*RESPOND, "a", "allow"]).code == 0
+    assert answered(task, "a") == [("allow", "user")]
+
+
+def by_process(argv: list[str], env: dict[str, str] | None = None) -> Completed:
+    """Run a command line to its end."""
+    process = start_argv(argv, env=env)
+    out, err = process.communicate(timeout=40)
+    return Completed(argv=tuple(argv), code=process.returncode, out=out, err=err)
 
 
 @pytest.mark.slow

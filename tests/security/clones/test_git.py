@@ -213,8 +213,10 @@ def test_an_honest_record_is_believed_wherever_root_and_repository_lie(made: tup
     run("worktrees", cwd="/")
 
 
-def test_where_the_place_it_was_made_from_is_gone_the_worktree_itself_tells(made: tuple[Task, Path]) -> None:
-    told = record(made[0], "a") | {"repository": "/nonexistent"}
+def test_where_the_place_it_was_made_from_is_gone_the_worktree_itself_tells(
+    made: tuple[Task, Path], tmp_path: Path
+) -> None:
+    told = record(made[0], "a") | {"repository": str(tmp_path / "missing")}
     assert git_from(told, 20).text("rev-parse", "HEAD") == told["base"]
 
 

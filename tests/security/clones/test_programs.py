@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import shlex
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from agentctl.cli.lazy import VERBS
 from agentctl.operations.start.agent_server import server_command
 from tests.agent_steps import agent_world
+from tests.fakessh import define_hosts, put_ssh
 from tests.repositories import commit, new_repository
 from tests.steps import new_task
-from tests.support import alike, run, start_argv
+from tests.support import alike, run, start_argv, wait_until
 
 PROGRAM = [sys.executable, "-P", "-m", "agentctl"]
 
@@ -23,7 +28,8 @@ def plant(folder: Path) -> Path:
     """Put programs and modules into a folder that tell when they are run; return the file where they do."""
     ran = folder.parent / "RAN"
     script = f"#!/bin/sh\ntouch '{ran}'\n"
-    for name in ("git", "claude", "codex", "ps", "sysctl", "agentctl-program", "python3", "sh"):
+    ours = ("git", "claude", "codex", "ps", "sysctl", "agentctl-program", "python3", "sh", "ssh", "env", "less")
+    for name in ours:
         (folder / name).write_text(script)
         (folder / name).chmod(0o755)
     module = f"open({str(ran)!r}, 'w').close()\n"
@@ -110,6 +116,34 @@ def test_a_relative_entry_of_path_names_no_program_of_ours(
         _, err = process.communicate(timeout=40)
         assert (process.returncode, err) == (0, ""), args
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("entry", [".", *alike("", "here/..")])
+@pytest.mark.slow
+def test_nor_does_any_command_for_a_host(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    clone, reached = tmp_path / "clone", tmp_path / "reached"
+    (clone / "here").mkdir(parents=True)
+    ran = plant(clone)
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    put_ssh(tmp_path / "bin", f"echo >> {reached}; exit 255")
+    define_hosts({"h": "h"})
+    new_task()
+    path = {"PATH": f"{entry}{os.pathsep}{os.environ['PATH']}"}
+    of_hosts = ["list --hosts all", "tasks --hosts all", "interact list --hosts all"]
+    lasting = ["wait-any --hosts h", "watch --plain --hosts h"]  # They ask again and again.
+    reached.touch()
+    for line in (*(f"--host h {name}" for name in VERBS), *of_hosts, *lasting, "--host here list"):
+        before = reached.stat().st_size
+        process = start_argv([*PROGRAM, *line.split()], cwd=clone, env=path)
+        if line in lasting:
+            wait_until(lambda: reached.stat().st_size, accept=partial(operator.lt, before), what=line)
+            process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=40)
+        assert not ran.exists(), line
+        is_refused = any(word in err for word in ("--host", "terminal"))
+        assert is_refused or line.startswith("--host here") or reached.stat().st_size > before, (line, err)
 
 
 def test_an_empty_path_gets_no_entry_for_the_current_folder(root: Path) -> None:

@@ -25,7 +25,7 @@ def told(found: list[dict[str, str]], where: Path) -> list[str]:
 
 
 def link(path: Path) -> None:
-    path.symlink_to("/nowhere")
+    path.symlink_to(path.parent / "missing")
 
 
 def sealed(path: Path) -> None:

@@ -82,7 +82,7 @@ HOSTILE = """
 victim = pathlib.Path({victim!r})
 (outbox / "link.json").symlink_to(victim)
 (outbox / "folder-link.json").symlink_to(victim.parent)
-(outbox / "dangling.json").symlink_to("/nonexistent/x")
+(outbox / "dangling.json").symlink_to(victim.parent / "missing")
 os.mkfifo(outbox / "fifo.json")
 (outbox / "folder.json").mkdir()
 (outbox / ".full").mkdir(); (outbox / ".full" / "x").touch(); (outbox / ".full").rename(outbox / "full.json")

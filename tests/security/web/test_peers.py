@@ -14,6 +14,7 @@ import pytest
 from agentctl.adapters.peers import Address
 from agentctl.operations.where.connecting import Connecting, who_connects
 from agentctl.web.connections import Bounds
+from tests import by_hand
 from tests.life import kill_shims
 from tests.security.identity.test_impostors import after_an_honest_start, pretends
 from tests.steps import Task, new_task, spawn
@@ -164,8 +165,11 @@ def test_a_persons_process_is_none(served: Served, file: Path) -> None:
     assert told(file) == ("PERSON", None)
 
 
-def test_the_shell_of_a_persons_agent_is_told_apart(served: Served, file: Path) -> None:
-    start_argv(connects(served, file, "plainly"), env={"CLAUDECODE": "1"})
+@pytest.mark.parametrize("how", ["variable", "variable above", "name"])
+def test_the_shell_of_a_persons_agent_is_told_apart(served: Served, file: Path, tmp_path: Path, how: str) -> None:
+    above = {"variable": [], "variable above": by_hand.without("QWEN_CODE"), "name": by_hand.below(tmp_path, "qwen")}
+    environ = {"QWEN_CODE": "1"} if how == "variable" else {}
+    start_argv([*above[how], *connects(served, file, "plainly")], env=environ)
     assert told(file) == ("AGENT", None)
 
 
