@@ -21,7 +21,7 @@ USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input
 def main() -> None:
     """Read messages until the input is closed."""
     if sys.argv[1:] == ["--version"]:
-        print("2.1.330 (Claude Code)")
+        print("2.1.332 (Claude Code)")
         return
     for line in sys.stdin:
         arrived = time.monotonic_ns()
@@ -42,7 +42,8 @@ def begin() -> None:
     """Send what Claude Code sends up to its question whether it may run a command."""
     say(type="system", subtype="init", tools=["Bash"], model="none", permissionMode="default", cwd=os.getcwd())
     assistant("msg_1", CALL)
-    request = {"subtype": "can_use_tool", "tool_name": "Bash", "input": CALL["input"], "tool_use_id": CALL["id"]}
+    about = {"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": CALL["input"], "cwd": os.getcwd()}
+    request = {"subtype": "hook_callback", "callback_id": "agentctl", "tool_use_id": CALL["id"], "input": about}
     say(type="control_request", request_id="permission-1", request=request)
 
 

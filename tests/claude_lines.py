@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
+from agentctl.domain.permissions import parse_policy
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Finished, Note, Say, StopProgram
 from agentctl.drivers.order import Order
 
 RECORDINGS = Path(__file__).resolve().parent / "recordings" / "claude"
-ORDER = Order(driver="claude", program="claude", agent="general", prompt="do it")
+#: The lines here are those of a program that is started as its person's settings say: it calls no hook of ours.
+ORDER = Order(driver="claude", program="claude", agent="general", prompt="do it", permissions=parse_policy("own"))
+#: It has to ask us before each call that is not known to be harmless.
+ASKING = ORDER._replace(permissions=[])
 
 
 def recorded(name: str) -> list[dict[str, Any]]:

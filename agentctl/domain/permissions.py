@@ -41,6 +41,8 @@ _PATHS = frozenset(
     {"path", "paths", "file_path", "filepath", "notebook_path", "absolute_path", "dir_path", "directory", "grantroot"}
 )
 _OTHERS = frozenset({"url", "urls", "uri", "query"})
+#: The rule for a call that is nested too deep to look at.
+_UNCLEAR = {"tool": "?*", "pattern": "*", "answer": "ask"}
 #: What lets a shell do more than run one program: sequences, pipes, redirections, substitutions, variables.
 _CONTROL = re.compile(r"[;&|<>`$()]")
 #: The shell that some programs report around a command; a shell in any other folder may be anything.
@@ -119,12 +121,24 @@ def decide(
     >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
     ('allow', 'ask')
     """
+    rule = first_matching(rules, tool, arguments, real, also)
+    answer = "ask" if rule is None else rule["answer"]
+    return "ask" if answer == OWN else answer
+
+
+def first_matching(
+    rules: Sequence[Mapping[str, str]],
+    tool: str,
+    arguments: Mapping[str, Any] | None,
+    real: Real | None = None,
+    also: str | None = None,
+) -> Mapping[str, str] | None:
+    """Return the first rule that matches a tool call, as `decide` takes it; None where none does."""
     try:
         touched = _Touched([tool, *filter(None, (also,))], arguments or {}, real)
     except RecursionError:
-        return "ask"  # nested too deep to look at
-    answer = next((rule["answer"] for rule in rules if touched.falls_under(rule)), "ask")
-    return "ask" if answer == OWN else answer
+        return _UNCLEAR
+    return next((rule for rule in rules if touched.falls_under(rule)), None)
 
 
 def policy_in(rules: Sequence[Mapping[str, str]]) -> str:

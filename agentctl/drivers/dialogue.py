@@ -60,6 +60,16 @@ class Ask(NamedTuple):
     deny: str = "deny"
     #: For a permission: the effect of each of the `options`, as ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
     means: Mapping[str, str] | None = None
+    #: For a permission: the answer that leaves the call to the program and its person's own settings; empty where there
+    #: is none. Nobody is offered it.
+    leave: str = ""
+    #: For a permission: the paths that the call reads, if it does nothing else; None: it may do anything. Where all of
+    #: them lie in the agent's folder or in one of these places, it is harmless, which has an answer of its own.
+    reads: Sequence[str] | None = None
+    places: Sequence[str] = ()
+    harmless: str = ""
+    #: For a permission: the rules which count from now on where it is allowed for good; none: its program remembers it.
+    lasting: Sequence[Mapping[str, str]] = ()
     #: The sub-agent that asks; None for the agent itself.
     asked_by: str | None = None
     asked_by_type: str | None = None

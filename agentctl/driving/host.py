@@ -281,7 +281,7 @@ class Host:
         """Answer a permission by the policy; ask a person if the policy leaves it open."""
         if self.is_interrupted:
             return
-        decided = decided_by(self.order, ask)
+        decided = decided_by(self.order, ask, self.questions.lasting)
         if decided is not None:
             self._do([decided])
             return

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import meaning
+from agentctl.domain.answers import ALLOW_ALWAYS, meaning
+from agentctl.domain.containment import lies_in
 from agentctl.domain.nesting import is_too_deep
-from agentctl.domain.permissions import Rules, decide
+from agentctl.domain.permissions import Rules, decide, first_matching, is_for_all
 from agentctl.domain.plaintext import beginning
 from agentctl.domain.question import wording
+from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
@@ -28,7 +30,9 @@ FORGED, CHANGED = "forged", "changed"
 #: Longer texts are cut: nobody reads more of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
-_STRICTEST_FIRST = ("deny", "ask", "allow")
+#: What is left to the program, and what is harmless: no rule allows it, and nobody needs to know.
+_LEAVE, _HARMLESS = "leave", "harmless"
+_STRICTEST_FIRST = ("deny", "ask", _LEAVE, _HARMLESS, "allow")
 
 
 class Decided(NamedTuple):
@@ -36,30 +40,66 @@ class Decided(NamedTuple):
 
     key: str
     answer: str
-    #: {answer, tool, askedBy}, as it is shown and recorded.
+    #: {answer, tool, askedBy}, as it is shown and recorded; empty where no rule decides.
     policy: Mapping[str, Any]
 
 
-def decided_by(order: Order, ask: Ask) -> Decided | None:
-    """Return the policy's answer to a permission; None if a person has to answer. Call it in the worker's folder."""
+def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()) -> Decided | None:
+    """Return the policy's answer to a permission; None if a person has to answer. Call it in the worker's folder.
+
+    Args:
+        lasting: The rules by which a person has allowed calls for good: they count instead of asking again.
+    """
     if ask.tool is None:
         return None
     real = Resolver(os.getcwd())
+    is_harmless = _is_harmless(ask, real)
+
+    def answer_of(rule: Mapping[str, str] | None) -> str:
+        if rule is not None and not is_for_all(rule):
+            return rule["answer"]
+        if is_harmless:
+            return _HARMLESS  # A policy as a whole is about what else it does.
+        policy = "ask" if rule is None else rule["answer"]
+        return (_LEAVE if ask.leave else "ask") if policy == OWN else policy
 
     def strictest(rules: Rules) -> str:
         names = [name for name in (ask.tool, ask.claimed) if name is not None]
-        return min(
-            (decide(rules, name, ask.arguments, real, ask.own_name) for name in names), key=_STRICTEST_FIRST.index
-        )
+        found = (answer_of(first_matching(rules, name, ask.arguments, real, ask.own_name)) for name in names)
+        return min(found, key=_STRICTEST_FIRST.index)
 
     answer = strictest(order.permissions)
+    if answer == "ask" and decide(lasting, ask.tool, ask.arguments, real, ask.own_name) == "allow":
+        answer = "allow"
     if any(strictest(rules) == "deny" for rules in order.denied_above):
         answer = "deny"
+    if answer in {_LEAVE, _HARMLESS}:
+        return Decided(ask.key, ask.leave if answer == _LEAVE else ask.harmless, {})
     # A rule allows just this once: where the program has no answer for that, a person chooses.
     if answer == "ask" or (answer == "allow" and not ask.allow):
         return None
     policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}
     return Decided(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
+
+
+def _is_harmless(ask: Ask, real: Resolver) -> bool:
+    """Return whether a call does nothing but read in the agent's folder and the program's own places, by any links."""
+    if not ask.harmless or ask.reads is None:
+        return False
+    folders = [real("."), *(real(place) for place in ask.places if _leads_to_its_like(place, real))]
+    return all(
+        found is not None and any(folder and (found == folder or lies_in(found, folder)) for folder in folders)
+        for found in map(real, ask.reads)
+    )
+
+
+def _leads_to_its_like(place: str, real: Resolver) -> bool:
+    """Return whether a place of the program's is what it is called, behind whatever links.
+
+    One of them lies in /tmp, where another user may have put a link to any folder: but the name of a session is random.
+    """
+    found = real(place)
+    return found is not None and found.endswith(f"/{'/'.join(place.split('/')[-2:])}")
 
 
 class ProgramQuestions:
@@ -72,6 +112,8 @@ class ProgramQuestions:
         self._used: set[str] = set()
         self._stem = "q" if attempt == 1 else f"q{attempt}-"
         self._open: dict[str, tuple[Ask, Asked]] = {}
+        #: The rules by which a person has allowed calls for good, in this run of the program.
+        self.lasting: list[Mapping[str, str]] = []
         #: (FORGED or CHANGED, the question's id) of each tampering -> whether it has been reported.
         self._tampered: dict[tuple[str, str], bool] = {}
 
@@ -98,6 +140,8 @@ class ProgramQuestions:
                 del self._open[key]
                 leave(self.worker, asked)
                 if not answer.get("expired"):
+                    if ask.tool is not None and meaning(ask.means, str(answer.get("answer"))) == ALLOW_ALWAYS:
+                        self.lasting += ask.lasting
                     yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
 
     def take_tampered(self) -> list[tuple[str, str]]:

@@ -54,7 +54,7 @@ class Package(NamedTuple):
 NODE = Package("node", "node", "22.23.3", "node_modules/node/bin/node", needs_script=True)
 #: Both are native programs in a package for the platform, on which the package depends; that is what is run.
 AGENTS = (
-    Package("claude", "@anthropic-ai/claude-code", "2.1.330", "node_modules/@anthropic-ai/claude-code-*/claude"),
+    Package("claude", "@anthropic-ai/claude-code", "2.1.332", "node_modules/@anthropic-ai/claude-code-*/claude"),
     Package("codex", "@openai/codex", "0.169.0", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
 )
 _ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
@@ -65,7 +65,7 @@ ACP_AGENTS = (
     Package("opencode", f"opencode-{_PLATFORM}", "1.18.33", "node_modules/opencode-*/bin/opencode"),
     Package("qwen", "@qwen-code/qwen-code", "0.24.4", "node_modules/@qwen-code/qwen-code/cli-entry.js"),
     Package(
-        "claude-agent-acp", "@agentclientprotocol/claude-agent-acp", "0.100.0",
+        "claude-agent-acp", "@agentclientprotocol/claude-agent-acp", "0.101.0",
         "node_modules/@agentclientprotocol/claude-agent-acp/dist/index.js", uses=("CLAUDE_CODE_EXECUTABLE", "claude"),
     ),
     Package(

@@ -33,12 +33,14 @@ class Lab:
         self.work = Path.cwd()
         #: What an agent of a plain model gets where it names none.
         self.model = "standin/stand-in"
+        #: What else a test has set in the environment of its program.
+        self.variables: Mapping[str, str | None] = {}
 
     def environ(self, retries: int = 1) -> dict[str, str | None]:
         """Return what the program needs in its environment, and write its configuration."""
         config = Path(os.environ["HOME"]) / ".config" / "agentctl"
         write_providers(config, self.standin.url, self.model, retries)
-        return environ_of(self.folder, self.standin.url, retries)
+        return {**environ_of(self.folder, self.standin.url, retries), **self.variables}
 
     def configure(self, **limits: float) -> None:
         """Set limits of the task, as a person would in an editor."""

@@ -31,8 +31,13 @@ def combinations() -> list[Any]:
 
 
 def kinds() -> list[tuple[str, str]]:
-    """Return (program, kind of call)."""
-    return [(program, kind) for program, loose in loose_programs().items() for kind in KINDS if kind in loose.KINDS]
+    """Return (program, kind of call) of what is done unasked where a person's own settings decide."""
+    return [
+        (program, kind)
+        for program, loose in loose_programs().items()
+        for kind in KINDS
+        if kind in getattr(loose, "OWN_KINDS", loose.KINDS)
+    ]
 
 
 def guards() -> list[tuple[str, str]]:

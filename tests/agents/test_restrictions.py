@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ DENIED_BY_DEFINITION = "restricted"
 
 
 @pytest.fixture
-def loose(lab: Lab) -> LooseProgram:
-    """The program, as loose as a person can make it."""
-    return loose_programs()[lab.program]
+def loose(lab: Lab) -> Iterator[LooseProgram]:
+    """The program, as loose as a person can make it. An agent that was seen to do nothing may still be there."""
+    yield loose_programs()[lab.program]
+    lab.crash()
 
 
 @pytest.mark.parametrize(("program", "restriction", "kind", "beginning"), combinations())

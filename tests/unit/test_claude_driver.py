@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import pytest
 
 from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY, meaning
+from agentctl.domain.permissions import parse_policy
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.claude.usage import Meter, Tokens, Usage
-from agentctl.drivers.dialogue import Ask, HangUp, Withdraw
+from agentctl.drivers.dialogue import Action, Ask, HangUp, Withdraw
+from agentctl.drivers.order import Order
 from tests.claude_lines import (
+    ASKING,
     ORDER,
     feed,
     lifecycle,
@@ -163,12 +168,12 @@ def test_a_question_is_answered_as_the_recording_was() -> None:
     assert said(dialogue.answered(ask.key, "blue")) == sent("duplex-question", "control_response")
 
 
-def test_always_is_for_this_session_and_for_the_rules_alone() -> None:
+def test_always_is_a_rule_of_ours_for_exactly_this_command() -> None:
     dialogue = started()
     (ask,) = [action for action in feed(dialogue, recorded("duplex-ask-allow")) if isinstance(action, Ask)]
-    (answer,) = said(dialogue.answered(ask.key, "allow_always"))
-    (rule,) = answer["response"]["response"]["updatedPermissions"]
-    assert (rule["type"], rule["destination"]) == ("addRules", "session")
+    assert ask.options[1] == ("allow_always", "Allow from now on: Bash(touch stub-ask.txt)")
+    assert ask.lasting == [{"tool": "Bash", "pattern": "touch stub-ask.txt", "answer": "allow"}]
+    assert said(dialogue.answered(ask.key, "allow_always")) == sent("duplex-ask-allow", "control_response")
 
 
 @pytest.mark.parametrize(("answer", "message"), [("deny", "The user denied this."), ("use ls", "use ls")])
@@ -223,6 +228,246 @@ def test_a_read_only_agent_asks_nobody_for_a_tool_that_writes(tool: str) -> None
     actions = feed(started(ORDER._replace(read_only=True)), [permission(tool)])
     assert not [action for action in actions if isinstance(action, Ask)]
     assert said(actions)[0]["response"]["response"]["behavior"] == "deny"
+
+
+# -- calls that are about to be made -------------------------------------------------------------------------------
+
+
+def hooked(tool: str = "Bash", call: str = "c1", **arguments: Any) -> dict[str, Any]:
+    """Return the line by which the program calls our hook."""
+    about = {"hook_event_name": "PreToolUse", "tool_name": tool, "tool_input": arguments, "cwd": "/w"}
+    about |= {"transcript_path": "/home/me/.claude/projects/-w/5c.jsonl", "permission_mode": "default"}
+    request = {"subtype": "hook_callback", "callback_id": "agentctl", "tool_use_id": call, "input": about}
+    return {"type": "control_request", "request_id": "h1", "request": request}
+
+
+def made(call: str = "c1", *, is_error: bool = False, decision: str | None = None) -> dict[str, Any]:
+    """Return the line with the result of a call."""
+    block = {"type": "tool_result", "tool_use_id": call, "content": "done", "is_error": is_error}
+    meta = [{"id": call, "permission_decision": {"decision": decision}}] if decision else None
+    return {"type": "user", "message": {"content": [block]}, "tool_result_meta": meta}
+
+
+def decision(actions: Iterable[Action]) -> tuple[str | None, str | None]:
+    """Return what our hook has answered, and why."""
+    (answer,) = said(actions)
+    output = answer["response"]["response"].get("hookSpecificOutput", {})
+    return output.get("permissionDecision"), output.get("permissionDecisionReason")
+
+
+ALLOWING, OWN = (ORDER._replace(permissions=parse_policy(policy)) for policy in ("allow", "own"))
+DENY_BASH = [{"tool": "Bash", "pattern": "*", "answer": "deny"}]
+
+
+@pytest.mark.parametrize(
+    ("order", "is_asked"),
+    [
+        (ASKING, True),
+        (ASKING._replace(permissions=parse_policy("deny")), True),
+        (ASKING._replace(read_only=True), True),
+        (ALLOWING, False),
+        (ALLOWING._replace(permissions=[*DENY_BASH, *ALLOWING.permissions]), True),
+        (ALLOWING._replace(denied_above=[DENY_BASH]), True),
+        (OWN, False),
+        (OWN._replace(permissions=[*DENY_BASH, *OWN.permissions]), True),
+    ],
+)
+def test_our_hook_is_called_before_each_call_wherever_anything_is_to_be_held(order: Order, is_asked: bool) -> None:
+    (opening, *_) = said(DRIVER.dialogue(order).begin())
+    hooks = opening["request"].get("hooks")
+    assert bool(hooks) is is_asked
+    if is_asked:
+        (matcher,) = hooks["PreToolUse"]
+        assert matcher["matcher"] is None, "for every tool"
+        assert matcher["onFailure"] == "block", "the program goes on otherwise where an answer is not valid"
+        assert matcher["timeout"] * 1000 < 1 << 31, "a timer that overflows ends at once"
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("allow", ("allow", "agentctl")),
+        ("allow_always", ("allow", "agentctl")),
+        ("deny", ("deny", "The user denied this.")),
+        ("use ls", ("deny", "use ls")),
+        ("leave", (None, None)),
+    ],
+)
+def test_a_call_is_answered_by_the_hook_itself(answer: str, expected: tuple[str | None, str | None]) -> None:
+    dialogue = started(ASKING)
+    (ask,) = [one for one in feed(dialogue, [hooked(command="make", description="harmless")]) if isinstance(one, Ask)]
+    assert (ask.tool, ask.reads, ask.leave) == ("Bash", None, "leave")
+    assert ask.question == "", "what is run names the request, not what the model says of it"
+    assert "leave" not in dict(ask.options), "nobody is offered it"
+    assert decision(dialogue.answered(ask.key, answer)) == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "reads"),
+    [
+        ("Read", {"file_path": "/w/a"}, ["/w/a"]),
+        ("Grep", {"pattern": "x"}, ["/w/"]),
+        ("Grep", {"pattern": "x", "path": "/etc"}, ["/etc"]),
+        ("Glob", {"pattern": "/etc/*"}, ["/w/", "/etc/"]),
+        ("Glob", {"pattern": "*/../../*"}, None),
+        ("EnterPlanMode", {}, []),
+        ("Agent", {"prompt": "x", "subagent_type": "any"}, []),
+        ("Agent", {"prompt": "x", "isolation": "worktree"}, None),
+        ("Agent", {"prompt": "x", "mode": "bypassPermissions"}, None),
+        ("Bash", {"command": "ls"}, None),
+        ("Write", {"file_path": "/w/a"}, None),
+        ("mcp__any__read", {}, None),
+        ("SomethingNew", {}, None),
+    ],
+)
+def test_what_only_reads_is_known_by_its_name_and_arguments(
+    tool: str, arguments: dict[str, Any], reads: list[str] | None
+) -> None:
+    (ask,) = [one for one in feed(started(ASKING), [hooked(tool, **arguments)]) if isinstance(one, Ask)]
+    assert ask.reads == reads
+    assert "/home/me/.claude/projects/-w/5c" in ask.places
+
+
+def test_what_the_program_asks_again_is_answered_as_before_if_it_is_the_same() -> None:
+    dialogue = started(ASKING)
+    feed(dialogue, [hooked(command="make")])
+    dialogue.answered("h1", "allow")
+    again = permission(input={"command": "make"}, tool_use_id="c1")
+    (answer,) = said(feed(dialogue, [again]))
+    assert answer["response"]["response"] == {"behavior": "allow", "updatedInput": {"command": "make"}}
+    changed = permission(input={"command": "make install"}, tool_use_id="c1")
+    other = permission(input={"command": "make"}, tool_use_id="c2")
+    assert [one.arguments for one in feed(dialogue, [changed, other]) if isinstance(one, Ask)] == [
+        {"command": "make install"},
+        {"command": "make"},
+    ]
+
+
+def test_a_call_that_is_left_to_the_program_is_asked_about_if_it_asks() -> None:
+    dialogue = started(ASKING)
+    feed(dialogue, [hooked("Read", file_path="/w/.env")])
+    dialogue.answered("h1", "leave")
+    asked = permission("Read", input={"file_path": "/w/.env"}, tool_use_id="c1")
+    (ask,) = [one for one in feed(dialogue, [asked]) if isinstance(one, Ask)]
+    assert (ask.leave, ask.reads) == ("", None), "a person's own rule has it ask: it is not left again"
+
+
+@pytest.mark.parametrize("tool", ["Bash", "Write", "Agent", "Skill", "mcp__any__write"])
+def test_a_read_only_agent_may_not_call_what_it_was_not_offered(tool: str) -> None:
+    actions = feed(started(ASKING._replace(read_only=True)), [hooked(tool)])
+    assert not [action for action in actions if isinstance(action, Ask)]
+    assert decision(actions) == ("deny", f"{tool} may not be used by this agent.")
+
+
+def test_a_tool_of_two_names_is_offered_by_either() -> None:
+    for name in ("Agent", "Task"):
+        actions = feed(started(ASKING._replace(tools=[name])), [hooked("Agent", prompt="x")])
+        assert [ask.reads for ask in actions if isinstance(ask, Ask)] == [[]]
+    assert decision(feed(started(ASKING._replace(tools=["Read"])), [hooked("Agent", prompt="x")]))[0] == "deny"
+
+
+def test_a_read_only_agent_may_give_its_answer() -> None:
+    actions = feed(started(ASKING._replace(read_only=True)), [hooked("StructuredOutput", a=1)])
+    assert [ask.reads for ask in actions if isinstance(ask, Ask)] == [[]]
+
+
+def test_a_call_that_is_interrupted_is_no_longer_asked_about() -> None:
+    dialogue = started(ASKING)
+    feed(dialogue, [hooked(command="make")])
+    assert Withdraw("h1") in feed(dialogue, [{"type": "control_cancel_request", "request_id": "h1"}])
+
+
+# -- a program that does not keep to its order ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("order", "values", "expected"),
+    [
+        (ASKING, [hooked(), made()], None),
+        (ASKING, [made("c2")], Reason.PERMISSION_DENIED),
+        (ASKING, [made("c2", is_error=True, decision="accept")], Reason.PERMISSION_DENIED),
+        (ASKING, [made("c2", is_error=True, decision="reject")], None),
+        (ASKING, [made("c2", is_error=True)], None),
+        (ALLOWING, [made("c2")], None),
+        (OWN, [made("c2")], None),
+        (OWN._replace(permissions=[*DENY_BASH, *OWN.permissions]), [made("c2")], Reason.PERMISSION_DENIED),
+    ],
+)
+def test_a_call_that_was_made_unasked_stops_the_worker(
+    order: Order, values: list[dict[str, Any]], expected: Reason | None
+) -> None:
+    begun = system("init", session_id="s", permissionMode="default")
+    found = outcomes(feed(started(order), [begun, *values]))
+    assert [one.reason for one in found] == ([expected] if expected else [])
+    assert all("--permissions own" in str(one.message) for one in found)
+
+
+@pytest.mark.parametrize("mode", ["acceptEdits", "auto", "bypassPermissions", "dontAsk", "aNewOne"])
+@pytest.mark.parametrize("order", [ASKING, ALLOWING, ASKING._replace(read_only=True)])
+def test_a_mode_that_was_not_ordered_stops_the_worker(order: Order, mode: str) -> None:
+    dialogue = started(order)
+    (outcome,) = outcomes(feed(dialogue, [system("init", session_id="s", permissionMode=mode)]))
+    assert (outcome.reason, mode in str(outcome.message)) == (Reason.NOT_STARTED, True)
+    feed(dialogue, [system("init", session_id="s", permissionMode="default")])
+    (outcome,) = outcomes(feed(dialogue, [system("status", status=None, permissionMode=mode)]))
+    assert outcome.reason is Reason.PERMISSION_DENIED
+    assert "--permissions own" in str(outcome.message)
+
+
+def test_plan_mode_is_none_of_them_and_the_persons_own_mode_is_theirs() -> None:
+    plan = [system("init", permissionMode="default"), system("status", status=None, permissionMode="plan")]
+    assert not outcomes(feed(started(ASKING), [*plan, system("status", status="compacting")]))
+    assert not outcomes(feed(started(OWN), [system("init", permissionMode="bypassPermissions")]))
+
+
+def test_a_program_that_refuses_our_hook_is_not_used() -> None:
+    dialogue = DRIVER.dialogue(ASKING)
+    (opening, *_) = said(dialogue.begin())
+    refusal = {"subtype": "error", "request_id": opening["request_id"], "error": "hooks are not known"}
+    (outcome,) = outcomes(feed(dialogue, [{"type": "control_response", "response": refusal}]))
+    assert outcome.reason is Reason.NOT_STARTED
+    assert "hooks are not known" in str(outcome.message)
+
+
+# -- how it is started ---------------------------------------------------------------------------------------------
+
+
+def settings_of(order: Order) -> dict[str, Any]:
+    given = [word.partition("=")[2] for word in DRIVER.argv(order) if word.startswith("--settings=")]
+    return json.loads(given[0]) if given else {}
+
+
+@pytest.mark.parametrize("order", [ASKING, ALLOWING, ASKING._replace(read_only=True)])
+def test_the_mode_does_not_come_from_the_persons_settings(order: Order) -> None:
+    assert "--permission-mode=default" in DRIVER.argv(order)
+    settings = settings_of(order)
+    assert settings["disableAutoMode"] == settings["permissions"]["disableBypassPermissionsMode"] == "disable"
+
+
+def test_with_the_persons_own_settings_nothing_of_theirs_is_set() -> None:
+    assert not [word for word in DRIVER.argv(OWN) if word.startswith(("--permission-mode", "--settings"))]
+    rules = [*DENY_BASH, *OWN.permissions]
+    assert settings_of(OWN._replace(permissions=rules)) == {"permissions": {"deny": ["Bash"]}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "denied"),
+    [
+        (["Bash"], ["Bash"]),
+        (["run_shell_command", "webfetch"], ["Bash", "WebFetch"]),
+        (["mcp__w__*", "mcp__w__write"], ["mcp__w__*", "mcp__w__write"]),
+        (["Edit", "*", "Web*", "Bash(rm *)"], []),
+    ],
+)
+def test_denials_of_whole_tools_are_given_to_the_program_as_well(tools: list[str], denied: list[str]) -> None:
+    rules = [{"tool": tool, "pattern": "*", "answer": "deny"} for tool in tools]
+    assert settings_of(ASKING._replace(permissions=rules))["permissions"].get("deny", []) == denied
+    assert settings_of(ASKING._replace(denied_above=[rules]))["permissions"].get("deny", []) == denied
+
+
+def test_a_denial_after_an_exception_is_ours_alone() -> None:
+    rules = [{"tool": "Bash", "pattern": "ls", "answer": "allow"}, *DENY_BASH]
+    assert "deny" not in settings_of(ASKING._replace(permissions=rules))["permissions"]
 
 
 # -- turns and their end -------------------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from typing import Any
 
 USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 3, "output_tokens": 5}
 MODEL = "none"
+#: The requests by which the driver's hook was called.
+HOOKED: set[str] = set()
 
 
 class Program:
@@ -84,7 +86,9 @@ class Program:
         getattr(self, f"do_{verb}", self.do_say)(rest)
 
     def told(self, response: dict[str, Any]) -> None:
-        """Take the answer to what was asked."""
+        """Take the answer to what was asked; the driver's hook was called for calls that were made anyway."""
+        if response["request_id"] in HOOKED:
+            return
         asked = self.waiting.pop(response["request_id"])
         answer = response.get("response") or {}
         if callable(asked):
@@ -256,7 +260,21 @@ def window(percent: float, seconds: float, status: str, kind: str = "five_hour")
 
 
 def say(**message: Any) -> None:
-    """Print one line."""
+    """Print one line; before that, for each result of a call, that the driver's hook is called for it."""
+    for call in _results(message):
+        HOOKED.add(f"hook-{call}")
+        about = {"hook_event_name": "PreToolUse", "tool_name": "TodoWrite", "tool_input": {}, "cwd": os.getcwd()}
+        request = {"subtype": "hook_callback", "callback_id": "agentctl", "tool_use_id": call, "input": about}
+        _print({"type": "control_request", "request_id": f"hook-{call}", "request": request})
+    _print(message)
+
+
+def _results(message: dict[str, Any]) -> list[Any]:
+    content = message.get("message", {}).get("content", []) if message.get("type") == "user" else []
+    return [block["tool_use_id"] for block in content if isinstance(block, dict) and "tool_use_id" in block]
+
+
+def _print(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
@@ -272,6 +290,6 @@ def _option(name: str) -> str | None:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--version"]:
-        print("2.1.330 (Claude Code)")
+        print("2.1.332 (Claude Code)")
     else:
         Program().run()

@@ -34,13 +34,19 @@ _SKIP, _YES, _NO = "(no answer)", "yes", "no"
 
 
 def permission(
-    request_id: Any, session: str, call: AcpCall, given: Any, withheld: Collection[str] = ()
+    request_id: Any,
+    session: str,
+    call: AcpCall,
+    given: Any,
+    withheld: Collection[str] = (),
+    reads: Sequence[str] | None = None,
 ) -> ProgramRequest:
     """Return a request for permission.
 
     Args:
         given: The options as the program sent them.
         withheld: The kinds of options that nobody is offered.
+        reads: The paths that the call reads, if the program's tools are known and it does nothing else.
     """
     read_ = (read(PermissionOption, one) for one in list_in(given)[:_MOST_OPTIONS])
     options = [option for option in read_ if option is not None and option.kind not in withheld]
@@ -52,11 +58,11 @@ def permission(
         shown, means = [*shown, (_WITHDRAW, "No")], {**means, _WITHDRAW: DENY}
     deny = next(name for name, meaning in means.items() if meaning == DENY)
     key = key_of(request_id)
+    # A rule allows this once. Where that cannot be said, a person has to choose.
+    allow = next((name for name, meaning in means.items() if meaning == ALLOW), "")
     ask = Ask(
         key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(), claimed=call.claimed_name,
-        own_name=call.own_name,
-        # A rule allows this once. Where that cannot be said, a person has to choose.
-        allow=next((name for name, meaning in means.items() if meaning == ALLOW), ""), deny=deny, means=means,
+        own_name=call.own_name, allow=allow, deny=deny, means=means, reads=reads, harmless=allow,
     )  # fmt: skip
 
     def result(answers: Answers) -> Any:

@@ -430,7 +430,14 @@ class AcpDialogue:
 
     def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
         offered = [one for one in list_in(options) if not self.modes.leads_elsewhere(object_in(one))]
-        request = asks.permission(request_id, session, call, offered, self.row.withheld)
+        request = asks.permission(
+            request_id,
+            session,
+            call,
+            offered,
+            self.row.withheld,
+            call.reads(self.order.cwd) if self.row.reads else None,
+        )
         request.on_denial = lambda: self.transcript.denied(call)
         if self._is_cancelled or (self.order.read_only and call.kind not in READING):
             return self.requests.refuse(request)

@@ -112,6 +112,9 @@ class AcpProgram(NamedTuple):
     servers_in: str = ""
     #: The dialect of agentctl's own tools that its model knows best.
     tools: str = "codex"
+    #: Whose tools it has, if it asks about those as well that only read: `claude`. What they read in the agent's folder
+    #: is then allowed without asking anybody.
+    reads: str = ""
     #: Variables that it sets in the shells that it runs; and what its processes are called, besides `program`.
     marks: tuple[str, ...] = ()
     runs_as: tuple[str, ...] = ()
@@ -140,6 +143,7 @@ class AcpProgram(NamedTuple):
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
             "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
             "instructions": self.instructions, "busy": self.busy, "serversIn": self.servers_in, "tools": self.tools,
+            "reads": self.reads,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
@@ -384,6 +388,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "asks": ("asks", _flag),
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
+    "reads": ("reads", _one_of("claude")),
     "marks": ("marks", _variables),
     "runsAs": ("runs_as", _process_names),
 }

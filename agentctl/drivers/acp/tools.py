@@ -9,6 +9,7 @@ from typing import Any
 from agentctl.domain.permissions import SHELLS
 from agentctl.domain.plaintext import beginning
 from agentctl.drivers.acp.wire import ToolCallUpdate, meta_of
+from agentctl.drivers.claude.calls import read_by
 from agentctl.drivers.values import object_in, text_in
 
 #: The names under which rules know tools of these kinds; programs name only some of theirs.
@@ -82,6 +83,10 @@ class AcpCall:
         if self._own_name in _SAME:
             return self._own_name
         return _NAMES.get(self.kind) or (_UNNAMED if self.claimed_name else own)
+
+    def reads(self, folder: str) -> list[str] | None:
+        """Return the paths that a call of Claude Code's own tools reads; None where it may do anything else."""
+        return read_by(self._own_name, self.arguments, folder)
 
     @property
     def own_name(self) -> str | None:

@@ -1,19 +1,35 @@
-"""Handles the `control_request` lines of Claude Code: requests for permission, and questions to the user."""
+"""Handles the `control_request` lines of Claude Code: calls about to be made, requests for permission, and questions.
+
+Whether the program asks for permission is decided by its person's settings, by hooks, and by the mode that its model
+has entered. So it is given a hook of ours, which it calls before each call of a tool (`HOOKS`): what that denies is not
+done, whatever else is allowed. The hook itself waits for the person: if it had the program ask, their own hooks could
+answer.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
+from agentctl.domain.permissions import Rules
+from agentctl.drivers.claude.calls import INNER, LEAVING_PLAN, lasting, places_of, read_by
 from agentctl.drivers.claude.rows import ClaudeTranscript
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 from agentctl.drivers.values import bounded, line_of, list_in, object_in, text_in
 
 QUESTION_TOOL = "AskUserQuestion"
-_ALLOW, _ALWAYS, _DENY = "allow", "allow_always", "deny"
+_ALLOW, _ALWAYS, _DENY, _LEAVE = "allow", "allow_always", "deny", "leave"
 _MEANS = {_ALLOW: ALLOW, _ALWAYS: ALLOW_ALWAYS, _DENY: DENY}
+_EVENT, _HOOK = "PreToolUse", "agentctl"
+#: The longest that a timer of the program's runtime is sure to wait: nearly 25 days. After that it refuses the call.
+_HOOK_TIMEOUT_S = 2_147_483
+#: Has the program call us before each call of a tool. It goes on by default where our answer is not valid.
+HOOKS = {
+    _EVENT: [{"matcher": None, "hookCallbackIds": [_HOOK], "timeout": _HOOK_TIMEOUT_S, "onFailure": "block"}],
+}
 
 
 class _OpenRequest:
@@ -21,14 +37,14 @@ class _OpenRequest:
 
     Args:
         keys: The keys under which it was asked; more than one if it has several questions.
-        suggestions: The permission updates that the answer "always" applies.
+        call: The id of the call that is about to be made, where our hook was called for it.
     """
 
     def __init__(
-        self, arguments: dict[str, Any], keys: Sequence[str], *, suggestions: Sequence[dict[str, Any]] = (),
+        self, arguments: dict[str, Any], keys: Sequence[str], *, call: str | None = None,
         questions: Sequence[dict[str, Any]] = (),
     ) -> None:  # fmt: skip
-        self.arguments, self.keys, self.suggestions, self.questions = arguments, keys, suggestions, questions
+        self.arguments, self.keys, self.call, self.questions = arguments, keys, call, questions
         #: The questions' keys -> the answers so far.
         self.answers: dict[str, str] = {}
 
@@ -44,6 +60,10 @@ class ClaudeRequests:
     def __init__(self, transcript: ClaudeTranscript, is_offered: Callable[[str], bool] | None) -> None:
         self.transcript = transcript
         self.is_offered = is_offered
+        #: The ids of the calls for which our hook was called.
+        self.seen: set[str] = set()
+        #: The calls that it has allowed: their ids and arguments.
+        self._allowed: dict[str, dict[str, Any]] = {}
         self._open: dict[str, _OpenRequest] = {}
         self._by_key: dict[str, str] = {}
 
@@ -54,34 +74,62 @@ class ClaudeRequests:
         if not request_id:
             self.transcript.unknown["control_request without an id"] += 1
             return []
+        if subtype == "hook_callback" and request.get("callback_id") == _HOOK:
+            return self._before_call(request_id, request)
         if subtype != "can_use_tool":
             self.transcript.unknown[f"control_request {subtype}"] += 1
             row = Row(RowType.NOTE, request_id, text=bounded(f"an unknown request was refused: {subtype}"))
             return [Note(row), _refuse(request_id, f"{subtype!r} is not supported")]
-        if self.is_offered is not None and not self.is_offered(tool):
-            row = Row(RowType.NOTE, request_id, name="permission", text=bounded(f"deny: {tool} is not offered"))
-            return [Note(row), _respond(request_id, _denial(f"{tool} may not be used by this agent."))]
+        if self._is_closed(tool):
+            return [_closed_row(request_id, tool), _respond(request_id, _denial(_closed(tool)))]
+        arguments = object_in(request.get("input"))
+        if self._allowed.get(text_in(request.get("tool_use_id"))) == arguments:
+            # A rule of the person's own has it ask once more; with other arguments it is another question.
+            return [_respond(request_id, _permitted(arguments))]
         if tool == QUESTION_TOOL and (asks := list(self._questions(request_id, request))):
             return asks
-        return [self._permission(request_id, request)]
+        self._keep(request_id, _OpenRequest(arguments, [request_id]))
+        # Where it suggests nothing for good, it would ask again.
+        rules = lasting(tool, arguments) if request.get("permission_suggestions") else []
+        return [self._permission(request_id, tool, arguments, request, rules)]
 
-    def _permission(self, request_id: str, request: Mapping[str, Any]) -> Ask:
-        tool, arguments = text_in(request.get("tool_name")), object_in(request.get("input"))
-        suggestions = _suggestions(request)
-        self._keep(request_id, _OpenRequest(arguments, [request_id], suggestions=suggestions))
+    def _before_call(self, request_id: str, request: Mapping[str, Any]) -> Iterable[Action]:
+        hooked = object_in(request.get("input"))
+        tool, arguments = text_in(hooked.get("tool_name")), object_in(hooked.get("tool_input"))
+        call = text_in(request.get("tool_use_id")) or text_in(hooked.get("tool_use_id"))
+        self.seen.add(call)
+        if self._is_closed(tool):
+            return [_closed_row(request_id, tool), _respond(request_id, _hook_answer(_DENY, _closed(tool)))]
+        self._keep(request_id, _OpenRequest(arguments, [request_id], call=call))
+        return [
+            self._permission(request_id, tool, arguments, hooked, lasting(tool, arguments))._replace(
+                leave=_LEAVE,
+                harmless=_LEAVE,
+                reads=[] if tool == LEAVING_PLAN else read_by(tool, arguments, text_in(hooked.get("cwd"))),
+                places=places_of(text_in(hooked.get("transcript_path")), os.getuid()),
+            )
+        ]
+
+    def _is_closed(self, tool: str) -> bool:
+        return self.is_offered is not None and tool not in INNER and not self.is_offered(tool)
+
+    def _permission(
+        self, key: str, tool: str, arguments: dict[str, Any], request: Mapping[str, Any], rules: Rules
+    ) -> Ask:
         options = [(_ALLOW, "Allow"), (_DENY, "Deny")]
-        if suggestions:
-            options.insert(1, (_ALWAYS, f"Allow from now on: {_describe(suggestions)}"))
+        if rules:
+            options.insert(1, (_ALWAYS, f"Allow from now on: {_described(tool, rules[0]['pattern'])}"))
         agent, agent_type = self.transcript.agent_of(text_in(request.get("agent_id")))
         return Ask(
-            request_id,
+            key,
             _wording(request),
             options,
             tool=tool,
             arguments=arguments,
             means=_MEANS,
+            lasting=rules,
             asked_by=agent,
-            asked_by_type=agent_type,
+            asked_by_type=agent_type or text_in(request.get("agent_type")) or None,
         )
 
     def _questions(self, request_id: str, request: Mapping[str, Any]) -> Iterator[Ask]:
@@ -120,7 +168,13 @@ class ClaudeRequests:
             if len(request.answers) < len(request.questions):
                 return ()
         del self._open[request_id]
-        return [_respond(request_id, _replies(request) if request.questions else _decision(request, answer, denial))]
+        if request.questions:
+            return [_respond(request_id, _replies(request))]
+        if request.call is None:
+            return [_respond(request_id, _decision(request.arguments, answer, denial))]
+        if answer in {_ALLOW, _ALWAYS}:
+            self._allowed[request.call] = request.arguments
+        return [_respond(request_id, _hook_answer(answer, denial))]
 
     def taken_back(self, line: Mapping[str, Any]) -> Iterable[Action]:
         """Handle a `control_cancel_request`."""
@@ -142,23 +196,8 @@ def _wording(request: Mapping[str, Any]) -> str:
     return bounded("; ".join(filter(None, said)))
 
 
-def _suggestions(request: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the updates for "always", for this session only: a worker must not write the project's settings."""
-    given = [object_in(one) for one in list_in(request.get("permission_suggestions"))]
-    # A rule for such calls is enough; a mode that is also suggested would allow more than was asked for.
-    rules = [one for one in given if one.get("type") == "addRules"] or [one for one in given if one]
-    return [{**one, "destination": "session"} for one in rules]
-
-
-def _describe(suggestions: Iterable[Mapping[str, Any]]) -> str:
-    words: list[str] = []
-    for one in suggestions:
-        for rule in map(object_in, list_in(one.get("rules"))):
-            content = text_in(rule.get("ruleContent"))
-            words.append(text_in(rule.get("toolName")) + (f"({content})" if content else ""))
-        words += [text_in(folder) for folder in list_in(one.get("directories"))]
-        words.append(text_in(one.get("mode")))
-    return bounded(", ".join(filter(None, words)) or "what the program suggests")
+def _described(tool: str, pattern: str) -> str:
+    return tool if pattern == "*" else f"{tool}({pattern})"
 
 
 def _labels(question: Mapping[str, Any]) -> list[str]:
@@ -198,15 +237,37 @@ def _reply(question: Mapping[str, Any], answer: str) -> str:
     return ", ".join(by_id.get(part.strip(), part.strip()) for part in answer.split(","))
 
 
-def _decision(request: _OpenRequest, answer: str, denial: str) -> dict[str, Any]:
-    if answer == _ALLOW or (answer == _ALWAYS and request.suggestions):
-        allowed = {"behavior": "allow", "updatedInput": request.arguments}
-        return allowed if answer == _ALLOW else {**allowed, "updatedPermissions": request.suggestions}
+def _decision(arguments: Mapping[str, Any], answer: str, denial: str) -> dict[str, Any]:
+    if answer in {_ALLOW, _ALWAYS}:
+        return _permitted(arguments)
     return _denial(denial if answer in {_DENY, ""} else answer)
+
+
+def _permitted(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"behavior": "allow", "updatedInput": arguments}
 
 
 def _denial(message: str) -> dict[str, Any]:
     return {"behavior": "deny", "message": message, "interrupt": False}
+
+
+def _hook_answer(answer: str, denial: str) -> dict[str, Any]:
+    if answer == _LEAVE:
+        return {}
+    if answer in {_ALLOW, _ALWAYS}:
+        decision, why = "allow", "agentctl"
+    else:
+        decision, why = "deny", denial if answer in {_DENY, ""} else answer
+    decided = {"hookEventName": _EVENT, "permissionDecision": decision, "permissionDecisionReason": why}
+    return {"hookSpecificOutput": decided}
+
+
+def _closed(tool: str) -> str:
+    return f"{tool} may not be used by this agent."
+
+
+def _closed_row(request_id: str, tool: str) -> Note:
+    return Note(Row(RowType.NOTE, request_id, name="permission", text=bounded(f"deny: {tool} is not offered")))
 
 
 def _respond(request_id: str, response: Mapping[str, Any]) -> Say:

@@ -16,10 +16,11 @@ from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import DENIED, DENIED_BY_RULE
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude.account import account_of, windows_in
-from agentctl.drivers.claude.asks import ClaudeRequests
+from agentctl.drivers.claude.asks import HOOKS, ClaudeRequests
+from agentctl.drivers.claude.breaches import Breaches
 from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
 from agentctl.drivers.claude.rows import SYNTHETIC, ClaudeTranscript
-from agentctl.drivers.claude.start import HONOURS, argv_of, environ_of, offered_by
+from agentctl.drivers.claude.start import HONOURS, argv_of, asks_before_calls, environ_of, offered_by
 from agentctl.drivers.claude.usage import Meter
 from agentctl.drivers.dialogue import (
     Action,
@@ -43,7 +44,9 @@ _TASK_LINES = frozenset(
     {"background_tasks_changed", "task_started", "task_updated", "task_progress", "task_notification"}
 )
 #: Lines that are ignored: another line says the same, or nobody needs it.
-_SILENT = frozenset({"keep_alive", "stream_event", "tool_progress", "control_response"})
+_SILENT = frozenset({"keep_alive", "stream_event", "tool_progress"})
+#: Lines that tell in which mode the program is.
+_TELL_MODE = frozenset({"init", "status"})
 _SILENT_SYSTEM = frozenset(
     {
         "status",
@@ -76,7 +79,6 @@ _FIELDS = frozenset(
 )
 #: The types of lines whose unknown fields are counted.
 _COUNTED = frozenset({"assistant", "user", "result"})
-#: What the model reads about a denial.
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
 
@@ -88,6 +90,9 @@ class ClaudeDialogue:
         self.order = order
         self.transcript = ClaudeTranscript()
         self.asks = ClaudeRequests(self.transcript, offered_by(order))
+        self.breaches = Breaches(order, self.asks.seen)
+        #: The id of the request that opens the conversation.
+        self.opening = ""
         self.meter = Meter(is_fresh=order.resume is None)
         self.session = order.resume or order.session
         self.model = order.model
@@ -108,6 +113,7 @@ class ClaudeDialogue:
             "result": self._result,
             "command_lifecycle": self._message_moved,
             "control_request": self.asks.requested,
+            "control_response": self._responded,
             "control_cancel_request": self.asks.taken_back,
             "rate_limit_event": self._windows,
         }
@@ -121,8 +127,11 @@ class ClaudeDialogue:
             request["appendSystemPrompt"] = self.order.instructions
         if self.order.output_schema:
             request["jsonSchema"] = dict(self.order.output_schema)
+        if asks_before_calls(self.order):
+            request["hooks"] = HOOKS
+        self.opening = _new_id()
         known = [SessionIs(self.session, self.model)] if self.session else []
-        return [*known, _control(request), *self._message(self.order.prompt)]
+        return [*known, _control(request, self.opening), *self._message(self.order.prompt)]
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
         """Pass on a message: it joins the running turn, or begins one."""
@@ -191,12 +200,31 @@ class ClaudeDialogue:
         return [UsageReported(windows)] if windows else ()
 
     def _user(self, line: dict[str, Any]) -> Iterable[Action]:
-        return [] if line.get("isReplay") is True else map(Note, self.transcript.rows(line))
+        if line.get("isReplay") is True:
+            return []
+        return [*map(Note, self.transcript.rows(line)), *self._stopped_for(self.breaches.unasked_in(line))]
+
+    def _responded(self, line: dict[str, Any]) -> Iterable[Action]:
+        """Stop if the program has refused what opened the conversation: our hook and the role are a part of that."""
+        response = object_in(line.get("response"))
+        if response.get("subtype") != "error" or response.get("request_id") != self.opening:
+            return ()
+        message = f"the program refused to begin: {text_in(response.get('error'))}"
+        return [StopProgram(self._outcome(Reason.NOT_STARTED, bounded(message)))]
+
+    def _stopped_for(self, message: str | None) -> Sequence[Action]:
+        """Stop a program that does not keep to what was ordered, for this reason, if there is one."""
+        if message is None or self.is_interrupted:
+            return ()
+        reason = Reason.PERMISSION_DENIED if self.has_begun else Reason.NOT_STARTED
+        return [StopProgram(self._outcome(reason, message))]
 
     def _system(self, line: dict[str, Any]) -> Iterable[Action]:
         subtype = text_in(line.get("subtype"))
         if subtype in _TASK_LINES:
             return map(Note, self.transcript.task(line))
+        if subtype in _TELL_MODE and (stop := self._stopped_for(self.breaches.looser_mode(line))):
+            return stop
         if subtype == "init":
             return self._init(line)
         if subtype == "api_retry":
@@ -307,15 +335,15 @@ def say(value: Mapping[str, Any]) -> Say:
     return Say(line_of(value))
 
 
-def _control(request: Mapping[str, Any]) -> Say:
-    return say({"type": "control_request", "request_id": _new_id(), "request": request})
+def _control(request: Mapping[str, Any], request_id: str | None = None) -> Say:
+    return say({"type": "control_request", "request_id": request_id or _new_id(), "request": request})
 
 
 DRIVER = Driver(
     name="claude",
     program="claude",
     version_argv=("--version",),
-    tested="2.1.330",
+    tested="2.1.332",
     install="npm install -g @anthropic-ai/claude-code",
     honours=HONOURS,
     argv=argv_of,

@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 
 from agentctl.domain.containment import lies_in
-from agentctl.drivers.order import Order
+from agentctl.domain.permissions import SHELLS
+from agentctl.drivers.claude.rows import AGENT_TOOLS
+from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, Order
 
 HONOURS = frozenset(
     {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions"}
-    | {"resume", "keep", "mcpServers", "outputSchema"}
+    | {"resume", "keep", "mcpServers", "outputSchema", "ownUnderRules"}
 )
 #: All tools that a read-only agent gets. No `Agent`: its `isolation: worktree` makes a folder and a branch. No
 #: `Skill`: a skill may run commands.
 READING_TOOLS = ("Read", "Glob", "Grep", "WebFetch", "WebSearch", "AskUserQuestion")
+#: The mode in which it asks for permission, and those in which it may be: its model can enter plan mode by itself, in
+#: which it is called no less.
+MODE, MODES = "default", frozenset({"default", "plan"})
+#: In plan mode a model would judge the commands. A person's own default mode may be one that asks nobody.
+PINNED = {"disableAutoMode": "disable"}
+PINNED_PERMISSIONS = {"disableBypassPermissionsMode": "disable"}
+#: Tools that a rule can name in any case. (`Edit` is left out: its denial would be one of `Write` as well.)
+_BY_LOWER = {
+    name.lower(): name
+    for name in ("Agent", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "WebFetch", "WebSearch", "Workflow", "Write")
+}
+_TOOL = re.compile(r"mcp__[\w-]+?(?:__(?:[\w-]+|\*))?", re.ASCII)
 _SPECIAL = re.compile(r"[\\*?\[\]{}()!# ]")
 _SERVER_KEYS = frozenset({"type", "command", "args", "env", "url", "headers", "timeout", "alwaysLoad"})
 #: Variables that a Claude Code sets for its children: the agent must not take itself for a part of another one.
@@ -59,7 +74,7 @@ def argv_of(order: Order) -> list[str]:
         "max-budget-usd": order.max_budget_usd,
     }
     argv += [f"--{name}={value}" for name, value in named.items() if value is not None]
-    return argv + _tools(order) + _servers(order) + _walls(order)
+    return argv + _mode(order) + _tools(order) + _servers(order) + _settings(order)
 
 
 def _tools(order: Order) -> list[str]:
@@ -89,8 +104,46 @@ def _servers(order: Order) -> list[str]:
     return [*strict, f"--mcp-config={json.dumps({'mcpServers': servers})}"]
 
 
+def _mode(order: Order) -> list[str]:
+    return [] if order.stance == BY_OWN_SETTINGS else [f"--permission-mode={MODE}"]
+
+
+def _settings(order: Order) -> list[str]:
+    """Return the settings that hold beside the person's own: nothing of theirs takes them back."""
+    denied = [*_walls(order), *_denials(order)]
+    permissions: dict[str, object] = {"deny": denied} if denied else {}
+    if order.stance == BY_OWN_SETTINGS:
+        settings: dict[str, object] = {"permissions": permissions} if permissions else {}
+    else:
+        settings = {**PINNED, "permissions": {**PINNED_PERMISSIONS, **permissions}}
+    return [f"--settings={json.dumps(settings)}"] if settings else []
+
+
+def _denials(order: Order) -> list[str]:
+    """Return the denials that the program can enforce as well: whole tools that no rule before them allows.
+
+    >>> rules = [{"tool": tool, "pattern": "*", "answer": "deny"} for tool in ("bash", "mcp__w__*", "*")]
+    >>> _denials(Order("claude", "claude", "general", "do it", permissions=rules))
+    ['Bash', 'mcp__w__*']
+    """
+    found: dict[str, None] = {}
+    for rules in (order.permissions, *order.denied_above):
+        for rule in takewhile(lambda rule: rule.get("answer") == "deny", rules):
+            tool = rule.get("tool", "")
+            if rule.get("pattern") == "*" and (name := _own_name(tool)):
+                found[name] = None
+    return list(found)
+
+
+def _own_name(tool: str) -> str | None:
+    """Return the program's name of a tool in a rule; None where the rule may be for several."""
+    if tool.lower() in SHELLS:
+        return "Bash"
+    return tool if _TOOL.fullmatch(tool) else _BY_LOWER.get(tool.lower())
+
+
 def _walls(order: Order) -> list[str]:
-    """Return the settings that protect the files of other workers: in every mode, and whatever the rules allow.
+    """Return the rules that protect the files of other workers: in every mode, and whatever else is allowed.
 
     Nobody is asked about a denied path. It is enforced for paths that a shell command names plainly, and by the
     program's own sandbox. Rules have no exceptions, so in a worktree the parts of the root are listed one by one.
@@ -101,8 +154,7 @@ def _walls(order: Order) -> list[str]:
     closed = [path for path in order.walls.get("closed") or [] if not (inner and lies_in(workspace, path))]
     denied = [f"Edit({rule})" for path in [*closed, *inner] for rule in _rules(path)]
     denied += [f"Edit({_pattern(workspace)}/**/.agentctl/**)"]
-    denied += [f"Read({rule})" for path in order.walls.get("hidden") or [] for rule in _rules(path)]
-    return [f"--settings={json.dumps({'permissions': {'deny': denied}})}"]
+    return denied + [f"Read({rule})" for path in order.walls.get("hidden") or [] for rule in _rules(path)]
 
 
 def _rules(path: str) -> tuple[str, str]:
@@ -123,6 +175,11 @@ def _server(value: Mapping[str, object]) -> dict[str, object]:
     return {key: item for key, item in value.items() if key in _SERVER_KEYS}
 
 
+def asks_before_calls(order: Order) -> bool:
+    """Return whether the program is to call us before each call of a tool: where anything is to be held."""
+    return order.stance != ALLOWING and not (order.stance == BY_OWN_SETTINGS and not order.restrictions)
+
+
 def environ_of(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment without the variables of a Claude Code that started it."""
     return {name: value for name, value in environ.items() if name not in _INHERITED} | _SET
@@ -133,6 +190,8 @@ def offered_by(order: Order) -> Callable[[str], bool] | None:
     if order.tools is None and not order.read_only:
         return None
     builtin = frozenset(builtin_tools(order) or ())
+    if builtin & AGENT_TOOLS:
+        builtin |= AGENT_TOOLS  # Two names of one tool.
     servers = () if order.read_only else tuple(f"mcp__{name}__" for name in order.mcp_servers)
     named = () if order.read_only else tuple(name for name in order.tools or () if name.startswith("mcp__"))
 

@@ -9,6 +9,7 @@ A module of a program has
 - `steps(lab, kind, target)`: the calls by which a model makes the file `target` by a kind of call, as the scenario
   `steps` plays them.
 - `tool(kind)`: the tool of such a call, by the name that rules use.
+- `OWN_KINDS`, if they are not `KINDS`: those that are done unasked where these settings decide.
 - `GUARDS`: the names of the person's own denials; `guarded(lab, name, target)`: the steps that one of them forbids.
 """
 

@@ -27,15 +27,20 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return agent_world(tmp_path, monkeypatch, cap=4)
 
 
-def permits(folder: Path, *calls: tuple[str, dict[str, Any]], suggests: str = "", about: str = "") -> str:
+def permits(
+    folder: Path,
+    *calls: tuple[str, dict[str, Any]],
+    for_good: bool = False,
+    said: str = "",
+) -> str:
     """Return the prompt of an agent that asks whether it may do these calls, at once."""
-    more = {"permission_suggestions": [{"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": suggests}]}]}
-    request = (more if suggests else {}) | ({"description": about} if about else {})
+    more: dict[str, Any] = {"permission_suggestions": [{"type": "addRules"}]} if for_good else {}
+    more |= {"description": said} if said else {}
     kind = "'permission'" if len(calls) == 1 else "lambda _: None"
     lines = [
         f"me.waiting['r{number}'] = {kind}\n"
         f"say(type='control_request', request_id='r{number}', request={{'subtype': 'can_use_tool',"
-        f" 'tool_name': {tool!r}, 'input': {arguments!r}, **{request!r}}})\n"
+        f" 'tool_name': {tool!r}, 'input': {arguments!r}, **{more!r}}})\n"
         for number, (tool, arguments) in enumerate(calls)
     ]
     return plays(folder, "".join(lines))
@@ -165,18 +170,12 @@ def test_a_text_that_was_begun_for_a_call_does_not_allow_it_once_it_is_not_shown
 
 
 @pytest.mark.parametrize(
-    ("call", "suggests"),
-    [
-        (command("ls"), "git status && " + "x" * 900 + "; rm -rf /"),
-        (("x" * 300 + "END", {"a": 1}), ""),
-        (("Bash", {"k" * 300 + "END": 1}), ""),
-    ],
+    "call",
+    [command("y" * 290 + "END"), ("x" * 300 + "END", {"a": 1}), ("Bash", {"k" * 300 + "END": 1})],
     ids=["label", "tool", "key"],
 )
-def test_nothing_of_what_a_digit_allows_is_cut(
-    task: Task, tmp_path: Path, call: tuple[str, dict[str, Any]], suggests: str
-) -> None:
-    agent(permits(tmp_path, call, suggests=suggests))
+def test_nothing_of_what_a_digit_allows_is_cut(task: Task, tmp_path: Path, call: tuple[str, dict[str, Any]]) -> None:
+    agent(permits(tmp_path, call, for_good=True))
     blocked()
 
     async def steps(screen: Screen) -> None:
@@ -184,8 +183,7 @@ def test_nothing_of_what_a_digit_allows_is_cut(
         await to_the_end(screen)
         whole = str(screen.app.peek.query_one("#peek-text", Static).content).replace("\n", "").replace("│ ", "")
         shown = "".join(whole.split())
-        hidden = "".join(suggests.split()) if suggests else "END"
-        if hidden in shown:
+        if "END" in shown:
             return
         await screen.press("1")
         await screen.shows("not the whole call")
@@ -196,16 +194,18 @@ def test_nothing_of_what_a_digit_allows_is_cut(
 
 
 def test_what_an_answer_for_good_allows_is_shown_whole_or_not_offered(task: Task, tmp_path: Path) -> None:
-    agent(permits(tmp_path, command("ls"), suggests="y" * 2000 + "; rm -rf /"))
+    agent(permits(tmp_path, command("y" * 400 + " rm -rf /"), for_good=True))
     blocked()
 
     async def steps(screen: Screen) -> None:
-        await screen.shows("1  Allow", "2  Deny")
+        await screen.shows("1  Allow")
+        await to_the_end(screen)
+        await screen.shows("2  Deny")
         assert "from now on" not in str(screen.app.peek.query_one("#peek-text", Static).content)
         await screen.press("i")
         await screen.write("allow_always")
         await screen.press("enter")
-        await screen.shows("not the whole call")
+        await screen.shows("'allow_always' is not an option of this question")
 
     watching(steps)
     assert answers_of(task) == []
@@ -274,7 +274,7 @@ def test_no_text_of_an_agent_looks_like_an_option(task: Task, tmp_path: Path, wi
     fake = "  1  Deny"
     padded = "".join("x".ljust(room) + fake.ljust(room) for room in range(width - 12, width + 1))
     text = f"x\n{fake}\n{padded}"
-    agent(permits(tmp_path, ("Bash", {"a": text, f"k{text}": 1}), about=text))
+    agent(permits(tmp_path, ("Bash", {"a": text, f"k{text}": 1}), said=text))
     blocked()
 
     async def steps(screen: Screen) -> None:

@@ -1,0 +1,51 @@
+"""Sees where Claude Code does not keep to its order: a looser mode, a call that it has made without having asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from agentctl.drivers.claude.start import MODES, asks_before_calls
+from agentctl.drivers.order import BY_OWN_SETTINGS, Order
+from agentctl.drivers.values import bounded, list_in, object_in, text_in
+
+_WAY_OUT = "`--permissions own` lets your own settings of Claude Code decide"
+
+
+class Breaches:
+    """What one run of the program does against its order.
+
+    Args:
+        seen: The ids of the calls that it has asked about before it made them.
+    """
+
+    def __init__(self, order: Order, seen: Collection[str]) -> None:
+        self._seen = seen
+        self._is_pinned = order.stance != BY_OWN_SETTINGS
+        self._asks = asks_before_calls(order)
+
+    def looser_mode(self, line: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with the mode that a line tells; None if nothing is, or it tells none."""
+        mode = line.get("permissionMode")
+        if not self._is_pinned or mode is None or mode in MODES:
+            return None
+        return bounded(
+            f"Claude Code says that it works in the mode {mode!r}, in which it may do things that were not asked about:"
+            f" it was stopped ({_WAY_OUT})"
+        )
+
+    def unasked_in(self, line: Mapping[str, Any]) -> str | None:
+        """Return what is wrong with the results of a `user` line: a call was made that was never asked about."""
+        if not self._asks:
+            return None
+        accepted = {
+            meta.get("id")
+            for meta in map(object_in, list_in(line.get("tool_result_meta")))
+            if object_in(meta.get("permission_decision")).get("decision") == "accept"
+        }
+        for block in map(object_in, list_in(object_in(line.get("message")).get("content"))):
+            call = text_in(block.get("tool_use_id"))
+            was_made = block.get("is_error") is not True or call in accepted
+            if block.get("type") == "tool_result" and was_made and call not in self._seen:
+                return f"Claude Code made the call {call} without having asked agentctl: it was stopped ({_WAY_OUT})"
+        return None
