@@ -23,7 +23,7 @@ from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.host import UNHAPPY, Host
 from agentctl.driving.recording import Recorder
-from agentctl.driving.starting import HeldSignals, StartedProgram, start
+from agentctl.driving.starting import HeldSignals, StartedProgram, environ_of, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
 
@@ -88,7 +88,7 @@ def _query(argv: list[str], order: Order, driver: Driver) -> bytes:
     try:
         done = subprocess.run(
             argv,
-            env=driver.environ(order, os.environ),
+            env=environ_of(order, driver),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_QUERY_S,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
@@ -31,3 +31,9 @@ def fallback_row(order: Order, way: str, why: str) -> Row:
     """Return the row that says that the fallback is used."""
     text = f"{why}; it runs with `{way}` instead, which asks nobody and takes no messages"
     return Row(RowType.NOTE, f"fallback:{order.earlier_attempts}", name="fallback", text=text)
+
+
+def home_rows(order: Order) -> Iterator[Row]:
+    """Yield the rows that say what is different in the settings that the program is given."""
+    for number, text in enumerate(order.home.get("notes") or ()):
+        yield Row(RowType.NOTE, f"home:{number}:{order.earlier_attempts}", name="home", text=str(text))

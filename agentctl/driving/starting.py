@@ -51,8 +51,12 @@ class StartedProgram(NamedTuple):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
-    """Start the program of an order, unless the limits of its tree are used up."""
+def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None = None) -> StartedProgram:
+    """Start the program of an order, unless the limits of its tree are used up.
+
+    Args:
+        problem: Why it cannot be started as it is ordered.
+    """
     if order.driver != COMMAND:  # A JSON protocol carries only valid text; a command gets the bytes as they are.
         order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
@@ -63,8 +67,10 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     process, offering, refusal = None, None, None
     if excess is not None:
         refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
+    elif problem is not None:
+        refusal = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
     else:
-        environ = driver.environ(order, os.environ)
+        environ = environ_of(order, driver)
         try:
             process = _popen(driver.argv(order), environ)
         except OSError as error:
@@ -74,6 +80,12 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     dialogue = driver.dialogue(order)
     said, opening = (b"", []) if process is None else _say(process, dialogue.begin())
     return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, refusal)
+
+
+def environ_of(order: Order, driver: Driver) -> dict[str, str]:
+    """Return the environment of the program of an order."""
+    own = {order.home["variable"]: order.home["own"]} if order.home else {}
+    return driver.environ(order, {**os.environ, **own})
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

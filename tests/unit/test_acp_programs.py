@@ -13,7 +13,7 @@ FULL = AcpProgram(
     program="agent", args=("acp",), environ={"A": "b"}, session_meta={"c": 1}, unset=("B",), version_args=("version",),
     tested="1", install="get it", obeys=(".x",), withheld=("allow_always",), cannot=("resume", "permissions"),
     read_only=MANNER, asking=MANNER, allowing=MANNER, instructions="systemPrompt", usage="turn", reports_cost=True,
-    asks=True, servers_in="a.b", tools="claude", marks=("C",), runs_as=("@a/b",),
+    asks=True, servers_in="a.b", tools="claude", home="codex", marks=("C",), runs_as=("@a/b",),
 )  # fmt: skip
 #: Of no use once the program was found.
 ONLY_BEFORE = {"version_args", "tested", "install", "marks", "runs_as"}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import OWN, decide, first_beyond, parse_policy, policy_in
+from agentctl.domain.permissions import decide, first_beyond, parse_policy, policy_in
+from agentctl.domain.states import OWN
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 
 LISTING = {"tool": "Bash", "pattern": "ls *", "answer": "allow"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from agentctl.domain.names import is_name
 from agentctl.domain.permissions import BadValue
-from agentctl.drivers.dialogue import Dialogue, Driver
+from agentctl.drivers.dialogue import Dialogue, Driver, HomeFolder
 from agentctl.drivers.marks import Marks, names_of_row
 from agentctl.drivers.order import ALLOWING, ASKING, READ_ONLY, Order
 from agentctl.lean import NamedTuple
@@ -92,6 +92,8 @@ class AcpProgram(NamedTuple):
     servers_in: str = ""
     #: The dialect of agentctl's own tools that its model knows best.
     tools: str = "codex"
+    #: The driver that knows the folder of settings of the program within it, if it is given one of its own.
+    home: str = ""
     #: Variables that it sets in the shells that it runs; and what its processes are called, besides `program`.
     marks: tuple[str, ...] = ()
     runs_as: tuple[str, ...] = ()
@@ -115,6 +117,7 @@ class AcpProgram(NamedTuple):
             "cannot": list(self.cannot),
             "instructions": self.instructions, "serversIn": self.servers_in, "tools": self.tools,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
+            "home": self.home,
             "sessionMeta": dict(self.session_meta),
             **{key: manner.to_json() for key, manner in manners.items() if manner},
         }  # fmt: skip
@@ -188,12 +191,20 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         facts=row.to_json(),
         obeys=row.obeys,
         is_recorded=True,
+        home=lambda order: _home(row, order),
         marks=row.known_by,
     )
 
 
 #: How long a program may take to end once its answer is there and its input is closed. Some never end by themselves.
 _LINGERS_S = 2.0
+
+
+def _home(row: AcpProgram, order: Order) -> HomeFolder | None:
+    if not row.home:
+        return None
+    home: HomeFolder | None = import_module(f"agentctl.drivers.{row.home}.adapter_home").home_of(order)
+    return home
 
 
 def _dialogue(order: Order) -> Dialogue:
@@ -319,6 +330,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "asks": ("asks", _flag),
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
+    "home": ("home", _one_of("codex")),
     "marks": ("marks", _variables),
     "runsAs": ("runs_as", _process_names),
 }
