@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ DENIED_BY_DEFINITION = "restricted"
 
 
 @pytest.fixture
-def loose(lab: Lab) -> LooseProgram:
-    """The program, as loose as a person can make it."""
-    return loose_programs()[lab.program]
+def loose(lab: Lab) -> Iterator[LooseProgram]:
+    """The program, as loose as a person can make it. An agent that was seen to do nothing may still be there."""
+    yield loose_programs()[lab.program]
+    lab.crash()
 
 
 @pytest.mark.parametrize(("program", "restriction", "kind", "beginning"), combinations())
@@ -145,6 +147,7 @@ def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
                 run("interact", "respond", agent, "--id", question["id"], answer, check=False)
         is_idle = any(question.get("idle") for question in questions)
         is_done = any(len(request.results) >= len(steps) for request in lab.standin.requests)
+        is_done = is_done or (lab.facts.ends_when_denied and bool(lab.activity(agent, "tool")))
         return statuses()[agent] in {"completed", "failed", "cancelled"} or (is_idle and is_done)
 
     wait_until(is_settled, timeout_s=PATIENCE_S, what=f"the end of {agent}")
