@@ -158,3 +158,10 @@ def test_what_it_starts_is_told_of_the_persons_home(lab: Lab) -> None:
     (lab.work / "calls.json").write_text(json.dumps([call]), encoding="utf-8")
     assert lab.completed(lab.spawn("calls"))
     assert (lab.work / "told.txt").read_text(encoding="utf-8") == str(lab.folder / "codex")
+
+
+@pytest.mark.parametrize(("policy", "searches"), [("ask", True), ("deny", False)])
+def test_a_search_that_is_denied(lab: Lab, policy: str, searches: bool) -> None:
+    """Under {policy}, the model is offered a search of the web: {searches}."""
+    assert lab.completed(lab.spawn("text", "--permissions", policy))
+    assert ("web_search" in lab.answered("text").tools) == searches

@@ -106,6 +106,21 @@ def test_the_persons_own_settings_count_where_they_say_so_or_nothing_is_restrict
     assert (way(order(**more)) is not None) == is_replaced
 
 
+@pytest.mark.parametrize(
+    ("rules", "is_off"),
+    [
+        ([], False),
+        (parse_policy("ask"), False),
+        (DENY, True),
+        ([{"tool": "WebSearch", "pattern": "*", "answer": "deny"}, *ALLOW], True),
+        ([{"tool": "shell", "pattern": "*", "answer": "deny"}, *ALLOW], False),
+    ],
+)
+def test_a_search_that_is_denied_is_off_as_codex_never_asks_about_it(rules: Any, is_off: bool) -> None:
+    assert (config(order(permissions=rules)).get("web_search") == "disabled") == is_off
+    assert (config(order(denied_above=[rules])).get("web_search") == "disabled") == is_off
+
+
 def test_rules_that_cannot_be_read_are_said() -> None:
     folder = home_of(order())
     assert folder is not None

@@ -22,6 +22,7 @@ import os.path
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentctl.domain.permissions import decide
 from agentctl.drivers.codex.toml import document
 from agentctl.drivers.dialogue import HomeFolder, Replaced
 from agentctl.drivers.order import ASKING, READ_ONLY, Order
@@ -40,6 +41,8 @@ OFF = {"apps": False, "plugins": False}
 #: The event of the hooks that answer what a person is asked, as it stands in the name of a hook.
 _ANSWERING = ":permission_request:"
 _ASKED = "prompt"
+#: Codex's name of its search, and that of others.
+_SEARCH = ("web_search", "WebSearch")
 _KEYRING = ("keyring", "auto")
 _OWN = "--permissions own starts Codex with your settings as they are"
 
@@ -99,7 +102,15 @@ def own_config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
     environment = {**environment, "set": {**object_in(environment.get("set")), VARIABLE: persons}}
     config |= {"features": features, "hooks": hooks, "shell_environment_policy": environment}
     config |= {"mcp_servers": servers} if servers else {}
+    config |= {"web_search": "disabled"} if _is_search_denied(order) else {}
     return {**config, "sqlite_home": order.home["own"]}
+
+
+def _is_search_denied(order: Order) -> bool:
+    """Return whether rules deny a search of the web, about which Codex never asks."""
+    return any(
+        decide(rules, name, {}) == "deny" for rules in (order.permissions, *order.denied_above) for name in _SEARCH
+    )
 
 
 def asked_servers(servers: Mapping[str, Any]) -> dict[str, Any]:
