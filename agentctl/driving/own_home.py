@@ -54,9 +54,8 @@ class OwnHome:
 
     def end(self) -> None:
         """Remove them."""
-        for fd, path in self._held:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+        for fd, folder in self._held:
+            shutil.rmtree(folder, ignore_errors=True)
             os.close(fd)
         self._held = []
         with contextlib.suppress(AgentctlError):
@@ -99,16 +98,18 @@ class OwnHome:
             _copy(os.path.join(databases, name), self.worker.home / name)
 
     def _in_memory(self, place: str, data: bytes) -> str:
-        """Keep data in memory for as long as this process lives, and remove what others have left; return its path."""
+        """Keep data in memory for as long as this process lives, and remove what others have left; return its path.
+
+        It lies in a folder of its own, which is locked: the program may replace the file by another one.
+        """
         store = store_folder()
         _sweep(store)
-        path = store / f"{_PREFIX}{hashlib.sha256(place.encode()).hexdigest()[:32]}"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)  # Of an earlier attempt.
-        fd = _held_new(path)
-        self._held.append((fd, str(path)))
-        write_all(fd, data)
-        return str(path)
+        folder = store / f"{_PREFIX}{hashlib.sha256(place.encode()).hexdigest()[:32]}"
+        shutil.rmtree(folder, ignore_errors=True)  # Of an earlier attempt.
+        self._held.append((_held_new(folder), str(folder)))
+        path = os.path.join(folder, os.path.basename(place))
+        _write(path, data)
+        return path
 
 
 def _persons(folder: HomeFolder) -> str:
@@ -173,29 +174,35 @@ def _write(path: str, data: bytes) -> None:
         os.close(fd)
 
 
-def _held_new(path: FilePath) -> int:
-    """Make a file and lock it; whoever sweeps may have taken it for one that is left, before it was locked."""
+def _held_new(folder: FilePath) -> int:
+    """Make a folder and lock it; whoever sweeps may have taken it for one that is left, before it was locked."""
     while True:
-        fd = open_plain(path, os.O_RDWR | os.O_CREAT)
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        make_folder(folder)
         with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(fd), os.stat(path)):
-                return fd
-        os.close(fd)
+            fd = _open_folder(folder)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(fd), os.stat(folder)):
+                    return fd
+            os.close(fd)
 
 
 def _sweep(store: FilePath) -> None:
     """Remove what no process holds."""
     for name in names_in(store, _MOST_LEFT):
         if name.startswith(_PREFIX):
-            with contextlib.suppress(OSError, AgentctlError):
+            with contextlib.suppress(OSError):
                 _remove_left(store / name)
 
 
-def _remove_left(path: FilePath) -> None:
-    fd = open_plain(path)
+def _remove_left(folder: FilePath) -> None:
+    fd = _open_folder(folder)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
+        shutil.rmtree(folder, ignore_errors=True)
     finally:
         os.close(fd)
+
+
+def _open_folder(folder: FilePath) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

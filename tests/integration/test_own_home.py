@@ -83,8 +83,8 @@ def test_no_key_is_written_into_the_task(tmp_path: Path) -> None:
     plain = [path for path in (tmp_path / "w").rglob("*") if path.is_file() and not path.is_symlink()]
     assert plain
     assert not [path for path in plain if KEY.encode() in path.read_bytes()]
-    (file,) = in_memory(tmp_path)
-    assert file.stat().st_mode & 0o077 == 0
+    (folder,) = in_memory(tmp_path)
+    assert [path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())] == [0, 0]
     home.end()
 
 
@@ -95,8 +95,10 @@ def test_what_a_killed_host_has_left_is_replaced_and_swept(tmp_path: Path) -> No
         assert host.stdout is not None
         assert host.stdout.readline() == "made\n"
         (left,) = in_memory(tmp_path)
+        (left / "config.toml.new").write_text("replaced by the program", encoding="utf-8")
+        (left / "config.toml.new").rename(left / "config.toml")
         other, _, _ = home_at(tmp_path / "other")
-        assert left.exists(), "a home that is in use was swept"
+        assert (left / "config.toml").exists(), "a home that is in use was swept"
         host.send_signal(signal.SIGKILL)
     again, order, problem = home_at(tmp_path / "killed")
     assert problem is None
