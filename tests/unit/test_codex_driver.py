@@ -382,6 +382,8 @@ def test_a_codex_with_other_settings_than_those_that_it_was_given_is_stopped(
     talk = Conversation(order(home={"variable": "CODEX_HOME", "own": "/w/home", "persons": "/home/me/.codex"}))
     talk.hear({"id": 1, "result": {"codexHome": answered}})
     assert bool(talk.of(StopProgram)) == is_stopped
+    # One that does not say it is an older one: by its fallback it may be run all the same.
+    assert [stop.outcome.is_unbegun for stop in talk.of(StopProgram)] == ([answered is None] if is_stopped else [])
 
 
 def test_the_databases_of_another_home_are_not_passed_on() -> None:

@@ -69,10 +69,12 @@ class Turns:
         return [*actions, call("config/read", where, self._configured, self._could_not_begin)]
 
     def _greeted(self, result: Mapping[str, Any]) -> Actions:
-        expected = self.order.home.get("own")
-        if expected is None or result.get("codexHome") == expected:
+        expected, found = self.order.home.get("own"), text_in(result.get("codexHome"))
+        if expected is None or found == expected:
             return []
-        return self._other(f"it works in {text_in(result.get('codexHome')) or 'an unknown folder'}, not in {expected}")
+        if not found:
+            return self._not_understood(RpcError("it does not say in which folder of settings it works"))
+        return self._other(f"it works in {found}, not in {expected}")
 
     def _configured(self, result: Mapping[str, Any]) -> Actions:
         return self._open_thread(object_in(result.get("config")))
