@@ -267,6 +267,8 @@ class WorkerDir(_Folder):
     #: The turns of an agent in a worktree, and the objects of git that say what lay there at the end of the last ones.
     turns = _Entry("turns.jsonl")
     turn_objects = _Place("turns")
+    #: The folder of settings that its program is given in place of the person's, while it runs.
+    home = _Place("home")
     #: The process of an editor that has its session open holds the liveness lock of this file.
     editor = _Entry("editor.lock")
     #: A name for each worker that it started: `TASK.INSTANCE`.

@@ -198,6 +198,43 @@ class Dialogue(Protocol):
         """Return the outcome, now that the program has ended with this exit code (-n for signal n)."""
 
 
+class Replaced(NamedTuple):
+    """What stands in place of a person's files."""
+
+    files: Mapping[str, bytes]
+    #: The folder of the person's databases.
+    databases: str
+    #: What the person should know of it.
+    notes: Sequence[str]
+
+
+class HomeFolder(NamedTuple):
+    """The folder in which a program looks for a person's settings, and what a worker's own has in place of theirs.
+
+    The worker's own leads to all that is in the person's, by links, except for what is replaced.
+    """
+
+    #: The variable that names it, and its path in the person's home without that.
+    variable: str
+    usual: str
+    #: The person's files that `replaced` needs: names, and patterns of names.
+    reads: Sequence[str]
+    #: (order, those that there are, by name) -> the files in place of theirs. The order has its `home` by then. It
+    #: raises `Refused` where there is no way.
+    replaced: Callable[[Order, Mapping[str, bytes]], Replaced]
+    #: To what no link leads.
+    omitted: Sequence[str]
+    #: Patterns of databases that are copied: the program writes into them where its folder lies, which is gone later. A
+    #: new one takes it long; and the command that has it make the person's.
+    copied: str
+    makes_databases: Callable[[Order], list[str]]
+    #: Those of the replaced files that may hold secrets: they lie in memory.
+    secret: Sequence[str]
+    #: What the program may make itself, in the person's folder.
+    folders: Sequence[str]
+    files: Sequence[str]
+
+
 class Driver(NamedTuple):
     """The facts about one agent program."""
 
@@ -225,6 +262,8 @@ class Driver(NamedTuple):
     asks: bool = False
     #: (environment, function that reads a file) -> the texts that identify its account; None: it has no account.
     account: Callable[[Mapping[str, str], Callable[[str], bytes]], Sequence[str]] | None = None
+    #: The home, its folder of settings, that an order's program is given in place of the person's; None: the person's.
+    home: Callable[[Order], HomeFolder | None] = lambda _: None
     #: Another way to run the program, for when the conversation cannot even be opened.
     fallback: Fallback | None = None
     #: The extra of agentctl with the library that its dialogue imports, which has the same name; None: it needs none.

@@ -81,6 +81,10 @@ class Order(NamedTuple):
     nonce: str = ""
     #: What its program has printed of the person's own settings of it, just before its start; never written down.
     own_settings: Mapping[str, Any] = {}
+    #: The home, a folder of settings, that its program is given for this run in place of the person's, if it is:
+    #: {variable, own, persons, resolved, notes}. The variable that names it, the paths of both, the person's without
+    #: links, and what the person should know of it.
+    home: Mapping[str, Any] = {}
     #: The folder of the marks which prove that an answer came through agentctl (`adapters/origin.py`).
     marks: str = ""
 
@@ -124,6 +128,8 @@ class Order(NamedTuple):
 
 #: The fields that a later attempt of a worker may change.
 _OF_ATTEMPT = ("prompt", "session", "resume", "used_before", "earlier_attempts", "nonce")
+#: Those that a run of its program may change.
+_OF_RUN = (*_OF_ATTEMPT, "home")
 
 
 #: The types of the fields that are not strings.
@@ -133,7 +139,7 @@ _KINDS: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("max_budget_usd", "retry_ceiling_seconds"), (int, float)),
     **dict.fromkeys(("tools", "disallowed_tools", "permissions", "denied_above", "argv"), list),
     **dict.fromkeys(
-        ("mcp_servers", "output_schema", "used_before", "walls", "acp", "provider", "own_settings"), Mapping
+        ("mcp_servers", "output_schema", "used_before", "walls", "acp", "provider", "own_settings", "home"), Mapping
     ),
 }
 
@@ -165,5 +171,5 @@ def changes_of(order: Order, attempt: Order) -> dict[str, Any]:
 
 
 def changed(order: Order, changes: Mapping[str, Any]) -> Order:
-    """Return the order of an attempt: the spec's order with the attempt's changes."""
-    return order._replace(**_fields_in(changes, _OF_ATTEMPT))
+    """Return the order of a run: the spec's order with the changes of its attempt, and of the run itself."""
+    return order._replace(**_fields_in(changes, _OF_RUN))

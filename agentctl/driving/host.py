@@ -35,7 +35,7 @@ from agentctl.drivers.dialogue import (
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
-from agentctl.driving.host_rows import again_row, fallback_row, policy_row, tampered_row
+from agentctl.driving.host_rows import again_row, fallback_row, home_rows, policy_row, tampered_row
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.outbox import Outbox
@@ -111,6 +111,8 @@ class Host:
                 self.recorder.row(again_row(self.order, self.changes["again"]))
             if "fallback" in self.changes:
                 self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
+            for row in home_rows(self.order):
+                self.recorder.row(row)
             self._record_said(self.started.said)
             self._do(self.started.opening)
             self.signals.hand_on(handlers)

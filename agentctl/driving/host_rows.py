@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
@@ -37,3 +37,9 @@ def again_row(order: Order, number: int) -> Row:
     """Return the row that says that a program is started again, by how often it was."""
     text = "it could not begin, since another one of it was just beginning: it was started once more"
     return Row(RowType.NOTE, f"again:{order.earlier_attempts}:{number}", name="again", text=text)
+
+
+def home_rows(order: Order) -> Iterator[Row]:
+    """Yield the rows that say what is different in the settings that the program is given."""
+    for number, text in enumerate(order.home.get("notes") or ()):
+        yield Row(RowType.NOTE, f"home:{number}:{order.earlier_attempts}", name="home", text=str(text))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Mapping
 from typing import Any
 
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
+from agentctl.driving.starting import environ_of
 from agentctl.errors import Refused
 
 #: How long the program may take to answer.
@@ -25,7 +25,7 @@ def query(argv: list[str], order: Order, driver: Driver) -> bytes:
     try:
         done = subprocess.run(
             argv,
-            env=driver.environ(order, os.environ),
+            env=environ_of(order, driver),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=_QUERY_S,

@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
-from agentctl.driving.host_rows import again_row, fallback_row, policy_row
+from agentctl.driving.host_rows import again_row, fallback_row, home_rows, policy_row
 from agentctl.driving.running import read_order
 
 Input = dict[str, Any]
@@ -84,6 +84,7 @@ def _replay_run(
     if "fallback" in run[0] and driver.fallback is not None:
         driver = driver.fallback.driver
         yield encode_row(fallback_row(order, driver.name, str(run[0]["fallback"])), str(run[0].get("at")))
+    yield from (encode_row(row, str(run[0].get("at"))) for row in home_rows(order))
     dialogue, offset, at = driver.dialogue(order), int(run[0]["offset"]), str(run[0].get("at"))
     output.seek(offset)
     read = partial(_line_of, output, path)

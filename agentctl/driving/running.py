@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import driver_for
-from agentctl.driving.starting import HeldSignals, start
+from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Damaged
 from agentctl.supervision.worker.environment import AGENT_DIR
@@ -34,7 +34,19 @@ def main() -> int:
     changes = changes_of(order, now)
     if "maxBudgetUsd" in driver.honours:
         now = UsageMeter(worker).hand_on(now)
-    started = start(worker, now, driver)
+    if (folder := driver.home(now)) is None:
+        return _run(worker, start(worker, now, driver), changes, signals)
+    from agentctl.driving.own_home import OwnHome  # Of few programs.
+
+    home = OwnHome(worker, folder)
+    try:
+        now, problem = home.given(now)
+        return _run(worker, start(worker, now, driver, problem), {**changes, "home": now.home}, signals)
+    finally:
+        home.end()
+
+
+def _run(worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any], signals: HeldSignals) -> int:
     try:
         import asyncio  # While the program starts.
 

@@ -52,8 +52,12 @@ class StartedProgram(NamedTuple):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
 
-def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
-    """Start the program of an order, unless the limits of its tree are used up."""
+def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None = None) -> StartedProgram:
+    """Start the program of an order, unless the limits of its tree are used up.
+
+    Args:
+        problem: Why it cannot be started as it is ordered.
+    """
     if order.driver != COMMAND:  # A JSON protocol carries only valid text; a command gets the bytes as they are.
         order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
@@ -64,10 +68,12 @@ def start(worker: WorkerDir, order: Order, driver: Driver) -> StartedProgram:
     process, offering, refusal = None, None, None
     if excess is not None:
         refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
+    elif problem is not None:
+        refusal = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
     else:
         order, refusal = _informed(order, driver)
     if refusal is None:
-        environ = driver.environ(order, os.environ)
+        environ = environ_of(order, driver)
         try:
             process = _popen(driver.argv(order), environ)
         except OSError as error:
@@ -90,6 +96,12 @@ def _informed(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]
         return order._replace(own_settings=own_settings(argv, order, driver)), None
     except Refused as problem:
         return order, AgentOutcome(reason=Reason.NOT_STARTED, message=f"{problem} ({problem.hint})")
+
+
+def environ_of(order: Order, driver: Driver) -> dict[str, str]:
+    """Return the environment of the program of an order."""
+    own = {order.home["variable"]: order.home["own"]} if order.home else {}
+    return driver.environ(order, {**os.environ, **own})
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

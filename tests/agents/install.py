@@ -55,7 +55,7 @@ NODE = Package("node", "node", "22.23.3", "node_modules/node/bin/node", needs_sc
 #: Both are native programs in a package for the platform, on which the package depends; that is what is run.
 AGENTS = (
     Package("claude", "@anthropic-ai/claude-code", "2.1.332", "node_modules/@anthropic-ai/claude-code-*/claude"),
-    Package("codex", "@openai/codex", "0.169.0", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
+    Package("codex", "@openai/codex", "0.171.0", "node_modules/@openai/codex-*/vendor/*/bin/codex"),
 )
 _ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
 _PLATFORM = f"{sys.platform}-{_ARCHITECTURES.get(platform.machine(), platform.machine())}"

@@ -19,9 +19,10 @@ from tests.support import run
 
 OURS = f"{shlex.quote(sys.executable)} -m agentctl"
 CODEX, CLAUDE = (pytest.mark.parametrize("program", [name]) for name in ("codex", "claude"))
+SANDBOXED = pytest.mark.parametrize("program", ["codex", "codex-acp"])
 
 
-@CODEX
+@SANDBOXED
 def test_nothing_of_ours_is_changed(lab: Lab) -> None:
     """Within the sandbox no file of root, config, environments can be changed."""
     script(lab, tries(lab) + USUAL)

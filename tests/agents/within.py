@@ -31,12 +31,14 @@ def places(lab: Lab) -> list[Path]:
 def tries(lab: Lab) -> str:
     """A script that tries to change all that is there, and to make what could be there; it tells what it could.
 
-    A pipe takes bytes in a sandbox too; those for a shim only wake it.
+    A pipe takes bytes in a sandbox too; those for a shim only wake it. The links in the home of a program lead to what
+    is the person's.
     """
     told = " ".join(shlex.quote(str(place)) for place in places(lab))
     above = " ".join(shlex.quote(str(place.parent)) for place in places(lab))
     return f"""
-find {told} -depth | grep -v -e /outbox -e "/worktrees/.*/a1" -e "/moved-away" | while read -r place; do
+find {told} -depth \\( ! -type l -o ! -path "*/home/*" \\) |
+    grep -v -e /outbox -e "/worktrees/.*/a1" -e "/moved-away" | while read -r place; do
     (echo evil >> "$place/made-within") 2>/dev/null && echo "MADE $place/made-within"
     if ! test -p "$place"; then (echo evil >> "$place") 2>/dev/null && echo "WROTE $place"; fi
     mv "$place" moved-away 2>/dev/null && echo "MOVED $place"

@@ -38,7 +38,9 @@ from tests.actions import Recorded
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"
 ROOT, CHILD = "root-thread", "child-thread"
 Message = dict[str, Any]
-ASK_ALL = [{"tool": "*", "answer": "ask"}]
+#: What Codex answers of when it asks, and whom, to an order without rules.
+ASKS = {"approvalPolicy": "on-request", "approvalsReviewer": "user"}
+ASK_ALL = [{"tool": "*", "pattern": "*", "answer": "ask"}]
 
 
 def order(prompt: str = "do it", **more: Any) -> Order:
@@ -80,7 +82,7 @@ class Conversation(Recorded):
     def begun(self) -> Conversation:
         """Receive the messages that thread and turn have begun."""
         self.hear({"id": 1, "result": {}})
-        self.hear({"id": 2, "result": {"thread": {"id": ROOT}, "model": "m"}})
+        self.hear({"id": 2, "result": {"thread": {"id": ROOT}, "model": "m", **ASKS}})
         self.told("turn/started", threadId=ROOT, turn={"id": "t1"})
         self.said.clear()
         return self
@@ -279,7 +281,7 @@ def test_whoever_may_only_read_is_kept_inside_the_sandbox() -> None:
     params = next(row["msg"]["params"] for row in rows_of("app-server-read-only") if row["msg"].get("id") == 3)
     assert (params["approvalPolicy"], params["permissions"]) == ("never", "agentctl-read-only")
     assert "deny" in params["config"]["permissions.agentctl-read-only"]["filesystem"].values()
-    assert params["config"]["mcp_servers.writer.enabled"] is False
+    assert params["config"]["mcp_servers"]["writer"]["enabled"] is False
     assert next(row for row in talk.rows if row.type is RowType.TOOL and row.phase is Phase.END).status == "failed"
     request = {"threadId": talk.outcome.session, "command": "touch a"}
     talk.said.clear()
@@ -314,16 +316,87 @@ def test_codex_is_spared_the_search_for_a_project_that_begins_where_its_reader_w
     [
         ([], "on-request", "never"),
         (["allow"], "on-request", "never"),
-        (["allow", "ask"], "untrusted", "never"),
-        (["allow", "deny"], "untrusted", "untrusted"),
+        (["ask"], "untrusted", "never"),
+        (["deny"], "untrusted", "untrusted"),
+        (["ask", "allow"], "untrusted", "never"),
+        (["deny", "allow"], "untrusted", "untrusted"),
+        (["allow", "deny"], "on-request", "never"),
+        (["own"], None, "never"),
     ],
 )
-def test_rules_that_say_no_are_asked_about(answers: list[str], policy: str, read_only_policy: str) -> None:
+def test_rules_that_say_no_are_asked_about(answers: list[str], policy: str | None, read_only_policy: str) -> None:
+    """The last rule is for every call; what comes after one that is for every call counts for nothing."""
     rules = [{"tool": "*", "pattern": "*", "answer": answer} for answer in answers]
-    assert Conversation(order(permissions=rules)).said[2]["params"]["approvalPolicy"] == policy
+    if len(rules) > 1 and answers[0] != "allow":
+        rules[0]["tool"] = "shell"
+    params = Conversation(order(permissions=rules)).said[2]["params"]
+    assert params.get("approvalPolicy") == policy
+    assert params.get("approvalsReviewer") == (None if policy is None else "user")
     reader = Conversation(order(permissions=rules, read_only=True))
     reader.hear({"id": 2, "result": {"config": {}}})
     assert reader.said[-1]["params"]["approvalPolicy"] == read_only_policy
+
+
+@pytest.mark.parametrize(
+    ("told", "named"),
+    [
+        ({"approvalPolicy": "never"}, "approvalPolicy is never, not on-request"),
+        ({"approvalPolicy": {"granular": {"rules": False}}}, 'approvalPolicy is {"granular"'),
+        ({"approvalPolicy": None}, "approvalPolicy is null"),
+        ({"approvalsReviewer": "auto_review"}, "approvalsReviewer is auto_review, not user"),
+    ],
+)
+def test_a_thread_that_does_not_ask_as_ordered_is_not_begun(told: Message, named: str) -> None:
+    talk = Conversation(order())
+    talk.hear({"id": 1, "result": {}})
+    talk.hear({"id": 2, "result": {"thread": {"id": ROOT}, **ASKS, **told}})
+    (stop,) = talk.of(StopProgram)
+    assert stop.outcome.reason is Reason.NOT_STARTED
+    assert not stop.outcome.is_unbegun
+    assert named in str(stop.outcome.message)
+    assert "--permissions own" in str(stop.outcome.message)
+    assert not [said for said in talk.said if said.get("method") == "turn/start"]
+
+
+def test_a_thread_that_begins_to_ask_otherwise_is_stopped() -> None:
+    talk = Conversation(order()).begun()
+    talk.told("thread/settings/updated", threadId=CHILD, threadSettings=ASKS)
+    assert not talk.of(StopProgram)
+    talk.told("thread/settings/updated", threadId=CHILD, threadSettings={**ASKS, "approvalPolicy": "never"})
+    (stop,) = talk.of(StopProgram)
+    assert "approvalPolicy is never" in str(stop.outcome.message)
+
+
+def test_where_the_persons_own_settings_decide_no_answer_is_another_one() -> None:
+    own = [{"tool": "*", "pattern": "*", "answer": "own"}]
+    talk = Conversation(order(permissions=own))
+    talk.hear({"id": 1, "result": {}})
+    talk.hear({"id": 2, "result": {"thread": {"id": ROOT}, "approvalPolicy": "never", "approvalsReviewer": "x"}})
+    assert not talk.of(StopProgram)
+
+
+@pytest.mark.parametrize(("answered", "is_stopped"), [("/w/home", False), ("/home/me/.codex", True), (None, True)])
+def test_a_codex_with_other_settings_than_those_that_it_was_given_is_stopped(
+    answered: str | None, is_stopped: bool
+) -> None:
+    talk = Conversation(order(home={"variable": "CODEX_HOME", "own": "/w/home", "persons": "/home/me/.codex"}))
+    talk.hear({"id": 1, "result": {"codexHome": answered}})
+    assert bool(talk.of(StopProgram)) == is_stopped
+    # One that does not say it is an older one: by its fallback it may be run all the same.
+    assert [stop.outcome.is_unbegun for stop in talk.of(StopProgram)] == ([answered is None] if is_stopped else [])
+
+
+def test_the_databases_of_another_home_are_not_passed_on() -> None:
+    given = {"CODEX_SQLITE_HOME": "/d", "CODEX_HOME": "/w/home"}
+    assert DRIVER.environ(order(home={"own": "/w/home"}), given) == {"CODEX_HOME": "/w/home"}
+    assert DRIVER.environ(order(), given) == given
+
+
+def test_the_usual_home_is_the_same_account_by_its_name() -> None:
+    assert DRIVER.account is not None
+    usual = DRIVER.account({"HOME": "/home/me"}, lambda _: b"")
+    assert usual == DRIVER.account({"HOME": "/home/me", "CODEX_HOME": "/home/me/.codex"}, lambda _: b"")
+    assert usual != DRIVER.account({"HOME": "/home/me", "CODEX_HOME": "/other"}, lambda _: b"")
 
 
 def test_a_request_that_is_not_known_is_refused_at_once_and_noted() -> None:
@@ -370,7 +443,7 @@ def test_a_recorded_interrupt_in_a_tool() -> None:
 
 def test_an_interrupt_before_the_turn_has_an_id_is_said_when_it_has() -> None:
     talk = Conversation(order())
-    talk.hear({"id": 2, "result": {"thread": {"id": ROOT}}})
+    talk.hear({"id": 2, "result": {"thread": {"id": ROOT}, **ASKS}})
     talk.said.clear()
     assert list(talk.do(talk.dialogue.interrupted())) == []
     talk.hear({"id": 3, "result": {"turn": {"id": "t1"}}})
@@ -532,7 +605,7 @@ def test_an_early_death_is_no_natural_end(complaint: bytes, code: int, reason: R
 
 
 INITIALIZED: Message = {"id": 1, "result": {}}
-OPENED: Message = {"id": 2, "result": {"thread": {"id": ROOT}}}
+OPENED: Message = {"id": 2, "result": {"thread": {"id": ROOT}, **ASKS}}
 
 
 def refusal(number: int, message: str) -> Message:

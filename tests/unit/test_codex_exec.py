@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
-from agentctl.drivers.codex.exec import toml
 from agentctl.drivers.codex.execdialogue import ExecDialogue
+from agentctl.drivers.codex.toml import toml
 from agentctl.drivers.dialogue import (
     Action,
     AgentOutcome,

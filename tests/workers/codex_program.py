@@ -55,7 +55,9 @@ def serve(*, knows_threads: bool, knows_profiles: bool) -> int:
             case "config/read":
                 say(id=message["id"], result={"config": {}})
             case "thread/start":
-                active = {"activePermissionProfile": {"id": message["params"]["permissions"]}} if knows_profiles else {}
+                params = message["params"]
+                active = {name: params[name] for name in ("approvalPolicy", "approvalsReviewer")}
+                active |= {"activePermissionProfile": {"id": params["permissions"]}} if knows_profiles else {}
                 say(id=message["id"], result={"thread": {"id": THREAD}, **active})
             case "turn/start":
                 return 2

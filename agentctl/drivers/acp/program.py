@@ -13,7 +13,7 @@ from typing import Any
 from agentctl.domain.names import is_name
 from agentctl.domain.permissions import ANSWERS, BadValue
 from agentctl.drivers.acp.denials import with_denials
-from agentctl.drivers.dialogue import Dialogue, Driver
+from agentctl.drivers.dialogue import Dialogue, Driver, HomeFolder
 from agentctl.drivers.marks import Marks, names_of_row
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 from agentctl.lean import NamedTuple
@@ -115,6 +115,8 @@ class AcpProgram(NamedTuple):
     #: Whose tools it has, if it asks about those as well that only read: `claude`. What they read in the agent's folder
     #: is then allowed without asking anybody.
     reads: str = ""
+    #: The driver that knows the folder of settings of the program within it, if it is given one of its own.
+    home: str = ""
     #: Variables that it sets in the shells that it runs; and what its processes are called, besides `program`.
     marks: tuple[str, ...] = ()
     runs_as: tuple[str, ...] = ()
@@ -145,6 +147,7 @@ class AcpProgram(NamedTuple):
             "instructions": self.instructions, "busy": self.busy, "serversIn": self.servers_in, "tools": self.tools,
             "reads": self.reads,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
+            "home": self.home,
             "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
         said = {key: value for key, value in fields.items() if value not in (None, "", [], {})}
@@ -215,6 +218,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         facts=row.to_json(),
         obeys=row.obeys,
         is_recorded=True,
+        home=lambda order: _home(row, order),
         marks=row.known_by,
     )
 
@@ -246,6 +250,13 @@ def _filled(text: str, stands_for: Mapping[str, str]) -> str:
 
 #: How long a program may take to end once its answer is there and its input is closed. Some never end by themselves.
 _LINGERS_S = 2.0
+
+
+def _home(row: AcpProgram, order: Order) -> HomeFolder | None:
+    if not row.home:
+        return None
+    home: HomeFolder | None = import_module(f"agentctl.drivers.{row.home}.adapter_home").home_of(order)
+    return home
 
 
 def _dialogue(order: Order) -> Dialogue:
@@ -389,6 +400,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
     "reads": ("reads", _one_of("claude")),
+    "home": ("home", _one_of("codex")),
     "marks": ("marks", _variables),
     "runsAs": ("runs_as", _process_names),
 }

@@ -29,7 +29,8 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
     key = environ.get(text_in(provider.get("env_key")))
     if key:
         return [text_in(provider.get("base_url")), key]
-    return [*(environ.get(name, "") for name in VARIABLES), _login_in(read(os.path.join(home, "auth.json")))]
+    known = {**environ, "CODEX_HOME": home}
+    return [*(known.get(name, "") for name in VARIABLES), _login_in(read(os.path.join(home, "auth.json")))]
 
 
 def _provider_in(config: bytes) -> Mapping[str, Any]:

@@ -46,6 +46,7 @@ class CodexDialogue(CodexConversation):
             "item/started": self._item_started,
             "serverRequest/resolved": self._resolved,
             "thread/closed": self._thread_closed,
+            "thread/settings/updated": self._settings_updated,
             "thread/started": self._thread_started,
             "thread/tokenUsage/updated": self._tokens,
             "turn/completed": self._turn_completed,
@@ -196,6 +197,9 @@ class CodexDialogue(CodexConversation):
         windows = windows_in(params)
         self._windows = windows or self._windows
         return [UsageReported(windows)] if windows else []
+
+    def _settings_updated(self, params: Mapping[str, Any]) -> Actions:
+        return self.turns.changed(object_in(params.get("threadSettings")))
 
     def _thread_started(self, params: Mapping[str, Any]) -> Actions:
         return noted(self.threads.started(object_in(params.get("thread"))))

@@ -6,9 +6,9 @@ The code relies on these facts, observed with the version in `DRIVER`:
   sub-agent's thread is at work. A command that an interrupted turn leaves behind lives until the program ends.
 - A `cwd` in `thread/start` makes Codex write the folder into the person's config as trusted. Starting the program in
   that folder works as well, and adds no trust.
-- A command that the person's rules allow always runs outside the sandbox, even with `read-only` and `never`, unless
-  the profile denies a read: a denied read can be enforced only inside the sandbox.
-- With `never`, a tool of an MCP server still runs if the person's config approves it.
+- A command that rules allow always runs outside the sandbox, even with `read-only` and `never`, unless the profile
+  denies a read: a denied read can be enforced only inside the sandbox.
+- With `never`, a tool of an MCP server still runs if the config approves it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from agentctl.drivers.codex.account import account_of
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.exec import CONFINED, fallback
+from agentctl.drivers.codex.home import DATABASES, home_of
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.marks import SHIPPED
 from agentctl.drivers.order import Order
@@ -49,16 +50,17 @@ def argv(order: Order) -> list[str]:
     return [order.program, "app-server", *(word for flag in flags for word in ("-c", flag))]
 
 
-def environ(_: Order, inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment: the worker's, without the variables of another Codex."""
-    return {name: value for name, value in inherited.items() if name not in _OF_ANOTHER}
+def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment: the worker's, without the variables of another Codex, and of what lies elsewhere now."""
+    left_out = _OF_ANOTHER | ({DATABASES} if order.home else set())
+    return {name: value for name, value in inherited.items() if name not in left_out}
 
 
 _APP_SERVER = Driver(
     name="codex",
     program="codex",
     version_argv=("--version",),
-    tested="0.169.0",
+    tested="0.171.0",
     install="npm install -g @openai/codex",
     honours=frozenset(
         {"model", "effort", "readOnly", "maxTurns", "permissions", "resume", "keep", "mcpServers", "outputSchema"}
@@ -69,6 +71,7 @@ _APP_SERVER = Driver(
     reports=frozenset({"tokens"}),
     asks=True,
     account=account_of,
+    home=home_of,
     marks=SHIPPED["codex"],
 )
 #: With a fallback for a Codex whose app-server cannot begin.

@@ -20,6 +20,7 @@ from typing import Any
 
 from agentctl.drivers.codex.execdialogue import ExecDialogue
 from agentctl.drivers.codex.opening import server
+from agentctl.drivers.codex.toml import toml
 from agentctl.drivers.codex.walls import PROFILE, link_in, profile
 from agentctl.drivers.dialogue import Driver, Fallback
 from agentctl.drivers.order import Order
@@ -149,18 +150,3 @@ def _settings(order: Order) -> list[str]:
         else:
             settings[f"mcp_servers.{name}"] = server(value, is_asked=False)
     return [f"{key}={toml(value)}" for key, value in settings.items() if value is not None]
-
-
-def toml(value: Any) -> str:
-    """Return a value as TOML on one line.
-
-    >>> toml({"args": ["-c", 'echo "a"'], "enabled": False})
-    '{"args"=["-c","echo \\\\"a\\\\""],"enabled"=false}'
-    """
-    if isinstance(value, Mapping):
-        inner = (f"{toml(str(key))}={toml(item)}" for key, item in value.items() if item is not None)
-        return f"{{{','.join(inner)}}}"
-    if isinstance(value, list | tuple):
-        return f"[{','.join(map(toml, value))}]"
-    # JSON's strings, numbers and booleans are valid TOML, except that JSON does not escape DEL in a string.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -51,7 +51,6 @@ _QUIET = frozenset(
         "thread/queue/changed",
         "thread/readState/changed",
         "thread/reverted",
-        "thread/settings/updated",
         "thread/status/changed",
         "thread/unarchived",
         "turn/diff/updated",

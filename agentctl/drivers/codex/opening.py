@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentctl.drivers.codex.home import asked_servers
 from agentctl.drivers.codex.walls import PROFILE, profile
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
 from agentctl.drivers.values import list_in, object_in, text_in
 
-#: The profile of agents that may only read. The denied path is a dummy: if any read is denied, Codex keeps every
-#: command inside the sandbox, even those that the person's rules let out of it.
+#: The profile of agents that may only read. The denied path is a dummy, whether somebody makes it or not: if any read
+#: is denied, Codex keeps every command inside the sandbox, even those that rules let out of it.
 _READING = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 #: The marker of a project's folder, unless the person has configured others.
 _GIT = ".git"
+NEVER, ON_REQUEST, UNTRUSTED = "never", "on-request", "untrusted"
+_ASKS = {ALLOWING: ON_REQUEST, BY_OWN_SETTINGS: None}
 _SERVER_KEYS = frozenset(
     {"command", "args", "env", "env_vars", "cwd", "url", "bearer_token_env_var", "http_headers", "env_http_headers"}
     | {"startup_timeout_sec", "tool_timeout_sec", "supports_parallel_tool_calls", "required"}
@@ -33,6 +37,11 @@ def profile_of(order: Order) -> str | None:
     return _READING if order.read_only else PROFILE if order.walls else None
 
 
+def filesystem_for_reading(order: Order) -> dict[str, str]:
+    """Return the files of the profile of an agent that may only read."""
+    return _FILESYSTEM | dict.fromkeys(map(text_in, list_in(order.walls.get("hidden"))), "deny")
+
+
 def thread_params(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of `thread/start` or `thread/resume`; `configured` is the person's config.
 
@@ -41,15 +50,34 @@ def thread_params(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]
     params: dict[str, Any] = {
         "model": order.model,
         "developerInstructions": order.instructions or None,
-        "approvalPolicy": _approval_policy(order),
-        # Codex's requests come here, whatever the person has configured.
-        "approvalsReviewer": "user",
+        "approvalPolicy": approval_policy(order),
+        "approvalsReviewer": reviewer(order),
         "config": _config(order, configured),
     }
     params |= {"permissions": profile_of(order)} if profile_of(order) else {"sandbox": "workspace-write"}
     if order.resume:
         params |= {"threadId": order.resume, "cwd": order.cwd or None, "excludeTurns": True}
     return {key: value for key, value in params.items() if value not in (None, {})}
+
+
+def reviewer(order: Order) -> str | None:
+    """Return who answers Codex's requests: they come here, unless the person's config decides."""
+    return None if order.stance == BY_OWN_SETTINGS else "user"
+
+
+def difference(order: Order, settings: Mapping[str, Any]) -> str | None:
+    """Return in what the settings of a thread are not those that were ordered; None if they are.
+
+    >>> order = Order("codex", "/bin/codex", "general", "x")
+    >>> difference(order, {"approvalPolicy": "never", "approvalsReviewer": "user"})
+    'its approvalPolicy is never, not on-request'
+    """
+    ordered = {"approvalPolicy": approval_policy(order), "approvalsReviewer": reviewer(order)}
+    for name, value in ordered.items():
+        found = settings.get(name)
+        if value is not None and found != value:
+            return f"its {name} is {found if isinstance(found, str) else json.dumps(found)}, not {value}"
+    return None
 
 
 def turn_params(order: Order, thread: str, texts: Iterable[str]) -> dict[str, Any]:
@@ -63,33 +91,44 @@ def inputs(texts: Iterable[str]) -> list[dict[str, str]]:
     return [{"type": "text", "text": text} for text in texts]
 
 
-def _approval_policy(order: Order) -> str:
-    """Return when Codex asks: never, before a command leaves the sandbox, or before anything not known as harmless.
+def approval_policy(order: Order) -> str | None:
+    """Return when Codex asks; None leaves that to the person's config.
 
-    A rule that denies or asks can be enforced only if Codex asks. The requests of a read-only agent are not passed on:
-    a yes could let a command out of the sandbox, and nothing in the request says whether it would. So a `deny` leaves
-    such an agent only what Codex knows to be harmless, and an `ask` changes nothing.
+    Never, before a command leaves the sandbox (where nothing is said of permissions), or before anything not known as
+    harmless: a policy, and a rule that denies or asks, can be enforced only if Codex asks.
+
+    The requests of a read-only agent are not passed on: a yes could let a command out of the sandbox, and nothing in
+    the request says whether it would. So a `deny` leaves such an agent only what Codex knows to be harmless, and an
+    `ask` changes nothing.
     """
-    answers = {rule.get("answer") for rule in order.permissions} | ({"deny"} if order.denied_above else set())
     if order.read_only:
-        return "untrusted" if "deny" in answers else "never"
-    return "untrusted" if answers - {"allow"} else "on-request"
+        return UNTRUSTED if any(rule["answer"] == "deny" for rule in order.restrictions) else NEVER
+    if order.stance in _ASKS:
+        return _ASKS[order.stance]
+    return UNTRUSTED if order.restrictions else ON_REQUEST
 
 
 def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
+    others = {
+        name: object_in(value)
+        for name, value in object_in(configured.get("mcp_servers")).items()
+        if name not in order.mcp_servers
+    }
     # Nobody is asked for a read-only agent, so the servers in its definition are approved.
     servers = {name: server(value, is_asked=not order.read_only) for name, value in order.mcp_servers.items()}
-    config: dict[str, Any] = {f"mcp_servers.{name}": value for name, value in servers.items()}
+    config: dict[str, Any] = {}
     if order.read_only:
-        hidden = dict.fromkeys(map(text_in, list_in(order.walls.get("hidden"))), "deny")
-        config[f"permissions.{_READING}"] = {"filesystem": _FILESYSTEM | hidden}
+        config[f"permissions.{_READING}"] = {"filesystem": filesystem_for_reading(order)}
         # All others are switched off: they run outside the sandbox, and it is unknown which of their tools write.
-        others = set(object_in(configured.get("mcp_servers"))) - set(order.mcp_servers)
-        config |= {f"mcp_servers.{name}.enabled": False for name in sorted(others)}
+        servers |= {name: {"enabled": False} for name in others}
         config |= {"project_root_markers": []} if _is_on_top(order, configured) else {}
     elif order.walls:
         config[f"permissions.{PROFILE}"] = profile(order, object_in(configured.get("sandbox_workspace_write")))
-    return config
+    if order.stance == ASKING:
+        # There may be servers of the machine, too: the person's own are asked about by the settings that it gets.
+        modes = {name: {"tools": dict.fromkeys(object_in(value.get("tools")))} for name, value in others.items()}
+        servers = asked_servers({**servers, **modes})
+    return config | ({"mcp_servers": servers} if servers else {})
 
 
 def _is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:

@@ -20,6 +20,8 @@ _LABELS = {
     DECLINE: "no; the agent goes on without it",
     CANCEL: "no, and stop the agent",
 }
+#: Codex writes it into the rules of its home, which is the worker's own wherever a person is asked.
+_HELD = "in this run; under --permissions own for good"
 #: All others that Codex may offer count as ALLOW_ALWAYS: they change Codex's own rules, or are unknown here.
 _MEANS = {ACCEPT: ALLOW, SESSION: ALLOW_ALWAYS, DECLINE: DENY, CANCEL: DENY}
 
@@ -121,10 +123,10 @@ def _offered_decisions(available: Any) -> dict[str, tuple[str, Any]]:
 def _offer_label(name: str, value: Mapping[str, Any]) -> str:
     if name == "acceptWithExecpolicyAmendment":
         prefix = " ".join(map(str, list_in(value.get("execpolicy_amendment"))))
-        return f"yes, and never ask again for commands that begin with `{prefix}` (kept in Codex's own rules)"
+        return f"yes, and never ask again for commands that begin with `{prefix}` ({_HELD})"
     if name == "applyNetworkPolicyAmendment":
         rule = object_in(value.get("network_policy_amendment"))
-        return f"{text_in(rule.get('action'))} {text_in(rule.get('host'))} from now on (kept in Codex's own rules)"
+        return f"{text_in(rule.get('action'))} {text_in(rule.get('host'))} from now on ({_HELD})"
     return name
 
 

@@ -21,6 +21,8 @@ from agentctl.drivers.values import object_in, text_in
 #: How Codex answers a method that its version does not have; it also lists all methods that it has.
 _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 _LONGEST = 500
+#: The way out, where what decides cannot be set.
+OWN_HINT = "--permissions own starts it with your settings as they are, whatever these let it do"
 
 
 class Turns:
@@ -58,13 +60,21 @@ class Turns:
             return [StopProgram(self._outcome(*self.ending))]
         call = self.calls.call
         actions: Actions = [
-            call("initialize", opening.greeting(self.order), _nothing, self._not_understood),
+            call("initialize", opening.greeting(self.order), self._greeted, self._not_understood),
             tell("initialized"),
         ]
         if opening.profile_of(self.order) is None:
             return [*actions, *self._open_thread({})]
         where = {"cwd": self.order.cwd or None}
         return [*actions, call("config/read", where, self._configured, self._could_not_begin)]
+
+    def _greeted(self, result: Mapping[str, Any]) -> Actions:
+        expected, found = self.order.home.get("own"), text_in(result.get("codexHome"))
+        if expected is None or found == expected:
+            return []
+        if not found:
+            return self._not_understood(RpcError("it does not say in which folder of settings it works"))
+        return self._other(f"it works in {found}, not in {expected}")
 
     def _configured(self, result: Mapping[str, Any]) -> Actions:
         return self._open_thread(object_in(result.get("config")))
@@ -82,14 +92,27 @@ class Turns:
         if self.order.walls and permissions != opening.profile_of(self.order):
             what = f"its thread has the permissions {permissions or 'of an older version'}, not agentctl's"
             return self._not_understood(RpcError(what))
+        if (difference := opening.difference(self.order, result)) is not None:
+            return self._other(difference)
         self.threads.root = thread
         self.model = text_in(result.get("model")) or self.model
         return [SessionIs(thread, self.model), *([] if self.is_interrupted else self._begin())]
+
+    def changed(self, settings: Mapping[str, Any]) -> Actions:
+        """Stop if the settings of a thread, which were changed, are not those that were ordered any more."""
+        difference = opening.difference(self.order, settings)
+        return [] if difference is None else self._other(difference)
 
     def _could_not_begin(self, error: RpcError) -> Actions:
         if _UNKNOWN_METHOD.search(error.message):
             return self._not_understood(error)
         self.ending = (reason_in(error.message) or Reason.NOT_STARTED, f"Codex could not begin: {error.message}")
+        return [StopProgram(self._outcome(*self.ending))]
+
+    def _other(self, what: str) -> Actions:
+        """Stop: what was ordered would not hold."""
+        why = f"Codex does not work as it was told: {what}; {OWN_HINT}"
+        self.ending = (Reason.NOT_STARTED, why)
         return [StopProgram(self._outcome(*self.ending))]
 
     def _not_understood(self, error: RpcError) -> Actions:
