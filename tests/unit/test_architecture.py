@@ -135,6 +135,7 @@ STARTS = {
     "adapters/versions.py": "the path of a driver's program, found by `program_at`",
     "cli/demo.py": "this interpreter",
     "driving/offering.py": "this interpreter",
+    "driving/own_home.py": "the path of a driver's program, found by `program_at`",
     "driving/querying.py": "the path of a driver's program, found by `program_at`",
     "driving/starting.py": "the path of a driver's program, or a person's own command",
     "driving/turns.py": "this interpreter",

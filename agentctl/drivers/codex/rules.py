@@ -75,12 +75,12 @@ def _kept(statement: ast.stmt) -> Iterator[str]:
     if not _is_sound(function, arguments):
         raise ValueError("not a rule that Codex would take")
     if function not in _RESTRICTS or arguments.get("decision", "allow") in _RESTRICTS[function]:
-        told = (
+        given = (
             f"{name}={json.dumps(value, ensure_ascii=False)}"
             for name, value in arguments.items()
             if name not in _LEFT_OUT
         )
-        yield f"{function}({', '.join(told)})"
+        yield f"{function}({', '.join(given)})"
 
 
 def _is_sound(function: str, arguments: Mapping[str, Any]) -> bool:
