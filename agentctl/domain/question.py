@@ -15,6 +15,7 @@ from math import inf
 from agentctl.domain.answers import ALLOW, DENY, KINDS, check_answer, check_question, meaning
 from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, whole, whole_json
+from agentctl.domain.states import OWN
 from agentctl.domain.telling import DESCRIPTION, telling_of
 from agentctl.errors import UsageError
 from agentctl.lean import Any, NamedTuple
@@ -56,6 +57,8 @@ class Question(NamedTuple):
     means: Mapping[str, Any] | None = None
     #: What the program or its model says about the call, which may be wrong.
     described: str | None = None
+    #: `own` where the person's own settings of the program count as well: what they allow is not asked about.
+    permissions: str | None = None
     #: The driver has not kept all of it.
     is_cut: bool = False
     asked_by: str | None = None
@@ -115,11 +118,13 @@ class Question(NamedTuple):
 #: Key in JSON -> field, of what is there only where it is so.
 _MORE: Mapping[str, str] = {
     "tool": "tool", "arguments": "arguments", "isCut": "is_cut", "means": "means", "described": "described",
-    "askedBy": "asked_by", "askedByType": "asked_by_type", "multiple": "multiple", "other": "other", "idle": "idle",
+    "permissions": "permissions", "askedBy": "asked_by", "askedByType": "asked_by_type",
+    "multiple": "multiple", "other": "other", "idle": "idle",
 }  # fmt: skip
 #: The type of each field in JSON, where it is present.
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "question", "default", "askedAt", "tool", "described", "askedBy", "askedByType"), str),
+    **dict.fromkeys(("kind", "question", "default", "askedAt", "tool", "described", "permissions"), str),
+    **dict.fromkeys(("askedBy", "askedByType"), str),
     **dict.fromkeys(("isCut", "multiple", "other", "idle"), bool),
     "options": list,
     "means": Mapping,
@@ -277,14 +282,15 @@ def _cut(text: str, most: float) -> str:
 # -- in one line -------------------------------------------------------------------------------------------------------
 
 
-def wording(tool: str, arguments: Mapping[str, Any] | None) -> str:
+def wording(tool: str, arguments: Mapping[str, Any] | None, permissions: str | None = None) -> str:
     """Return a request for permission as a text: with the command or the path, not with what a model says about it.
 
     >>> wording("Bash", {"command": "rm -rf ~", "description": "list files"})
     'Allow Bash: rm -rf ~?'
     """
     about = plain(_about(arguments)[1])
-    return f"Allow {tool}{f': {_short(about, LINE)}' if about else ''}?"
+    request = f"Allow {tool}{f': {_short(about, LINE)}' if about else ''}?"
+    return f"{request} (permissions {permissions}: your settings of the program count too)" if permissions else request
 
 
 def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
@@ -310,6 +316,7 @@ def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
     parts = [
         f"Allow {_short(call, most)}{', and more' if rest else ''}?",
         f" (in its own words: {_short(claimed, _LONGEST_WORDS)})" if claimed else "",
+        f" (permissions {OWN})" if question.permissions == OWN else "",
     ]
     is_whole = not rest and len(call) <= most and len(claimed) <= _LONGEST_WORDS and not question.is_cut
     return ShownQuestion("".join(parts), "", is_whole, 0)

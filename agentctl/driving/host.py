@@ -15,7 +15,7 @@ from typing import Any
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
 from agentctl.domain.plaintext import whole
-from agentctl.domain.states import Reason
+from agentctl.domain.states import OWN, Reason
 from agentctl.drivers.dialogue import (
     Action,
     AgentOutcome,
@@ -32,6 +32,7 @@ from agentctl.drivers.dialogue import (
     UsageReported,
     Withdraw,
 )
+from agentctl.drivers.order import BY_OWN_SETTINGS
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
@@ -71,7 +72,8 @@ class Host:
         self.order, self.driver, self.dialogue = started.order, started.driver, started.dialogue
         self.meter = started.meter
         self.recorder = Recorder(worker)
-        self.questions = ProgramQuestions(worker, self.order.marks, self.order.earlier_attempts + 1)
+        policy = OWN if self.order.stance == BY_OWN_SETTINGS else None
+        self.questions = ProgramQuestions(worker, self.order.marks, self.order.earlier_attempts + 1, policy)
         self.idle = Idle(worker)
         self.inbox = Inbox(worker, self.idle)
         self.outbox = Outbox(worker, started.outbox)

@@ -105,8 +105,8 @@ def _leads_to_its_like(place: str, real: Resolver) -> bool:
 class ProgramQuestions:
     """The questions whose answers the program waits for, by the program's keys."""
 
-    def __init__(self, worker: WorkerDir, marks: str, attempt: int = 1) -> None:
-        self.worker, self.marks = worker, marks
+    def __init__(self, worker: WorkerDir, marks: str, attempt: int = 1, permissions: str | None = None) -> None:
+        self.worker, self.marks, self.permissions = worker, marks, permissions
         #: Ids are used once, also by a later attempt, and also where the worker has removed the files of an earlier
         #: question: who has read one and answers by its id never answers another.
         self._used: set[str] = set()
@@ -120,7 +120,7 @@ class ProgramQuestions:
     def put(self, ask: Ask) -> None:
         """Put a question on disk; the worker is blocked from now on."""
         if ask.key not in self._open:
-            body = _body(ask)
+            body = _body(ask, self.permissions)
             asked = when_there_is_room(lambda: put_question(self.worker, body, None, self._used, self._stem))
             self._used.add(asked.question_id)
             self._open[ask.key] = (ask, asked)
@@ -181,10 +181,10 @@ def _read(file: FilePath) -> Mapping[str, Any] | None:
         return None
 
 
-def _body(ask: Ask) -> dict[str, Any]:
+def _body(ask: Ask, permissions: str | None) -> dict[str, Any]:
     """Return a question as its file has it: a permission names its call, and what is said about it stands beside."""
     said, arguments = _cut(ask.question, _LONGEST_QUESTION), _bounded(ask.arguments)
-    question = said if ask.tool is None else wording(ask.tool, ask.arguments)
+    question = said if ask.tool is None else wording(ask.tool, ask.arguments, permissions)
     body: dict[str, Any] = {
         "kind": "select" if ask.options else "input",
         "question": question or "(an empty question)",
@@ -197,6 +197,7 @@ def _body(ask: Ask) -> dict[str, Any]:
         "means": {key: meaning(ask.means, key) for key, _ in ask.options} if ask.tool is not None else None,
         "arguments": arguments,
         "described": said or None if ask.tool is not None else None,
+        "permissions": permissions if ask.tool is not None else None,
         "isCut": said != ask.question or arguments != ask.arguments or None,
         "askedBy": ask.asked_by,
         "askedByType": ask.asked_by_type,

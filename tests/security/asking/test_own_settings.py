@@ -41,11 +41,13 @@ def personal_config(text: str, mode: int = 0o600) -> Path:
 
 def test_it_is_named_wherever_the_worker_is_shown(task: Task) -> None:
     agent("permit touch y", "--permissions", "own")
-    blocked()
+    assert blocked()["permissions"] == "own"
     assert row("a")["permissions"] == "own"
     assert b"general (permissions own)" in on_a_terminal([*PROGRAM, "list"])[1]
     told = run("why", "a")
     assert "your own settings of claude allow, it does without asking (permissions: own)" in told.out
+    for shown in (run("interact", "list").out, on_a_terminal([*PROGRAM, "interact", "list"])[1].decode()):
+        assert "permissions own" in " ".join(shown.split()), shown
     run("cancel", "a")
     agent("say x", name="b")
     ends("b")
