@@ -141,9 +141,9 @@ def tool(monkeypatch: pytest.MonkeyPatch, home: Path, *requirements: str, more: 
     return install_command("tui")
 
 
-ITSELF = '{ name = "agentctl-cli", directory = "/work/agent ctl" }'
+ITSELF = '{ name = "agentctl-cli", directory = "/home/me/agent ctl" }'
 PLACES = {
-    ITSELF: "'agentctl-cli @ file:///work/agent%20ctl'",
+    ITSELF: "'agentctl-cli @ file:///home/me/agent%20ctl'",
     '{ name = "agentctl-cli", extras = ["acp", "mcp"], editable = "/x" }': "'agentctl-cli[acp,mcp] @ file:///x'",
     '{ name = "agentctl-cli", path = "/x.whl" }': "'agentctl-cli @ file:///x.whl'",
     '{ name = "agentctl-cli", url = "https://x.example/a.whl" }': "'agentctl-cli @ https://x.example/a.whl'",
