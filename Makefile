@@ -21,6 +21,9 @@ HERMETIC := not agents and not page and not slurm
 TESTS := short
 WHICH_short := $(HERMETIC) and not slow and not soak and not screen and not server and not drivers and not hosts
 WHICH_all := $(HERMETIC)
+# Of the real programs, `test-agents` leaves out combinations whose parts others try; with TESTS=all it leaves out none.
+AGENTS_short := agents and not slow
+AGENTS_all := agents
 WHICH = $(or $(WHICH_$(TESTS)),$(error TESTS is short or all, not '$(TESTS)'))
 
 # Hostile clones and real agent programs: a third of the cases (1, 2 or 3) or all of them. See tests/turns.py.
@@ -43,10 +46,10 @@ test: $(VENV)/.dev ## run the tests, except the long ones; with TESTS=all also t
 soak: $(VENV)/.dev ## run only the long tests: races and failures, tried many times
 	@$(PY) -m pytest $(PYTEST_JOBS) --turn $(TURN) -m "(slow or soak) and $(HERMETIC)"
 
-test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model; with TURN=1, 2 or 3 a third
+test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and conformance suite, fetched from npm, against a stand-in model; TURN=1, 2 or 3: a third; TESTS=all: each combination
 	@$(PY) -m tests.agents.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 3 --dist worksteal --turn $(TURN) -m agents tests/agents
+	$(PY) -m pytest --numprocesses 3 --dist worksteal --turn $(TURN) -m "$(AGENTS_$(TESTS))" tests/agents
 
 test-drivers: $(VENV)/.dev ## run agents over ACP, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "drivers and not slow"
@@ -85,8 +88,8 @@ test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up o
 	$(PY) -m pytest --numprocesses 2 --dist worksteal -m slurm tests/slurm
 
 test-all: ## run every test there is, in every turn; takes more than an hour
-	@$(MAKE) --no-print-directory test-agents test-typer test-extras test-page test-slurm
-	@$(MAKE) --no-print-directory test TESTS=all
+	@$(MAKE) --no-print-directory TESTS=all test-agents test-typer test-extras test-page test-slurm
+	@$(MAKE) --no-print-directory TESTS=all test
 
 lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 	@$(PY) -m ruff check .
