@@ -559,7 +559,8 @@ def test_the_tools_of_an_agent_on_a_node_are_those_of_the_head(root: Path) -> No
     )
     for number, answer in enumerate(("red", "yes"), 1):
         run("wait-any", "--for", "blocked", "a", "--timeout-seconds", "30")
-        run("interact", "respond", "a", "--id", "q1", answer)
+        (question,) = [one["id"] for one in run("interact", "list", "--json").json]
+        run("interact", "respond", "a", "--id", question, answer)
         task.has("agent.resumed", "a", times=number)
     run("wait", "a")
     said = run("logs", "a").out

@@ -132,8 +132,8 @@ def test_a_token_that_could_be_guessed_signs_nothing(token: str) -> None:
 OTHERS: dict[str, Any] = {
     "kind": "input", "question": "Deploy!", "options": [{"id": "a", "label": "A"}], "default": "no", "askedAt": "later",
     "deadlineSeconds": 5, "tool": "Bash", "arguments": {"command": "ls"}, "means": {"yes": "allow"},
-    "described": "list files", "isCut": True, "askedBy": "a1", "askedByType": "explorer", "multiple": True,
-    "other": True, "idle": True,
+    "described": "list files", "permissions": "own", "isCut": True, "askedBy": "a1", "askedByType": "explorer",
+    "multiple": True, "other": True, "idle": True,
 }  # fmt: skip
 
 
