@@ -45,10 +45,14 @@ def test_a_session_by_hand(lab: Lab, program: str, client: list[str]) -> None:
     unset = " ".join(f"-u {name}" for name in VARIABLES)
     ways = [f"env {unset} {OURS}", f"exec env {unset} {OURS}", f"sh -c 'exec setsid -w env {unset} {OURS} \"$@\"' sh"]
     said = lab.folder / "said.txt"
-    tries = "".join(f"({way} interact respond asks allow) >> {said} 2>&1\n" for way in ways)
+    tries = "".join(f"({way} interact respond asks --id q1 allow) >> {said} 2>&1\n" for way in ways)
     (lab.folder / "tries.sh").write_text(tries, encoding="utf-8")
     (lab.work / "steps.json").write_text(json.dumps([[["shell", f"sh {lab.folder}/tries.sh"]]]), encoding="utf-8")
     environ = environment({**lab.environ(), "IS_SANDBOX": "1"})
+    if program == "claude-agent-acp":  # Without settings it has a model decide, and no such model is here.
+        settings = lab.folder / "claude" / "settings.json"
+        settings.parent.mkdir(exist_ok=True)
+        settings.write_text('{"permissions": {"defaultMode": "default", "allow": ["Bash"]}}', encoding="utf-8")
     prompt = "SCENARIO:steps=steps.json"
     over_acp = program.endswith("-acp")
     line = [*client, "--approve-all", *LINES[program], "exec", prompt] if over_acp else [*LINES[program], prompt]

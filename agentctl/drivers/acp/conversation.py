@@ -55,6 +55,8 @@ _CANCEL_S = 15.0
 _COMPLAINTS = 10
 #: Nobody answers more questions than these at once.
 _MOST_OPEN = 100
+#: By these some tell of a mode that their model has entered, beside the protocol's own update or in place of it.
+_MODE_NOTICES = frozenset({"qwen/notify/session/mode-update"})
 _CANCEL_REQUEST = "$/cancel_request"
 #: By this some ask, between two steps of a turn, for messages that came meanwhile.
 _DRAIN = "craft/drainMidTurnQueue"
@@ -339,6 +341,8 @@ class AcpDialogue:
             request_id = params.get("requestId", params.get("id"))
             gone = self.requests.withdraw(request_id)
             return [*gone, refuse(request_id, "cancelled", CANCELLED)] if gone else []
+        if method in _MODE_NOTICES:
+            return self._changed_mode(params)
         windows = windows_in(params)
         if not windows and not method.startswith("_"):  # An underscore marks a program's own extensions.
             self.transcript.note_unknown(f"notification {bounded(method)}")

@@ -5,7 +5,8 @@ A module of a program has
 - `loosen(lab)`: writes the loosest settings that the program knows, of the person and of a project and its parent that
   they trust, in all their forms at once, and returns the variables that go with them. Beside these it denies something,
   as a careful person would: by a rule, and by a hook that guards.
-- `KINDS`: those of `restrictions.KINDS` that the program has.
+- `KINDS`: those of `restrictions.KINDS` that the program has; `REFUSED`, if there are any: those among them that it
+  refuses by itself, so that nobody is asked.
 - `steps(lab, kind, target)`: the calls by which a model makes the file `target` by a kind of call, as the scenario
   `steps` plays them.
 - `tool(kind)`: the tool of such a call, by the name that rules use.

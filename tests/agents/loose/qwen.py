@@ -13,6 +13,8 @@ from tests.support import WORKERS
 
 #: A skill is text; it has no sub-agents where somebody is asked.
 KINDS = ("shell", "background", "write", "edit", "MCP", "after a change of mode")
+#: In plan mode it runs no command that changes anything.
+REFUSED = ("after a change of mode",)
 #: Hooks that guard are switched off together with those that allow, where somebody is asked (docs/agents.md).
 GUARDS = ("rule for commands", "rule for files")
 _TOOLS = {"write": "write_file", "edit": "edit", "MCP": "mcp__w__put"}
