@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from agentctl.drivers.acp.known import known_programs
+from agentctl.drivers.acp.settings import MODE, Offers
 from tests.agents.facts import VERSIONS
 from tests.agents.lab import Lab
 
+#: In the names of modes that we have made.
+OURS = "agentctl"
 ROWS = {name: row for name, row in known_programs(()).items() if row.tested}
 #: The tools of qwen that its settings for asking do not name: they look, or speak with the user or the session alone.
 QUIET = {
@@ -33,9 +36,9 @@ def test_modes(lab: Lab) -> None:
     """The modes of its sessions are those of its row, and what it is in is what was ordered."""
     agent = lab.spawn("text")
     lab.completed(agent)
-    (mode,) = [one for one in opened(lab, agent)["configOptions"] if one.get("category") == "mode"]
-    offered = [one["value"] for one in mode["options"] if not one["value"].startswith("agentctl-")]
-    assert sorted(offered) == sorted(ROWS[lab.program].modes)
+    offered = Offers("", opened(lab, agent)).values(MODE)
+    assert {one for one in offered if OURS not in one} == {*ROWS[lab.program].modes}
+    assert any(OURS in one for one in offered) == (lab.program in {"opencode", "codex-acp"}), "a mode of our own"
 
 
 @pytest.mark.parametrize("program", sorted(QUIET))
