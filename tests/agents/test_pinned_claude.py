@@ -157,7 +157,8 @@ def conversation(
                 response = {**response, "request_id": line["request_id"]}
                 process.stdin.write(json.dumps({"type": "control_response", "response": response}).encode() + b"\n")
                 process.stdin.flush()
-            if line["type"] == "result":
+            # A sub-agent may work on after the first result.
+            if line.get("subtype") == "session_state_changed" and line.get("state") == "idle":
                 process.stdin.close()
                 break
         process.stdout.read()
