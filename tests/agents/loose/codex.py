@@ -16,6 +16,8 @@ from tests.agents.loose import Steps
 from tests.agents.loose.tool_server import write_server
 
 KINDS = ("shell", "background", "write", "edit", "MCP", "sub-agent")
+#: Without a question it ends before what it has put into the background has made its file.
+OWN_KINDS = tuple(kind for kind in KINDS if kind != "background")
 #: A rule that forbids, one that has something asked, and a hook that says no.
 GUARDS = ("rule", "hook")
 #: Found while it is known where the programs are: a test has a home of its own.
