@@ -39,7 +39,7 @@ def _packages(extra: str) -> list[str]:
 
 
 def _by_pipx(packages: Sequence[str]) -> list[str] | None:
-    """Return the command for an environment of `pipx install`; None: this is none."""
+    """Return the command for an environment of `pipx install`; None in any other."""
     venvs, name = os.path.split(sys.prefix)
     home, folder = os.path.split(venvs)
     if folder != "venvs" or not os.path.isfile(os.path.join(sys.prefix, "pipx_metadata.json")):
@@ -49,7 +49,7 @@ def _by_pipx(packages: Sequence[str]) -> list[str] | None:
 
 
 def _by_uv_tool(packages: Sequence[str]) -> list[str] | None:
-    """Return the command for an environment of `uv tool install`; None: this is none."""
+    """Return the command for an environment of `uv tool install`; None in any other."""
     tool = read_receipt(sys.prefix)
     if tool is None:
         return None

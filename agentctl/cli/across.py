@@ -120,7 +120,7 @@ def asked_there(row: Row) -> OpenQuestion:
     """Return the question in a row of a host's `interact list --json`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The row holds no question.
     """
     question = question_in(str(row["id"]), row)
     if question is None:

@@ -39,7 +39,7 @@ class AnswerOption(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question as whoever answers it can have seen it; the process that asks is no part of it."""
+    """A question as whoever answers it can have seen it, without the process that asks."""
 
     id: str
     #: One of `answers.KINDS`.
@@ -184,7 +184,7 @@ class ShownQuestion(NamedTuple):
     """How much of a question is shown somewhere, safe to print."""
 
     text: str
-    #: The call with its arguments; empty where it is none, or where it stands in the text.
+    #: The call with its arguments; empty where nothing is to be called, or where it stands in the text.
     call: str
     #: All of the question and of its call is there.
     is_whole: bool

@@ -60,8 +60,8 @@ class Ask(NamedTuple):
     deny: str = "deny"
     #: For a permission: the effect of each of the `options`, as ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
     means: Mapping[str, str] | None = None
-    #: For a permission: the answer that leaves the call to the program and its person's own settings; empty where there
-    #: is none. Nobody is offered it.
+    #: For a permission: the answer that leaves the call to the program and its person's own settings; empty where it
+    #: cannot be left to them. Nobody is offered it.
     leave: str = ""
     #: For a permission: the paths that the call reads, if it does nothing else; None: it may do anything. Where all of
     #: them lie in the agent's folder or in one of these places, it is harmless, which has an answer of its own.

@@ -56,7 +56,7 @@ class Host:
     Args:
         changes: The fields in which the order differs from `spec.json`.
         signals: Those that arrived while this module was being loaded.
-        may_try_again: A program that is busy with another start of it is started again, and this is no end.
+        may_try_again: A program that is busy with another start of it is started again instead of ending.
     """
 
     def __init__(

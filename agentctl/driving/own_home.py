@@ -119,7 +119,10 @@ def _persons(folder: HomeFolder) -> str:
     if not named:
         make_folder(path)
     if not os.path.isdir(path):
-        raise Refused(f"{folder.variable} is {path}, which is no folder", hint=f"make it, or unset {folder.variable}")
+        raise Refused(
+            f"{folder.variable} is {path}, and there is no folder at that path",
+            hint=f"make it, or unset {folder.variable}",
+        )
     return path
 
 

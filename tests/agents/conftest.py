@@ -10,7 +10,7 @@ import pytest
 
 from tests.agents.cannot import cannot
 from tests.agents.facts import VERSIONS
-from tests.agents.install import Unavailable, install_all
+from tests.agents.install import Unavailable, install_acpx, install_all
 from tests.agents.lab import Lab
 from tests.agents.matrix import Matrix
 from tests.agents.standin import StandIn
@@ -53,6 +53,15 @@ def installed() -> dict[str, Path]:
         return install_all()
     except Unavailable as error:
         pytest.skip(f"no agent programs: {error}")
+
+
+@pytest.fixture(scope="session")
+def client() -> list[str]:
+    """The command line of a client of ACP, found before a test has a home of its own."""
+    try:
+        return install_acpx()
+    except Unavailable as error:
+        pytest.skip(f"no acpx: {error}")
 
 
 @pytest.fixture(params=VERSIONS)

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from tests.agents.facts import VENDORS
-from tests.agents.install import Unavailable, install_acpx
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import done
 from tests.support import PROGRAM, environment, run
@@ -23,15 +22,6 @@ from tests.support import PROGRAM, environment, run
 Acpx = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = VENDORS
-
-
-@pytest.fixture(scope="session")
-def client() -> list[str]:
-    """Its command line, found before a test has a home of its own; the tests are skipped where it cannot be had."""
-    try:
-        return install_acpx()
-    except Unavailable as error:
-        pytest.skip(f"no acpx: {error}")
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.install import Unavailable, install_acpx
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.test_asking_a_person import OURS, answered
 from tests.by_hand import VARIABLES
@@ -26,15 +25,6 @@ LINES = {
     "claude-agent-acp": ["--agent", "claude-agent-acp"],
 }
 BY_HAND = pytest.mark.parametrize("program", LINES)
-
-
-@pytest.fixture(scope="session")
-def client() -> list[str]:
-    """The command line of a client of ACP, found before a test has a home of its own."""
-    try:
-        return install_acpx()
-    except Unavailable as error:
-        pytest.skip(f"no acpx: {error}")
 
 
 @BY_HAND
