@@ -31,7 +31,7 @@ TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-drivers test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench clean
+.PHONY: help demo test soak test-screen test-server test-drivers test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench turn clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -106,6 +106,9 @@ format: $(VENV)/.dev ## rewrite the code the way `make lint` wants it
 
 bench: $(VENV)/.run ## measure agentctl's speed and memory, and print one table
 	@$(PY) bench/run.py
+
+turn: $(VENV)/.dev ## write into the last commit which third of the longest cases it tries: the last step before a change lands
+	@$(PY) -m tests.turns --write
 
 clean: ## remove the virtual environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

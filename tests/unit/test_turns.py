@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests import turns
 from tests.order import dealt
-from tests.repositories import git, new_repository
+from tests.repositories import IDENTITY, git, new_repository
 from tests.support import REPOSITORY
 from tests.turns import TURNS, Landing, chosen, landings_in, turn_of
 
@@ -38,9 +38,7 @@ def test_any_three_landings_in_a_row_try_all(commits: list[str]) -> None:
     landings: list[Landing] = []
     for commit in commits:
         landings.append(Landing(commit, chosen(commit, landings)))
-        assert chosen(commit, landings) == landings[-1].turn, "a commit that is landed again keeps its turn"
-        landings.append(landings[-1])
-    had = [landing.turn for landing in landings[::2]]
+    had = [landing.turn for landing in landings]
     assert all({*had[at : at + 3]} == {*TURNS} for at in range(len(had) - 2))
 
 
@@ -49,36 +47,56 @@ def test_without_a_landing_before_it_the_commit_chooses(commit: str) -> None:
     assert chosen(commit, []) == TURNS[int(commit, 16) % 3]
 
 
-def test_of_a_record_only_whole_lines_about_what_came_before_count() -> None:
-    assert landings_in("aa 1\nbb 2\ncc\ncc x\naa 3\ncc 4\ndd 2", {"aa", "cc", "dd"}) == [
-        ("aa", 1),
-        ("aa", 3),
-        ("dd", 2),
-    ]
+def test_of_a_history_only_commits_that_say_a_turn_are_landings() -> None:
+    assert landings_in("ee\ndd 2\ncc x\nbb 1 3\naa \n") == [("bb", 3), ("dd", 2)]
 
 
 def choose(place: Path, *args: str) -> tuple[str, str]:
     """Return what a copy of the program in that folder prints on stdout and on stderr."""
     (place / "turns.py").write_bytes(Path(turns.__file__).read_bytes())
     argv = [sys.executable, str(place / "turns.py"), *args]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, env={**os.environ, "LC_ALL": "C"})
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, env={**os.environ, **IDENTITY})
     return done.stdout.strip(), done.stderr.strip()
 
 
-def test_what_landed_is_written_down_for_all_worktrees_of_a_clone(tmp_path: Path) -> None:
-    repository, other = new_repository(tmp_path / "repository"), tmp_path / "other"
-    git(repository, "worktree", "add", "--detach", str(other))
-    latest, had = "HEAD", []
-    for place in (repository, other, repository):
-        git(place, "checkout", "--detach", latest)
-        git(place, "commit", "--allow-empty", "--message", "more")
-        latest = git(place, "rev-parse", "HEAD").strip()
-        turn, said = choose(place)
-        assert f"commit {latest[:9]}" in said
+def test_three_landings_in_a_row_try_all_though_each_is_in_a_new_clone(tmp_path: Path) -> None:
+    had, latest = [], new_repository(tmp_path / "0")
+    for number in range(1, 4):
+        clone = tmp_path / str(number)
+        git(tmp_path, "clone", str(latest), str(clone))
+        for message in ("more", "the last one\n\nWhy it is."):
+            git(clone, "commit", "--allow-empty", "--message", message)
+        turn, said = choose(clone)
+        assert f"commit {git(clone, 'rev-parse', 'HEAD').strip()[:9]}" in said
+        assert "`make turn` writes it down" in said
         assert f"repeat it with TURN={turn}" in said
-        assert choose(place, "--landed", turn) == ("", "")
+        assert choose(clone, "--write") == (f"Turn: {turn}", "")
         had.append(turn)
+        latest = clone
     assert sorted(had) == list(map(str, TURNS))
+
+
+def test_the_turn_is_written_once_and_nothing_else_is_committed_with_it(tmp_path: Path) -> None:
+    repository = new_repository(tmp_path / "repository")
+    git(repository, "commit", "--allow-empty", "--message", "the last one\n\nWhy it is.")
+    (repository / "staged").touch()
+    git(repository, "add", "staged")
+    turn, _ = choose(repository)
+    assert choose(repository, "--write") == (f"Turn: {turn}", "")
+    written = git(repository, "rev-parse", "HEAD")
+    assert git(repository, "log", "-1", "--format=%B").strip() == f"the last one\n\nWhy it is.\n\nTurn: {turn}"
+    assert choose(repository, "--write") == (f"Turn: {turn}", "")
+    assert git(repository, "rev-parse", "HEAD") == written
+    assert "staged" not in git(repository, "ls-tree", "-r", "--name-only", "HEAD")
+    assert "its message says it" in choose(repository)[1]
+
+
+def test_where_nothing_can_be_written_that_is_said(tmp_path: Path) -> None:
+    argv = [sys.executable, turns.__file__, "--write"]
+    env = {**os.environ, **IDENTITY, "GIT_DIR": str(tmp_path / "none")}
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, env=env)
+    assert done.returncode == 2
+    assert "error: the message of the last commit could not be changed: fatal: not a git repository" in done.stderr
 
 
 def collected(*args: str) -> list[str]:
@@ -103,7 +121,6 @@ def test_without_a_commit_all_are_tried(tmp_path: Path, is_repository: bool) -> 
     turn, said = choose(tmp_path)
     assert turn == "all"
     assert said.startswith("all turns: there is no commit here")
-    assert choose(tmp_path, "--landed", turn) == ("", "")
 
 
 @pytest.fixture
@@ -143,18 +160,16 @@ def test_a_landing_says_its_turn_and_keeps_to_it(landing: Path) -> None:
         "test-slurm",
         f"--jobs=2 lint test TESTS=all TURN={turn}",
     ]
-    assert (landing / ".git" / turns.RECORD).read_text().split() == [git(landing, "rev-parse", "HEAD").strip(), turn]
 
 
 def test_another_turn_can_be_asked_for(landing: Path) -> None:
     assert lands(landing, TURN="all").returncode == 0
     assert "test-agents TURN=all" in (landing / "made").read_text()
-    assert not (landing / ".git" / turns.RECORD).exists()
 
 
-def test_what_fails_has_not_landed(landing: Path) -> None:
-    assert lands(landing, FAILS="lint test").returncode == 2
-    assert not (landing / ".git" / turns.RECORD).exists()
+def test_a_landing_ends_at_what_fails(landing: Path) -> None:
+    assert lands(landing, FAILS="test-page").returncode == 2
+    assert (landing / "made").read_text().splitlines()[-1] == "test-page"
 
 
 @given(st.integers(0, 40), st.integers(1, 6))
