@@ -28,6 +28,8 @@ pytestmark = pytest.mark.timeout(600)
 PROGRAMS = programs()
 #: What a machine says of its package index, and the tests of their processes.
 _KEPT = ("PIP_", "UV_", "SSL_", "AGENTCTL_TEST_ID")
+#: The interpreter of an operating system that protects its packages (PEP 668), as Debian's is.
+SYSTEM = Path("/usr/bin/python3")
 #: A command that refuses to work without its extra, and a module that this brings.
 NEEDS = {"acp": (("acp",), "acp"), "mcp": (("mcp",), "mcp"), "serve": (("serve",), "uvicorn")}
 
@@ -88,7 +90,7 @@ class World:
     @property
     def command(self) -> Path:
         """The command, as pipx and uv link to it."""
-        return self.python.parent / "agentctl"
+        return (self.home / ".local" / "bin" if self.python == SYSTEM else self.python.parent) / "agentctl"
 
 
 def succeeded(done: Completed) -> Completed:
@@ -109,6 +111,12 @@ def in_a_venv_of_uv(world: World) -> None:
     world.do("uv", "venv", "--python", sys.executable, world.home / "env")
     world.do("uv", "pip", "install", "--directory", "/", "--python", world.python, "--editable", REPOSITORY)
     assert not world.has("pip")
+
+
+def beside_a_system(world: World) -> None:
+    """In the person's own folder; the system's packages are seen from there."""
+    world.python = SYSTEM
+    world.do(SYSTEM, "-P", "-m", "pip", "install", "--user", "--break-system-packages", REPOSITORY)
 
 
 def in_pipx(world: World) -> None:
@@ -156,10 +164,17 @@ def in_a_tool_with_an_index(world: World) -> None:
     world.python = world.home / ".local/share/uv/tools/agentctl-cli/bin/python"
 
 
+def _is_protected(python: Path) -> bool:
+    """Whether it belongs to an operating system that protects its packages."""
+    look = "import os, sysconfig; print(os.path.exists(sysconfig.get_path('stdlib') + '/EXTERNALLY-MANAGED'))"
+    return python.exists() and subprocess.check_output([python, "-c", look], text=True).strip() == "True"
+
+
 #: What each environment is made by, and the beginning of the line that it has to print.
 ENVIRONMENTS: Mapping[Callable[[World], None], str] = {
     in_a_venv: "'{home}/an env/bin/python' -P -m pip install ",
     in_a_venv_of_uv: "uv pip install --directory / --python {home}/env/bin/python ",
+    beside_a_system: f"{SYSTEM} -P -m pip install --break-system-packages --user ",
     in_pipx: "pipx inject agentctl-cli ",
     in_a_pipx_elsewhere: "env 'PIPX_HOME={home}/our pipx' pipx inject agentctl-cli-old ",
     in_a_tool_of_uv: "uv tool install --python ",
@@ -174,6 +189,8 @@ ENVIRONMENTS: Mapping[Callable[[World], None], str] = {
 @pytest.mark.parametrize("make", ENVIRONMENTS, ids=lambda make: make.__name__)
 def test_the_line_that_is_printed_brings_the_extra(tmp_path: Path, make: Callable[[World], None]) -> None:
     world = World(tmp_path)
+    if make is beside_a_system and not _is_protected(SYSTEM):
+        pytest.skip(f"{SYSTEM} does not protect its packages")
     make(world)
     version, has_segno = world.version(), world.has("segno")
     # Two, one after the other: the second leaves the first, and what was there before.
