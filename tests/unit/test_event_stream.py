@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.taskdir import Root
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.events import decode, make_event
 from agentctl.operations.fleet import event_stream
 from agentctl.operations.fleet.event_stream import (
@@ -206,6 +206,30 @@ def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Pat
     appended(root, "u")
     assert [row.key.task_id for row in new_in(stream)] == ["u"]
     assert not is_being_made(task)
+
+
+def test_a_task_whose_log_appears_just_after_it_was_looked_for_is_listed_by_the_next_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Root(str(tmp_path))
+    made(root, "t")
+    stream = EventStream(root)
+    task = root.task("u")
+    os.makedirs(task.path)
+    (Path(task.path) / "task.yaml").touch()
+    os.utime(root.tasks, (1, 1))  # Long enough ago for the folder's time to tell of every later change.
+
+    look = event_stream._head_of
+
+    def and_then_its_maker_goes_on(looked_at: TaskDir) -> bytes:
+        head = look(looked_at)
+        if looked_at.id == "u" and not head:
+            appended(root, "u")
+        return head
+
+    monkeypatch.setattr(event_stream, "_head_of", and_then_its_maker_goes_on)
+    assert stream.update() == []
+    assert [row.key.task_id for row in new_in(stream)] == ["u"]
 
 
 def test_two_changes_within_one_tick_are_both_noticed(tmp_path: Path) -> None:

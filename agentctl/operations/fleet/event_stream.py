@@ -114,17 +114,24 @@ class EventStream:
         for name in self._root.task_ids():
             tail = self._tails.get(name)
             try:
-                if tail is None or tail.is_replaced():
-                    tail, task = None, self._root.task(name)
-                    head = _head_of(task)
-                    tail = _Tail(task, head) if head else None
+                if tail is not None and tail.is_replaced():
+                    tail = None
+                if tail is None:
+                    tail = self._tail_of(self._root.task(name))
             except OSError:  # It cannot be told which log is there: it is looked at again.
                 self._listing.expire()
             if tail is not None:
                 found[name] = tail
-            elif is_being_made(self._root.task(name)):
-                self._listing.expire()
         self._tails = found  # In one step: others read it.
+
+    def _tail_of(self, task: TaskDir) -> _Tail | None:
+        """Return the tail of a task's log; None if there is none, or none yet: then it is looked for again."""
+        # Before the look: of a log that appears just after it, nothing else would tell.
+        is_unfinished = is_being_made(task)
+        head = _head_of(task)
+        if not head and is_unfinished:
+            self._listing.expire()
+        return _Tail(task, head) if head else None
 
     def start(self) -> Positions:
         """Return where a reader is who has had nothing."""

@@ -142,8 +142,9 @@ class Fleet:
         known = self._feeds.keys() | set(self._unread)
         # The youngest is read first: it is what a person looks for.
         new = [name for name in names if name not in known]
-        if any(is_being_made(self.root.task(name)) for name in new):
-            new = [name for name in new if not is_being_made(self.root.task(name))]
+        unfinished = {name for name in new if is_being_made(self.root.task(name))}
+        if unfinished:
+            new = [name for name in new if name not in unfinished]
             self._listing.expire()
         self._unread = [*(name for name in self._unread if name in names), *new]
         removed = self._feeds.keys() - names.keys()
