@@ -30,6 +30,15 @@ def combinations() -> list[Any]:
     ]
 
 
+def editors() -> list[tuple[str, str, str]]:
+    """Return (program, restriction, kind of call) of agents in an editor: each restriction, with several kinds."""
+    return [
+        (program, restriction, loose.KINDS[place % len(loose.KINDS)])
+        for first, (program, loose) in enumerate(loose_programs().items())
+        for place, restriction in enumerate(RESTRICTIONS, start=first)
+    ]
+
+
 def kinds() -> list[tuple[str, str]]:
     """Return (program, kind of call) of what is done unasked where a person's own settings decide."""
     return [

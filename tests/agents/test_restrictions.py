@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from acp.exceptions import RequestError
 
+from tests.acp_steps import Editor, denies, edited
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.loose import LooseProgram, Steps, loose_programs
-from tests.agents.restrictions import combinations, guards, kinds
+from tests.agents.restrictions import combinations, editors, guards, kinds
 from tests.steps import statuses
 from tests.support import run, wait_until
 
@@ -39,6 +43,33 @@ def test_restriction(lab: Lab, loose: LooseProgram, restriction: str, kind: str,
         settled(lab, agent)
     assert not target.exists(), lab.account(agent)
     assert was_tried(lab, agent), f"the model never tried: {lab.account(agent)}"
+
+
+@pytest.mark.parametrize(("program", "restriction", "kind"), editors())
+def test_in_an_editor(
+    lab: Lab, loose: LooseProgram, restriction: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In an editor, restricted by {restriction}, though the person's own settings allow everything: no file."""
+    target = outside(lab) / "forbidden"
+    play(lab, loose.steps(lab, kind, target))
+    for name, value in {**lab.environ(), **loose.loosen(lab)}.items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    editor = Editor(denies)
+
+    async def twice() -> None:
+        async with edited(*options(lab, loose, restriction, kind), "--driver", lab.program, editor=editor):
+            session = await editor.opened()
+            await editor.says(session, "SCENARIO:text")
+            with suppress(RequestError):  # A denial ends some programs.
+                await editor.says(session, "SCENARIO:steps")
+
+    asyncio.run(twice())
+    (worker,) = run("list", "--all", "--json").json
+    agent = named(worker)
+    assert not target.exists(), lab.account(agent)
+    assert was_tried(lab, agent), f"the model never tried: {lab.account(agent)}"
+    if restriction == "ask" and kind not in getattr(loose, "REFUSED", ()):
+        assert any(target.name in str(call) for call, _ in editor.dialogs), editor.dialogs
 
 
 @pytest.mark.parametrize(("program", "kind"), kinds())
