@@ -26,7 +26,7 @@ AGENTS_short := agents and not slow
 AGENTS_all := agents
 WHICH = $(or $(WHICH_$(TESTS)),$(error TESTS is short or all, not '$(TESTS)'))
 
-# Hostile clones and real agent programs: a third of the cases (1, 2 or 3) or all of them. See tests/turns.py.
+# Long tests and real agent programs: a third of the cases (1, 2 or 3) or all of them. See tests/turns.py.
 TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
@@ -85,7 +85,7 @@ test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopbac
 test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up on this machine; installs Debian's packages
 	@$(PY) -m tests.slurm.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 --dist worksteal -m slurm tests/slurm
+	$(PY) -m pytest --numprocesses 2 --dist worksteal --turn $(TURN) -m slurm tests/slurm
 
 test-all: ## run every test there is, in every turn; takes more than an hour
 	@$(MAKE) --no-print-directory TESTS=all test-agents test-typer test-extras test-page test-slurm

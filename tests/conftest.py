@@ -44,15 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--turn`."""
-    parser.addoption(
-        "--turn", choices=turns.CHOICES, default=turns.ALL, help="try this third of the tests marked turns"
-    )
+    parser.addoption("--turn", choices=turns.CHOICES, default=turns.ALL, help=f"try this third of {turns.CASES}")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say which third is tried."""
     turn = config.getoption("turn")
-    return None if turn == turns.ALL else f"turn {turn} of {len(turns.TURNS)}: of the tests marked turns, a third"
+    return None if turn == turns.ALL else f"turn {turn} of {len(turns.TURNS)}: a third of {turns.CASES}"
 
 
 # Last: what others leave out is not dealt, and they mark the tests of their folders.
@@ -76,7 +74,8 @@ def _take_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
     others = [
         item
         for item in items
-        if turn not in {turns.ALL, str(turns.turn_of(item.nodeid))} and item.get_closest_marker("turns") is not None
+        if turn not in {turns.ALL, str(turns.turn_of(item.nodeid))}
+        and (order.is_long(item) or item.get_closest_marker("agents") is not None)
     ]
     if others:
         config.hook.pytest_deselected(items=others)

@@ -1,4 +1,4 @@
-"""Which third of the cases marked `turns` a landing tries: `python -m tests.turns` prints its number, and says why.
+"""Which third of the longest cases a landing tries: `python -m tests.turns` prints its number, and says why.
 
 The hash of the commit chooses among the turns that the two landings before it did not have, so three landings try all.
 A history does not show where a landing ended, and a clone has nothing but its history: so the last commit of a landing
@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 TURNS = (1, 2, 3)
 ALL = "all"
+#: What has turns.
+CASES = "the tests marked slow, soak or agents"
 #: What may be given as a turn: `make test-agents TURN=2`.
 CHOICES = (*map(str, TURNS), ALL)
 #: The name of the line in the message of a commit.

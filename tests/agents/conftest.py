@@ -29,7 +29,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE not in item.path.parents:
             continue
         item.add_marker(pytest.mark.agents)
-        item.add_marker(pytest.mark.turns)
         item.add_marker(pytest.mark.timeout(TIMEOUT_S))
         if isinstance(item, pytest.Function) and "program" in getattr(item, "fixturenames", ()):
             chosen = {name: str(value) for name, value in item.callspec.params.items()}

@@ -157,7 +157,7 @@ def test_a_landing_says_its_turn_and_keeps_to_it(landing: Path) -> None:
         f"test-typer TURN={turn}",
         "test-extras",
         "test-page",
-        "test-slurm",
+        f"test-slurm TURN={turn}",
         f"--jobs=2 lint test TESTS=all TURN={turn}",
     ]
 
