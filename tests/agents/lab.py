@@ -35,6 +35,9 @@ class Lab:
         self.model = "standin/stand-in"
         #: What else a test has set in the environment of its program.
         self.variables: Mapping[str, str | None] = {}
+        #: The open questions of all workers, and how long all logs were before they were listed.
+        self._questions: list[dict[str, Any]] = []
+        self._listed_at = -1
 
     def environ(self, retries: int = 1) -> dict[str, str | None]:
         """Return what the program needs in its environment, and write its configuration."""
@@ -226,8 +229,11 @@ class Lab:
         return any(all(word in line for word in words) for line in lines)
 
     def open_questions(self, instance: str) -> list[dict[str, Any]]:
-        """Return the questions of a worker that any terminal lists."""
-        return [row for row in run("interact", "list", "--json").json if row["agentInstance"] == instance]
+        """Return the questions of a worker that any terminal lists; they are listed anew when a log has grown."""
+        size = sum(file.stat().st_size for file in self.task.path.parent.glob("*/events.jsonl"))
+        if size != self._listed_at:
+            self._questions, self._listed_at = run("interact", "list", "--json").json, size
+        return [row for row in self._questions if row["agentInstance"] == instance]
 
     def leader(self, instance: str) -> int:
         """Return the pid of the driver: the first process of a worker."""

@@ -175,6 +175,8 @@ def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
     steps = json.loads((lab.work / "steps.json").read_bytes())
 
     def is_settled() -> bool:
+        if lab.task.events("agent.completed", "agent.failed", "agent.cancelled", of=agent):
+            return True
         questions = lab.open_questions(agent)
         for question in questions:
             if answer is not None and question.get("tool"):
@@ -183,7 +185,7 @@ def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
         is_done = any(len(request.results) >= len(steps) for request in lab.standin.requests) or any(
             row["phase"] == "end" for row in lab.activity(agent, "tool")
         )
-        return statuses()[agent] in {"completed", "failed", "cancelled"} or (is_idle and is_done)
+        return is_idle and is_done
 
     wait_until(is_settled, timeout_s=PATIENCE_S, what=f"the end of {agent}")
     run("cancel", agent, check=False)
