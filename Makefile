@@ -85,7 +85,7 @@ test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopbac
 test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up on this machine; installs Debian's packages
 	@$(PY) -m tests.slurm.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 --dist worksteal --turn $(TURN) -m slurm tests/slurm
+	$(PY) -m pytest --numprocesses 3 --dist worksteal --turn $(TURN) -m slurm tests/slurm
 
 test-all: ## run every test there is, in every turn; takes more than an hour
 	@$(MAKE) --no-print-directory TESTS=all test-agents test-typer test-extras test-page test-slurm

@@ -30,7 +30,7 @@ def test_each_case_has_one_turn_and_each_turn_about_a_third() -> None:
 
 
 def test_the_turn_of_a_case_is_the_same_in_each_process_and_forever() -> None:
-    assert turn_of("tests/agents/test_walls.py::test_patches[codex]") == 3
+    assert turn_of("tests/agents/test_walls.py::test_patches[codex]") == 1
 
 
 @given(st.lists(COMMITS, min_size=3, max_size=12, unique=True))
