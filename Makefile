@@ -65,7 +65,7 @@ test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; f
 	@$(PY) -m tests.page.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	for part in "--numprocesses 2 --dist worksteal --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
-		$(PY) -m pytest -m page $$part || $(PY) -m pytest -m page --last-failed --last-failed-no-failures none $$( \
+		$(PY) -m pytest --turn $(TURN) -m page $$part || $(PY) -m pytest --turn $(TURN) -m page --last-failed --last-failed-no-failures none $$( \
 			echo "$$part" | sed 's/--numprocesses 2 --dist worksteal//') || exit 1; \
 	done
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -136,7 +137,8 @@ class Gate:
         if answer is not None:
             await answer(scope, receive, send)
             return
-        await self._app(scope, _Bounded(receive, _longest(str(scope["path"]))), send)
+        with nullcontext() if signed is None else self._sessions.asking(signed):
+            await self._app(scope, _Bounded(receive, _longest(str(scope["path"]))), send)
 
     def _from_elsewhere(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the answer to a request under another name, or from another page; None for any other."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from agentctl.lean import Any, NamedTuple
 from agentctl.web.login import Login, hidden, is_same, proof, random_text
@@ -17,6 +18,9 @@ from agentctl.web.login import Login, hidden, is_same, proof, random_text
 #: What is longest unused gives way: a session costs some kilobytes, what was begun some hundred bytes.
 _MOST_SESSIONS, _MOST_BEGUN, _MOST_USED = 1000, 1000, 10_000
 _BEGUN_S = 60
+#: So long after its last page has gone what the browser has kept opens one again: a page that is loaded anew takes less,
+#: and a browser writes all that it keeps to the disk, cookies of a session too, so that it can restore them.
+_RETURN_S = 60
 #: A request may arrive behind so many that were made after it.
 _WINDOW = 1024
 _NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}", re.ASCII)
@@ -38,8 +42,10 @@ class Begun(NamedTuple):
 class PageSession:
     """A page that is let in."""
 
-    def __init__(self, key: str, cookie: str, origin: str) -> None:
+    def __init__(self, key: str, cookie: str, origin: str, now: float) -> None:
         self.key, self.cookie = key, cookie
+        #: Its requests that are not answered yet, the stream among them; and when there was last none any more.
+        self._open, self._left_at = 0, now
         #: The address that the page has in its browser: no other page can have proved it.
         self.origin = origin
         self._highest = 0
@@ -47,8 +53,22 @@ class PageSession:
 
     @property
     def again(self) -> str:
-        """The secret that the browser keeps, to enter again during this run."""
+        """The secret that the browser keeps, to enter again when a page is loaded anew."""
         return proof(self.key, "again")
+
+    @contextmanager
+    def asking(self, now: Callable[[], float]) -> Iterator[None]:
+        """Note that its page is there, until its request is answered."""
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self._left_at = now()
+
+    def may_return(self, now: float) -> bool:
+        """Return whether a page of it is there, or was just now."""
+        return self._open > 0 or now < self._left_at + _RETURN_S
 
     def takes(self, number: int) -> bool:
         """Return whether the request of this number has not come before."""
@@ -116,7 +136,7 @@ class PageSessions:
             _bound(self._used, _MOST_USED)
         # The tabs of a browser share it. It may be known to other servers of this machine: alone it opens nothing.
         cookie = next(filter(_COOKIE.fullmatch, cookies), None) or random_text(32)
-        made = PageSession(proof(begun.secret, "session", *begun.nonces), cookie, begun.origin)
+        made = PageSession(proof(begun.secret, "session", *begun.nonces), cookie, begun.origin, self._now())
         name = random_text(16)
         self._sessions[name] = made
         _bound(self._sessions, _MOST_SESSIONS)
@@ -132,7 +152,9 @@ class PageSessions:
         if kind == "page":
             return self._login.secret_of_page(rest)
         session = self._sessions.get(rest) if kind == "session" else None
-        return session.again if session is not None and session.cookie in cookies else None
+        if session is None or session.cookie not in cookies or not session.may_return(self._now()):
+            return None
+        return session.again
 
     # -- being inside ----------------------------------------------------------------------------------------------
 
@@ -151,6 +173,10 @@ class PageSessions:
             return None
         self._sessions.move_to_end(found[1])
         return Signed(session, proof(session.key, "answer", found[2]))
+
+    def asking(self, signed: Signed) -> AbstractContextManager[None]:
+        """Return what is entered while a request of a page is answered."""
+        return signed.session.asking(self._now)
 
     def leave(self, cookies: Iterable[str]) -> None:
         """End the sessions of a browser."""

@@ -9,6 +9,8 @@ import shutil
 import sqlite3
 import sys
 import tempfile
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,39 @@ def test_a_profile_on_the_disk_opens_nothing(task: Task, site: Site, chromium: A
                 page.goto(url)
                 assert not is_in(page), url
                 page.goto("about:blank")
+
+
+@pytest.mark.slow
+def test_a_browser_that_is_restored_with_its_cookies_asks_for_a_link(
+    task: Task, site: Site, chromium: Any, tmp_path: Path
+) -> None:
+    """As browsers do that go on where they were left: they have all cookies of the session on their disk."""
+    with persistent(chromium, tmp_path / "profile") as context:
+        page = context.pages[0]
+        page.goto(site.new_link("/"))
+        assert is_in(page)
+        page.reload()
+        assert is_in(page), "what was kept opens it at once"
+        cookies, kept = context.cookies(), json.loads(page.evaluate("localStorage.getItem('agentctl.again')"))
+    asked = urllib.request.Request(f"{site.url}/session", json.dumps({"as": kept["name"], "nonce": "n" * 22}).encode())
+    asked.add_header("Cookie", "; ".join(f"{one['name']}={one['value']}" for one in cookies))
+    asked.add_header("Content-Type", "application/json")
+    assert status_of(asked) == 200, "a page may be loaded anew"
+    wait_until(lambda: status_of(asked) == 401, timeout_s=90, what="what was kept to be worth nothing")
+    with persistent(chromium, tmp_path / "profile") as context:
+        context.add_cookies(cookies)
+        page = context.pages[0]
+        page.goto(f"{site.url}/")
+        assert not is_in(page)
+
+
+def status_of(request: urllib.request.Request) -> int:
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
 
 
 def _history(profile: Path) -> list[str]:

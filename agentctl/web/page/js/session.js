@@ -1,6 +1,7 @@
 // How the page and its server prove to each other that they know the same secret. Neither ever sends one: while the server
-// is down, anybody may be at its port. What the browser keeps counts for one run of the server, and only with a cookie;
-// with what only the memory of this page has it comes back after a restart (web/login.py, web/sessions.py).
+// is down, anybody may be at its port. What the browser keeps counts for one run of the server, only with a cookie, and for
+// a minute after the last page; with what only the memory of this page has it comes back after a restart or a sleep
+// (web/login.py, web/sessions.py).
 import { hmac } from './hmac.js';
 
 const KEPT = 'agentctl.again';
