@@ -219,7 +219,7 @@ agentctl interact respond explore-1 --id q1 api
 agentctl interact respond explore-1 --id q2 "42"
 agentctl interact respond fix --task login --id q1 allow
 agentctl interact respond fix --id q1 deny --reason "not on a Friday: only prepare it"
-agentctl interact respond fix allow
+agentctl interact respond deploy live
 """,
 )
 def respond(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from rich.cells import chop_cells
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
@@ -12,7 +13,7 @@ from rich.text import Text
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
-from agentctl.domain.question import answers_in_words, in_one_line
+from agentctl.domain.question import Question, answers_in_words, in_one_line
 from agentctl.lean import NoReturn
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
@@ -25,6 +26,8 @@ from agentctl.text.worker import respond_command
 _EVERY_S = 1.0
 #: The rows that are left to what stands above it: how to get the screen.
 _ABOVE = 4
+#: Before what is drawn below a worker.
+_INDENT = " " * 6
 #: The role of a piece of a line -> how it is drawn; others are drawn as they are.
 _STYLES = {
     "dim": "dim", "name": "bold", "agent": "blue", "review": "magenta", "heading": "bold",
@@ -66,12 +69,21 @@ def _fitting(glance: Glance, lines: Sequence[ListLine], console: Console) -> lis
 
 
 def _drawn(glance: Glance, line: ListLine, width: int, now: datetime) -> list[Text]:
-    """Return a line of the list; below a worker that asks, the commands that answer it."""
+    """Return a line of the list; below a worker that asks, its questions and the commands that answer them."""
     pieces = ((plain(text), _STYLES.get(role, "")) for text, role in draw_line(glance, line, width, now))
     found = [Text.assemble(*pieces, no_wrap=True, overflow="crop")]
     worker = glance.workers.get(line.key) if isinstance(line.key, WorkerId) else None
     for question in worker.questions if worker is not None else ():
-        answers = answers_in_words(question, in_one_line(question))
-        command = f"      {respond_command(line.key, question.id, answers)}"  # type: ignore[arg-type]
-        found.append(Text(command, style="dim", no_wrap=True, overflow="ellipsis"))
+        rows = question_rows(line.key, question, width)  # type: ignore[arg-type]
+        found += [Text(row, style="dim", no_wrap=True, overflow="ellipsis") for row in rows]
     return found
+
+
+def question_rows(worker: WorkerId, question: Question, width: int) -> list[str]:
+    """Return the rows below a worker that asks: the question on as many as it needs, then the command that answers it.
+
+    The row of the worker cuts its first question at the end of the screen: nobody may allow what stands there alone.
+    """
+    seen = in_one_line(question)
+    command = respond_command(worker, question.id, answers_in_words(question, seen))
+    return [_INDENT + row for row in (*chop_cells(seen.text, max(width - len(_INDENT), 2)), command)]

@@ -2,8 +2,8 @@
 
 A browser sends what it has to whoever holds the port: while the server is down that may be anybody. So no secret that
 a page has is ever sent. Each side proves that it knows it, the server first, by a hash over what both have just said.
-What is stored in the browser counts for this run of the server alone, only together with a cookie, and not for long once
-its last page has gone.
+What is stored in the browser counts for this run of the server alone, only together with a cookie, and for a minute
+after its last page has gone.
 """
 
 from __future__ import annotations

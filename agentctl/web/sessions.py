@@ -18,8 +18,8 @@ from agentctl.web.login import Login, hidden, is_same, proof, random_text
 #: What is longest unused gives way: a session costs some kilobytes, what was begun some hundred bytes.
 _MOST_SESSIONS, _MOST_BEGUN, _MOST_USED = 1000, 1000, 10_000
 _BEGUN_S = 60
-#: So long after its last page has gone what the browser has kept opens one again: a page that is loaded anew takes less,
-#: and a browser writes all that it keeps to the disk, cookies of a session too, so that it can restore them.
+#: So long after its last page has gone what the browser has kept opens one again: loading one anew takes less. Browsers
+#: write all that they keep to the disk, cookies of a session too, so that they can restore them.
 _RETURN_S = 60
 #: A request may arrive behind so many that were made after it.
 _WINDOW = 1024

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from agentctl.acp import dialogs
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.adapters.taskdir import Root
+from agentctl.cli import watching_table
 from agentctl.cli.interact import question_lines
 from agentctl.domain.answer_links import buttons_for
 from agentctl.domain.answers import DENY, check_answer
+from agentctl.domain.names import WorkerId
 from agentctl.domain.question import (
     AnswerOption,
     Question,
@@ -29,6 +31,7 @@ from agentctl.domain.question import (
 from agentctl.errors import UsageError
 from agentctl.mcp.forms import form_of
 from agentctl.operations.talk.interacting import OpenQuestion
+from agentctl.screen.acting import peek
 from agentctl.web.board import page_question
 
 WORKER = Root("/nowhere/.agentctl").task("t1").worker("a")
@@ -88,6 +91,14 @@ def in_line(question: Question) -> tuple[str, set[str]]:
     return line.text, typed(question, words) if question.kind == "select" and not question.other else set()
 
 
+def in_table(question: Question) -> tuple[str, set[str]]:
+    *rows, command = watching_table.question_rows(WorkerId("t1", "a"), question, 40)
+    assert all(len(row) <= 40 or not row.isascii() for row in rows)
+    words = command.partition("(ANSWER: ")[2].removesuffix(")")
+    found = typed(question, words) if question.kind == "select" and not question.other else set()
+    return "".join(row.removeprefix("      ") for row in rows), found
+
+
 def in_list(question: Question) -> tuple[str, set[str]]:
     lines = question_lines(OpenQuestion("t1", "a", question, is_waiting=True))
     named = {one.id for one in question.choices if f"    {one.id}  {safe(question, one.label)}" in lines}
@@ -99,7 +110,17 @@ def on_page(question: Question) -> tuple[str, set[str]]:
     return json.dumps(told["arguments"]) if "arguments" in told else "", {one["id"] for one in told["offered"]}
 
 
-SURFACES = {one.__name__: one for one in (in_editor, in_form, in_message, in_line, in_list, on_page)}
+def on_screen(question: Question) -> tuple[str, set[str]]:
+    drawn = "".join(text for text, _ in peek._call(question, 100))
+    options = "".join(text for text, _ in peek._options(question, set(), 100))
+    answers = {one.id for one in peek.options_of(question)}
+    assert answers or not options
+    return drawn.replace("\n" + " " * 4 + peek._EDGE, ""), answers
+
+
+SURFACES = {
+    one.__name__: one for one in (in_editor, in_form, in_message, in_line, in_table, in_list, on_screen, on_page)
+}
 
 
 @pytest.mark.parametrize("name", SURFACES)
@@ -120,6 +141,10 @@ def test_no_surface_offers_to_allow_what_it_does_not_show_whole(name: str, quest
         assert any(one in seen for one in (safe(question, command), safe(question, json.dumps(command)[1:-1])))
     if allowing and name != "on_page":
         assert "cut:" not in text
+    if name == "on_page":
+        assert page_question(question)["isWhole"] or not allowing
+    if name == "on_screen":
+        assert ("This is not the whole call" not in text) or not allowing
 
 
 @given(PERMISSIONS, st.sampled_from([100, 2000, 4000, 24_000]))
@@ -179,7 +204,6 @@ def test_the_label_of_an_answer_must_be_seen() -> None:
 
 
 def test_the_screen_offers_what_is_offered() -> None:
-    peek = pytest.importorskip("agentctl.screen.acting.peek")
     cases: list[tuple[dict[str, Any], list[str]]] = [({}, ["once", "no"]), ({"is_cut": True}, ["no"])]
     for more, answers in cases:
         for size, whole in ((10, True), (30_000, False)):
