@@ -13,8 +13,8 @@ from tests.agents.loose import loose_programs
 RESTRICTIONS = ("deny", "ask", "a deny rule", "disallowedTools", "read-only")
 #: The last one: the model has changed the mode in which it works, as far as its program lets it.
 KINDS = ("shell", "background", "write", "edit", "MCP", "skill", "sub-agent", "after a change of mode")
-#: `kept` is told in a later turn, by a message.
-BEGINNINGS = ("new", "resumed", "kept")
+#: `kept` is told in a later turn, by a message; `interrupted` in the middle of one.
+BEGINNINGS = ("new", "resumed", "kept", "interrupted")
 
 
 def combinations() -> list[Any]:

@@ -36,13 +36,13 @@ def test_restriction(lab: Lab, loose: LooseProgram, restriction: str, kind: str,
     play(lab, loose.steps(lab, kind, target))
     agent = begin(lab, loose, beginning, *options(lab, loose, restriction, kind))
     if restriction == "ask" and kind not in getattr(loose, "REFUSED", ()):
-        question = asked_about(lab, agent, target)
+        question = asked_about(lab, agent, kind, target)
         assert statuses()[agent] == "blocked", question
         lab.cancel(agent)
     else:
         settled(lab, agent)
-    assert not target.exists(), lab.account(agent)
-    assert was_tried(lab, agent), f"the model never tried: {lab.account(agent)}"
+        assert was_tried(lab, agent, target), f"the model never tried: {lab.account(agent)}"
+    nothing_was_made(lab, agent)
 
 
 @pytest.mark.parametrize(("program", "restriction", "kind"), editors())
@@ -64,12 +64,12 @@ def test_in_an_editor(
                 await editor.says(session, "SCENARIO:steps")
 
     asyncio.run(twice())
-    (worker,) = run("list", "--all", "--json").json
+    (worker,) = run("list", "--json").json
     agent = named(worker)
-    assert not target.exists(), lab.account(agent)
-    assert was_tried(lab, agent), f"the model never tried: {lab.account(agent)}"
+    nothing_was_made(lab, agent)
+    assert was_tried(lab, agent, target), f"the model never tried: {lab.account(agent)}"
     if restriction == "ask" and kind not in getattr(loose, "REFUSED", ()):
-        assert any(target.name in str(call) for call, _ in editor.dialogs), editor.dialogs
+        assert any(target.name in str(call) or kind == "skill" for call, _ in editor.dialogs), editor.dialogs
 
 
 @pytest.mark.parametrize(("program", "kind"), kinds())
@@ -91,8 +91,8 @@ def test_own_denials(lab: Lab, loose: LooseProgram, policy: str, guard: str) -> 
     play(lab, loose.guarded(lab, guard, target))
     agent = begin(lab, loose, "new", "--permissions", policy)
     settled(lab, agent, answer="allow")
-    assert not target.exists(), lab.account(agent)
-    assert was_tried(lab, agent)
+    nothing_was_made(lab, agent)
+    assert was_tried(lab, agent, target)
 
 
 # -- steps -------------------------------------------------------------------------------------------------------------
@@ -144,6 +144,11 @@ def begin(lab: Lab, loose: LooseProgram, beginning: str, *chosen: str) -> str:
         wait_until(lambda: lab.open_questions("a1"), timeout_s=PATIENCE_S, what="the agent to be idle")
         lab.send("a1", "steps")
         return "a1"
+    if beginning == "interrupted":
+        run("spawn", *line, "--name", "a1", "SCENARIO:slow", env=environ)
+        lab.arrived("slow")
+        lab.send("a1", "steps", "--interrupt")
+        return "a1"
     first = named(run("spawn", *line, "--name", "a0", "SCENARIO:text", env=environ).json)
     lab.completed(first)
     return named(run("resume", "--json", first, "--name", "a1", "SCENARIO:steps", env=environ).json)
@@ -153,15 +158,25 @@ def named(told: Any) -> str:
     return str(told["agentInstance"])
 
 
-def asked_about(lab: Lab, agent: str, target: Path) -> dict[str, Any]:
-    """Wait until a person is asked, by exactly the call that makes the file: its file's name stands in it."""
+def asked_about(lab: Lab, agent: str, kind: str, target: Path) -> dict[str, Any]:
+    """Wait until a person is asked about the very call that makes the file; what is asked before it is allowed."""
 
-    def about() -> list[dict[str, Any]]:
-        return [row for row in lab.open_questions(agent) if not row.get("idle")]
+    def about() -> dict[str, Any] | None:
+        for question in lab.open_questions(agent):
+            if question.get("tool") and (kind == "skill" or target.name in json.dumps(question["arguments"])):
+                return dict(question)
+            if not question.get("idle"):
+                run("interact", "respond", agent, "--id", question["id"], "allow", check=False)
+        return None
 
-    questions = wait_until(about, timeout_s=PATIENCE_S, what=f"a question: {lab.account(agent)}")
-    assert questions[0].get("tool"), questions
-    return dict(questions[0])
+    question = wait_until(about, timeout_s=PATIENCE_S, what=f"a question about {target}: {lab.account(agent)}")
+    assert question is not None
+    return question
+
+
+def nothing_was_made(lab: Lab, agent: str) -> None:
+    """Check that no call has made a file, whatever its name."""
+    assert not list(outside(lab).iterdir()), lab.account(agent)
 
 
 def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
@@ -191,10 +206,8 @@ def settled(lab: Lab, agent: str, answer: str | None = None) -> None:
     run("cancel", agent, check=False)
 
 
-def was_tried(lab: Lab, agent: str) -> bool:
-    """Whether the program was given a call, and has dealt with it: its model got a result, or somebody was asked."""
-    return bool(
-        any(request.results for request in lab.standin.requests)
-        or lab.task.events("interaction.requested")
-        or lab.activity(agent, "tool")
-    )
+def was_tried(lab: Lab, agent: str, target: Path) -> bool:
+    """Whether the program has dealt with the call that makes the file: its model got all results, or it is told."""
+    steps = json.loads((lab.work / "steps.json").read_bytes())
+    has_all = any(len(request.results) >= len(steps) for request in lab.standin.requests)
+    return has_all or any(target.name in json.dumps(row) for row in lab.activity(agent, "tool"))

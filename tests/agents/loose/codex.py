@@ -83,7 +83,7 @@ def steps(lab: Lab, kind: str, target: Path) -> Steps:
         case "write":
             return [[["shell", _patch(f"*** Add File: {target}\n+x")]]]
         case "edit":
-            source = _written(target.with_name("source"), "old\n")
+            source = _written(lab.folder / "source", "old\n")
             return [[["shell", _patch(f"*** Update File: {source}\n*** Move to: {target}\n@@\n-old\n+new")]]]
         case "MCP":
             return [[["tool:mcp__w/write", {"path": str(target)}]]]
