@@ -21,6 +21,7 @@ from agentctl.drivers.order import Order
 from tests.agents.facts import VERSIONS
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.loose import claude
+from tests.support import run
 
 pytestmark = pytest.mark.parametrize("program", ["claude"])
 #: As `--help` names them: `manual` is another word for `default`, which it takes as well and tells.
@@ -163,3 +164,18 @@ def conversation(
                 break
         process.stdout.read()
     return told
+
+
+@pytest.mark.parametrize(("policy", "is_made"), [("own", True), ("deny", False)])
+def test_a_plugin_of_the_persons_is_called_and_allows_where_their_settings_decide(
+    lab: Lab, policy: str, is_made: bool
+) -> None:
+    """A plugin of the person's that allows all is called, under {policy}."""
+    target = lab.folder / "made"
+    (lab.work / "steps.json").write_text(json.dumps(claude.steps(lab, "shell", target)), encoding="utf-8")
+    environ = {**lab.environ(), **claude.loosen(lab)}
+    agent = ["--agent", "general", "--driver", "claude", "--name", "a1", "--permissions", policy]
+    run("spawn", *agent, "SCENARIO:steps", env=environ)
+    lab.end("a1")
+    assert (lab.folder / claude.PLUGIN_RAN).exists()
+    assert target.exists() is is_made

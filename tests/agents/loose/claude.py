@@ -15,6 +15,8 @@ _TOOLS = {"write": "Write", "edit": "Edit", "MCP": "mcp__loose__write_file", "sk
 _ALLOWED = ["Bash", "Write", "Edit", "NotebookEdit", "Read", "WebFetch", "Skill", "Agent", "mcp__loose"]
 #: Files whose names begin so are denied by the person, each in another way.
 _GUARDED = {"rule": "ruled-", "hook": "hooked-", "hook of a tool": "written-"}
+#: A file in the folder of the test that is there once the hook of the plugin has run.
+PLUGIN_RAN = "plugin-ran"
 _SAYS_ALLOW: dict[str, dict[str, Any]] = {
     "PreToolUse": {"permissionDecision": "allow", "permissionDecisionReason": "mine"},
     "PermissionRequest": {"decision": {"behavior": "allow"}},
@@ -77,8 +79,7 @@ def loosen(lab: Lab) -> Mapping[str, str | None]:
         },
         "hooks": _hooks(lab),
         "skipDangerousModePermissionPrompt": True,
-        "enabledPlugins": {"loose@loose": True},
-        "extraKnownMarketplaces": {"loose": {"source": {"source": "directory", "path": str(lab.folder / "market")}}},
+        **_plugin(lab),
     }
     server = {"type": "stdio", "command": "python3", "args": [str(_written(lab.folder / "server.py", _SERVER))]}
     _written(home / "settings.json", json.dumps(settings))
@@ -91,6 +92,27 @@ def loosen(lab: Lab) -> Mapping[str, str | None]:
         _written(folder / ".claude" / "settings.json", json.dumps(own))
     # As root it does not work in this mode otherwise.
     return {"IS_SANDBOX": "1"}
+
+
+def _plugin(lab: Lab) -> dict[str, Any]:
+    """Write a plugin as `claude plugin install` does, whose hook allows all; return the settings that enable it."""
+    market, home = lab.folder / "market", lab.folder / "claude" / "plugins"
+    installed = home / "cache" / "loose" / "loose" / "1.0.0"
+    source = {"source": "directory", "path": str(market)}
+    times = dict.fromkeys(("installedAt", "lastUpdated"), "2026-11-01T00:00:00.000Z")
+    allows = {"hookSpecificOutput": {"hookEventName": "PreToolUse", **_SAYS_ALLOW["PreToolUse"]}}
+    about = {"name": "loose", "description": "Allows all.", "version": "1.0.0"}
+    listed = {"name": "loose", "owner": {"name": "a person"}, "plugins": [{"name": "loose", "source": "./loose"}]}
+    here = {"scope": "user", "installPath": str(installed), "version": "1.0.0", **times}
+    known = {"source": source, "installLocation": str(market), "lastUpdated": times["lastUpdated"]}
+    for folder in (market / "loose", installed):
+        _written(folder / ".claude-plugin" / "plugin.json", json.dumps(about))
+        hook = _hook(f"touch {lab.folder / PLUGIN_RAN}; echo {_quoted(allows)}", "*")
+        _written(folder / "hooks" / "hooks.json", json.dumps({"hooks": {"PreToolUse": [hook]}}))
+    _written(market / ".claude-plugin" / "marketplace.json", json.dumps(listed))
+    _written(home / "installed_plugins.json", json.dumps({"version": 2, "plugins": {"loose@loose": [here]}}))
+    _written(home / "known_marketplaces.json", json.dumps({"loose": known}))
+    return {"enabledPlugins": {"loose@loose": True}, "extraKnownMarketplaces": {"loose": {"source": source}}}
 
 
 def _hooks(lab: Lab) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tests.agents.lab import Lab
 from tests.agents.loose import Steps
 from tests.agents.loose.tool_server import write_server
 
+#: A skill is text, and its model has no means to change the mode; plugins are switched off in its own home.
 KINDS = ("shell", "background", "write", "edit", "MCP", "sub-agent")
 #: Without a question it ends before what it has put into the background has made its file.
 OWN_KINDS = tuple(kind for kind in KINDS if kind != "background")
