@@ -55,6 +55,9 @@ class Ask(NamedTuple):
     claimed: str | None = None
     #: For a permission: the program's own name of the tool, where rules have another one; they may know it by either.
     own_name: str | None = None
+    #: For a permission: the program has not told all of the call. So nobody is offered to allow it, and no rule that
+    #: allows it counts, unless the rules allow everything.
+    is_cut: bool = False
     #: For a permission: the ids of the `options` that mean yes and no; `allow` is empty where none allows it just once.
     allow: str = "allow"
     deny: str = "deny"

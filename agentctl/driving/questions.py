@@ -18,7 +18,7 @@ from agentctl.domain.plaintext import beginning
 from agentctl.domain.question import wording
 from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Ask
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import ALLOWING, Order
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple
@@ -75,11 +75,17 @@ def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()
         answer = "deny"
     if answer in {_LEAVE, _HARMLESS}:
         return Decided(ask.key, ask.leave if answer == _LEAVE else ask.harmless, {})
-    # A rule allows just this once: where the program has no answer for that, a person chooses.
-    if answer == "ask" or (answer == "allow" and not ask.allow):
+    if answer == "ask" or (answer == "allow" and not _may_be_allowed(order, ask)):
         return None
     policy = {"answer": answer, "tool": ask.tool, "askedBy": ask.asked_by}
     return Decided(ask.key, ask.allow if answer == "allow" else ask.deny, policy)
+
+
+def _may_be_allowed(order: Order, ask: Ask) -> bool:
+    """Return whether a rule can allow a call at all; else a person chooses."""
+    # A rule allows just this once, for which some programs have no answer. What is not told of a call may be just what
+    # the rule is not for.
+    return bool(ask.allow) and (not ask.is_cut or order.stance == ALLOWING)
 
 
 def _is_harmless(ask: Ask, real: Resolver) -> bool:
@@ -198,7 +204,7 @@ def _body(ask: Ask, permissions: str | None) -> dict[str, Any]:
         "arguments": arguments,
         "described": said or None if ask.tool is not None else None,
         "permissions": permissions if ask.tool is not None else None,
-        "isCut": said != ask.question or arguments != ask.arguments or None,
+        "isCut": ask.is_cut or said != ask.question or arguments != ask.arguments or None,
         "askedBy": ask.asked_by,
         "askedByType": ask.asked_by_type,
         "multiple": ask.multiple or None,

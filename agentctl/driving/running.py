@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import driver_for
-from agentctl.driving.starting import HeldSignals, StartedProgram, start
+from agentctl.driving.starting import HeldSignals, StartedProgram, problem_in_project, start
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Damaged
 from agentctl.supervision.worker.environment import AGENT_DIR
@@ -40,7 +40,10 @@ def main() -> int:
 
     home = OwnHome(worker, folder)
     try:
-        now, problem = home.given(now)
+        # Before that, since its databases are made by the program itself.
+        problem = problem_in_project(now, driver)
+        if problem is None:
+            now, problem = home.given(now)
         return _run(worker, start(worker, now, driver, problem), {**changes, "home": now.home}, signals)
     finally:
         home.end()

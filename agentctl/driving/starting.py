@@ -71,7 +71,7 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
     elif problem is not None:
         refusal = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
     else:
-        order, refusal = _informed(order, driver)
+        order, refusal = _ready(order, driver)
     if refusal is None:
         environ = environ_of(order, driver)
         try:
@@ -83,6 +83,31 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
     dialogue = driver.dialogue(order)
     said, opening = (b"", []) if process is None else _say(process, dialogue.begin())
     return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, refusal)
+
+
+def _ready(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:
+    """Return the order as it counts now, or why its program cannot be started now."""
+    problem = problem_in_project(order, driver)
+    if problem is None:
+        order, refusal = _informed(order, driver)
+        if refusal is not None:
+            return order, refusal
+        # That took a while, in which somebody may have written something there.
+        problem = problem_in_project(order, driver)
+    return order, None if problem is None else AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
+
+
+def problem_in_project(order: Order, driver: Driver) -> str | None:
+    """Return why a program is not to run where it was ordered, in any form; None if nothing is against it."""
+    if not driver.obeys:
+        return None
+    from agentctl.operations.start.obeyed import refuse_obeyed  # Few programs need it.
+
+    try:
+        refuse_obeyed(driver, order.cwd or os.getcwd())
+    except Refused as problem:
+        return f"{problem} ({problem.hint})"
+    return None
 
 
 def _informed(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:

@@ -72,6 +72,38 @@ def test_in_an_editor(
         assert any(target.name in str(call) or kind == "skill" for call, _ in editor.dialogs), editor.dialogs
 
 
+@pytest.mark.parametrize("program", ["claude-agent-acp", "codex-acp"])
+@pytest.mark.parametrize("kind", ["write", "edit"])
+def test_text_of_a_change(lab: Lab, loose: LooseProgram, kind: str) -> None:
+    """Asked about a change of files ({kind}): its text is shown, and it can be allowed."""
+    target = outside(lab) / "asked"
+    steps = loose.steps(lab, kind, target)
+    play(lab, steps)
+    agent = begin(lab, loose, "new", "--permissions", "ask")
+    question = asked_about(lab, agent, target)
+    assert not question.get("isCut"), question
+    assert any(text in str(question["arguments"]) for text in ("written\\n", "edited\\n", "'x\\n", "'new\\n")), question
+    settled(lab, agent, answer="allow")
+    assert target.exists(), lab.account(agent)
+
+
+@pytest.mark.parametrize("program", ["codex-acp"])
+def test_command_that_looks_like_a_search(lab: Lab) -> None:
+    """A command that the program takes for a search: a rule for shells denies it, one for searches allows none."""
+    target = outside(lab) / "there"
+    target.write_text("x", encoding="utf-8")
+    play(lab, [[["out", f"find {target} -delete"]]])
+    for name, answers in ("a1", {"Bash": "deny", "*": "allow"}), ("a2", {"Grep": "allow", "Read": "allow"}):
+        rules = [{"tool": tool, "answer": answer} for tool, answer in answers.items()]
+        lab.spawn("steps", "--permissions", json.dumps(rules), name=name)
+    question = asked_about(lab, "a2", target)
+    assert (question["tool"], "-delete" in question["arguments"]["command"]) == ("Bash", True)
+    assert lab.end("a1")["status"] in {"completed", "failed"}
+    assert not lab.open_questions("a1")
+    lab.cancel("a2")
+    assert target.exists()
+
+
 @pytest.mark.parametrize(("program", "kind"), kinds())
 def test_own_allowances(lab: Lab, loose: LooseProgram, kind: str) -> None:
     """--permissions own: what the person's own settings allow is done unasked."""

@@ -862,7 +862,9 @@ def test_a_rule_may_know_a_tool_by_the_programs_own_name_of_it(
     rules: list[tuple[str, str]], answer: str | None
 ) -> None:
     talk = Talk().opened()
-    talk.asks(kind="edit", title="Writing to a", rawInput={"file_path": "a"}, _meta={"toolName": "write_file"})
+    talk.asks(
+        kind="edit", title="Writing to a", rawInput={"file_path": "a", "content": ""}, _meta={"toolName": "write_file"}
+    )
     ask = talk.of(Ask)[-1]
     assert ask.tool == "Edit"
     given_ = order(permissions=[{"tool": tool, "pattern": "*", "answer": said} for tool, said in rules])

@@ -61,8 +61,8 @@ def permission(
     # A rule allows this once. Where that cannot be said, a person has to choose.
     allow = next((name for name, meaning in means.items() if meaning == ALLOW), "")
     ask = Ask(
-        key, _wording(call), shown, tool=call.name, arguments=call.telling_arguments(), claimed=call.claimed_name,
-        own_name=call.own_name, allow=allow, deny=deny, means=means, reads=reads, harmless=allow,
+        key, _wording(call), shown, tool=call.name, arguments=call.asked_arguments(), claimed=call.claimed_name,
+        own_name=call.own_name, allow=allow, deny=deny, means=means, reads=reads, harmless=allow, is_cut=call.is_cut,
     )  # fmt: skip
 
     def result(answers: Answers) -> Any:

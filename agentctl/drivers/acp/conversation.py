@@ -13,7 +13,7 @@ from agentctl.drivers.acp import asks, settings
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, failure_in, stopped
 from agentctl.drivers.acp.modes import Modes
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
-from agentctl.drivers.acp.tools import READING, AcpCall
+from agentctl.drivers.acp.tools import AcpCall
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
 from agentctl.drivers.acp.usage import AcpUsage, windows_in
 from agentctl.drivers.acp.wire import (
@@ -443,7 +443,7 @@ class AcpDialogue:
             call.reads(self.order.cwd) if self.row.reads else None,
         )
         request.on_denial = lambda: self.transcript.denied(call)
-        if self._is_cancelled or (self.order.read_only and call.kind not in READING):
+        if self._is_cancelled or (self.order.read_only and not call.only_reads):
             return self.requests.refuse(request)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
 

@@ -12,9 +12,10 @@ from agentctl.drivers.acp.wire import ToolCallUpdate, meta_of
 from agentctl.drivers.claude.calls import read_by
 from agentctl.drivers.values import object_in, text_in
 
+SHELL = "Bash"
 #: The names under which rules know tools of these kinds; programs name only some of theirs.
 _NAMES = {
-    "read": "Read", "edit": "Edit", "delete": "Delete", "move": "Move", "search": "Grep", "execute": "Bash",
+    "read": "Read", "edit": "Edit", "delete": "Delete", "move": "Move", "search": "Grep", "execute": SHELL,
     "fetch": "WebFetch",
 }  # fmt: skip
 #: Tools that some programs name by themselves, as rules name them.
@@ -24,9 +25,21 @@ _KNOWN = frozenset({*map(str.lower, _SAME), *SHELLS})
 _OF_SERVERS = "mcp__"
 #: The name of a tool of which only its title is known, where that is the name of another tool.
 _UNNAMED = "other"
+#: The arguments in which a command for a shell stands.
+_COMMANDS = frozenset({"command", "cmd"})
 #: Kinds of calls that change nothing.
-READING = frozenset({"read", "search", "think", "fetch"})
+_READING = frozenset({"read", "search", "think", "fetch"})
 _CHANGING = frozenset({"edit", "delete", "move"})
+#: Tools that put a text into a file, and the arguments in which programs have that text, in small letters and without
+#: underscores. Some programs leave it out where it stands in the call's content.
+_WRITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+_TEXTS = frozenset(
+    {
+        "code", "codeedit", "content", "contents", "diff", "edit", "edits", "filecontent", "filetext", "input",
+        "newsource", "newstr", "newstring", "newtext", "patch", "patchtext", "replacement", "text",
+    }
+)  # fmt: skip
+_PATHS = frozenset({"path", "file_path"})
 _AGENT_TOOLS = frozenset({"Agent", "Task"})
 #: More of a tool's output than anybody reads in a tree; the raw output is complete.
 _LONGEST = 20_000
@@ -72,7 +85,20 @@ class AcpCall:
 
     @property
     def name(self) -> str:
-        """The tool, as rules name it: that of a server, by its kind, by its own name, or as people are told."""
+        """The tool, as rules name it: a shell where it has a command, else as it is named.
+
+        Codex calls a command a search or the reading of a file by its first words: `find . -delete` is none.
+        """
+        return SHELL if self._is_command else self._plain_name
+
+    @property
+    def _is_command(self) -> bool:
+        """Whether it is known to run a command; what a server's tool does with an argument of that name is its own."""
+        return bool(_COMMANDS & self.arguments.keys()) and not self._plain_name.startswith(_OF_SERVERS)
+
+    @property
+    def _plain_name(self) -> str:
+        """That of a server, by its kind, by its own name, or as people are told."""
         own = self._own_name or self._headline
         # Arguments are the model's; they name the tool only where the program itself does not.
         if self._is_of_server and not self._own_name:
@@ -82,7 +108,7 @@ class AcpCall:
             return of_server
         if self._own_name in _SAME:
             return self._own_name
-        return _NAMES.get(self.kind) or (_UNNAMED if self.claimed_name else own)
+        return _NAMES.get(self.kind) or (_UNNAMED if self._claimed_by_title else own)
 
     def reads(self, folder: str) -> list[str] | None:
         """Return the paths that a call of Claude Code's own tools reads; None where it may do anything else."""
@@ -95,6 +121,12 @@ class AcpCall:
 
     @property
     def claimed_name(self) -> str | None:
+        """Another name that it may have, by its title alone or of what has a command; None where there is none."""
+        plain = self._plain_name
+        return self._claimed_by_title or (plain if self._is_command and plain.lower() not in SHELLS else None)
+
+    @property
+    def _claimed_by_title(self) -> str | None:
         """The name of a tool that it has by its title alone, which may be the model's; None where it claims none."""
         claimed = self._headline.strip()
         is_known = claimed.lower() in _KNOWN or claimed.lower().startswith(_OF_SERVERS)
@@ -120,6 +152,39 @@ class AcpCall:
         """Whether the program has said how it ended."""
         return self.status in {"completed", "failed"}
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes nothing, by its kind."""
+        return self.kind in _READING and not self._is_command
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it changes files in a way that cannot be seen whole."""
+        if self._has_own_text:
+            return False
+        if not self._writes_text:
+            return self.kind in _CHANGING and not self.arguments and not self._paths
+        changed = self._diffs()
+        if _PATHS & self.arguments.keys():
+            return not changed
+        # What was moved is named by its old path, and shown under the new one.
+        return not changed or len({*self._paths} - {*changed}) > len({*changed} - {*self._paths})
+
+    @property
+    def _writes_text(self) -> bool:
+        return self.kind == "edit" or self._plain_name in _WRITING
+
+    @property
+    def _has_own_text(self) -> bool:
+        return any(key.replace("_", "").lower() in _TEXTS for key in self.arguments)
+
+    def asked_arguments(self) -> dict[str, Any]:
+        """Return its arguments as rules and people see them: with the text of an edit, wherever that stands."""
+        named = self.telling_arguments()
+        if not self._writes_text or self._has_own_text:
+            return named
+        return {**named, **({"changes": changes} if (changes := [*map(_change_in, self._blocks())]) else {})}
+
     def telling_arguments(self) -> dict[str, Any]:
         """Return its arguments, with the files that it touches even where only the program's own fields name them.
 
@@ -127,7 +192,7 @@ class AcpCall:
         """
         paths = [path for path in dict.fromkeys([*self._paths, *self._diffs()]) if path]
         named = dict(self.arguments)
-        if paths and not {"path", "file_path"} & named.keys():
+        if paths and not _PATHS & named.keys():
             named["touches" if "command" in named else "paths"] = paths
         if not named and self.title:
             named["title"] = self.title
@@ -150,7 +215,15 @@ class AcpCall:
         return beginning(shown or _flat(self._output) or "".join(self._streamed), _LONGEST)
 
     def _diffs(self) -> list[str]:
-        return [path for one in self._content if isinstance(path := getattr(one, "path", None), str)]
+        return [one.path for one in self._blocks()]
+
+    def _blocks(self) -> list[Any]:
+        """Return those of its content that show what becomes of a file: {path, old_text, new_text}."""
+        return [one for one in self._content if isinstance(getattr(one, "path", None), str)]
+
+
+def _change_in(block: Any) -> dict[str, Any]:
+    return {"path": block.path, "oldText": block.old_text, "newText": block.new_text}
 
 
 def server_tool(name: str, servers: Collection[str]) -> str | None:

@@ -48,7 +48,8 @@ __all__ = [
 
 _Model = TypeVar("_Model", bound=BaseModel)
 #: An extension by which the adapters of Claude Code and Codex tell a turn that failed, and a retry, from a success: in
-#: the protocol itself such a turn has ended like any other.
+#: the protocol itself such a turn has ended like any other. To a client that understands it they tell a call by fewer
+#: fields: the text of an edit only in the content of its call, and not the kind of a command that they ask about.
 _UNDERSTOOD = {"jetbrains": {"air": {"version": 1, "capabilities": ["sessionFailure"]}}}
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import agentctl
-from agentctl.adapters.git import entry_above
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
@@ -27,6 +26,7 @@ from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
 from agentctl.operations.start.model_provider import model_of_caller, name_of, provider_for
+from agentctl.operations.start.obeyed import refuse_obeyed
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.start.tested import untested
@@ -47,8 +47,6 @@ _OWN_UNDER_RULES = "ownUnderRules"
 _PREFERENCES = ("model", "effort")
 #: How much of an agent program's configuration is read at most; a longer file counts as empty.
 _MOST_BYTES = 16 << 20
-#: Between the name of a file that an agent program obeys and the word without which it is harmless.
-_ONLY_WITH = ": "
 _ASKING_HINT = "or a row in acp.yaml says how it is brought to ask (`asking`; docs/agents.md)"
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
 
@@ -81,7 +79,7 @@ class Ordered(NamedTuple):
         walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
             refuse_behind_walls(worker, cwd, walls)
-        _refuse_obeyed(driver_for(self.order), cwd)
+        refuse_obeyed(driver_for(self.order), cwd)
         order = self.order._replace(
             instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
         )
@@ -158,47 +156,6 @@ def _driver_of_today(order: Order) -> Driver:
 
 def _facts_again(driver: Driver, order: Order) -> Mapping[str, Any]:
     return order.acp if driver.name == ANY_ACP else driver.facts
-
-
-def _refuse_obeyed(driver: Driver, cwd: str) -> None:
-    """Raise `Refused` where a project has files that the agent's program obeys without asking anybody.
-
-    Looked at are the working folder and those above it, up to the top of the repository; without one, all of them.
-    """
-    if not driver.obeys:
-        return
-    folder, home = os.path.realpath(cwd), os.path.expanduser("~")
-    repository = entry_above(folder)
-    top = os.path.dirname(repository) if repository else "/"
-    while True:
-        for name, _, word in (entry.partition(_ONLY_WITH) for entry in driver.obeys):
-            path = os.path.join(folder, name)
-            is_own = path == os.path.join(home, name)
-            if not is_own and _says_something(path) and (not word or _may_say(path, word)):
-                raise Refused(
-                    f"{driver.name} would obey {path} without asking anybody, whoever wrote it",
-                    hint="remove it, or choose another --driver; docs/agents.md says how to allow it for good",
-                )
-        if folder in (top, "/"):
-            return
-        folder = os.path.dirname(folder)
-
-
-def _may_say(path: str, word: str) -> bool:
-    """Return whether a file may contain a word; one that cannot be read, or writes letters as escapes, may."""
-    try:
-        data = read_bytes(path, _MOST_BYTES)
-    except (AgentctlError, OSError):
-        return True
-    return word.encode() in data or b"\\" in data
-
-
-def _says_something(path: str) -> bool:
-    """Whether there is anything, other than an empty folder: Codex's sandbox leaves such behind."""
-    try:
-        return bool(os.listdir(path)) or os.path.islink(path)
-    except OSError:
-        return os.path.lexists(path)
 
 
 def _joined(kept: Sequence[Rules], more: Sequence[Rules]) -> list[Rules]:
