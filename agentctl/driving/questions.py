@@ -198,7 +198,7 @@ def _body(ask: Ask, permissions: str | None) -> dict[str, Any]:
         "arguments": arguments,
         "described": said or None if ask.tool is not None else None,
         "permissions": permissions if ask.tool is not None else None,
-        "isCut": said != ask.question or arguments != ask.arguments or None,
+        "isCut": ask.is_cut or said != ask.question or arguments != ask.arguments or None,
         "askedBy": ask.asked_by,
         "askedByType": ask.asked_by_type,
         "multiple": ask.multiple or None,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import decide
+from agentctl.domain.question import EVERYTHING, Question, in_one_line, offered, question_in, shown
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue
@@ -33,6 +34,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from agentctl.driving.questions import _body
 from tests.actions import Recorded
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"
@@ -517,7 +519,112 @@ def test_touched_files_and_the_files_of_a_change() -> None:
     talk = held("app-server-patch-accept", order(PATCH, permissions=ASK_ALL), "accept")
     assert talk.outcome.touched_files == ["/project/new.txt", "/project/old.txt", "/project/moved.txt"]
     (ask,) = talk.of(Ask)
-    assert (ask.tool, [change["kind"] for change in ask.arguments["changes"]]) == ("apply_patch", ["add", "update"])
+    assert (ask.tool, ask.arguments["changes"]) == (
+        "apply_patch",
+        [
+            {"path": "/project/new.txt", "kind": "add"},
+            {"path": "/project/old.txt", "kind": "update"},
+            {"path": "/project/moved.txt", "kind": "move"},
+        ],
+    )
+    started = next(row for row in talk.rows if row.type is RowType.TOOL)
+    assert started.detail == {"changes": ask.arguments["changes"]}
+
+
+def asked_about(*changes: Any) -> Ask:
+    """Have Codex ask about a change of files."""
+    talk = Conversation(order()).begun()
+    item = {"type": "fileChange", "id": "i", "changes": list(changes), "status": "inProgress"}
+    talk.told("item/started", threadId=ROOT, item=item)
+    params = {"threadId": ROOT, "turnId": "t1", "itemId": "i"}
+    talk.hear({"id": 7, "method": "item/fileChange/requestApproval", "params": params})
+    asks: list[Ask] = talk.of(Ask)
+    return asks[0]
+
+
+def asked_in_old_words(path: str, change: Message) -> Ask:
+    """Have it ask in the words of the protocol's first version."""
+    talk = Conversation(order()).begun()
+    params = {"conversationId": ROOT, "callId": "i", "fileChanges": {path: change}}
+    talk.hear({"id": 7, "method": "applyPatchApproval", "params": params})
+    asks: list[Ask] = talk.of(Ask)
+    return asks[0]
+
+
+def updated(path: str, diff: Any = "@@ -1 +1 @@\n-a\n+b\n", to: Any = None) -> Message:
+    return {"path": path, "kind": {"type": "update", "move_path": to}, "diff": diff}
+
+
+def question_of(ask: Ask) -> Question:
+    """Return the question as its file has it."""
+    question = question_in("q1", _body(ask, None))
+    assert question is not None
+    return question
+
+
+def allowed_ways(ask: Ask) -> list[str]:
+    """Return the options that allow, where all of the question is shown."""
+    question = question_of(ask)
+    return [one.id for one in offered(question, shown(question, EVERYTHING)) if question.meaning(one.id) != DENY]
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize(
+    ("pattern", "answer", "decided"),
+    [("/tmp/src/*", "allow", "ask"), ("/root/*", "deny", "deny"), ("/tmp/src/*", "deny", "deny")],
+)
+def test_where_a_patch_moves_a_file_is_seen_by_rules_and_by_who_is_asked(
+    pattern: str, answer: str, decided: str, is_old: bool
+) -> None:
+    source, target = "/tmp/src/a.txt", "/root/.bashrc"
+    old = {"type": "update", "unified_diff": "@@\n", "move_path": target}
+    ask = asked_in_old_words(source, old) if is_old else asked_about(updated(source, to=target))
+    rules = [{"tool": "apply_patch", "pattern": pattern, "answer": answer}]
+    assert decide(rules, ask.tool or "", ask.arguments) == decided
+    question = question_of(ask)
+    assert question.text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc?"
+    assert "/root/.bashrc" in shown(question, EVERYTHING).call
+    assert in_one_line(question).text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc, and more?"
+
+
+def test_who_is_asked_about_a_change_sees_all_that_it_writes() -> None:
+    add = {"path": "/p/new", "kind": {"type": "add"}, "diff": "evil\n"}
+    ask = asked_about(updated("/p/a"), add, {"path": "/p/b", "kind": {"type": "delete"}, "diff": "x" * 50_000})
+    written = {name: text for name, text in (ask.arguments or {}).items() if name.startswith("diff of ")}
+    assert written == {"diff of /p/a": "@@ -1 +1 @@\n-a\n+b\n", "diff of /p/new": "evil\n"}
+    assert len(allowed_ways(ask)) == 2, "a deletion is whole by its name"
+    question = question_of(ask)
+    assert not in_one_line(question).is_whole
+    assert "evil" in shown(question, EVERYTHING).call
+    old = asked_in_old_words("/p/new", {"type": "add", "content": "evil\n"})
+    assert old.arguments == {"changes": [{"path": "/p/new", "kind": "add"}], "diff of /p/new": "evil\n"}
+    assert allowed_ways(old)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        [5],
+        [updated("/p/a", diff=None)],
+        [updated("/p/a", diff=["+b"])],
+        [updated("/p/a"), updated("/p/b", diff=None)],
+        [updated("")],
+        [updated("/p/a"), updated("/p/a", diff="+another\n")],
+        [updated("/p/a", to=["/p/b"])],
+        [updated("/p/a", diff="+b\n" * 20_000)],
+        [{"path": "/p/a", "kind": {"type": "link"}, "diff": ""}],
+    ],
+)
+def test_a_change_that_is_not_told_whole_cannot_be_allowed(changes: list[Any]) -> None:
+    assert allowed_ways(asked_about(*changes)) == []
+
+
+@pytest.mark.parametrize("changes", [[], [5], [updated("")], [updated("/p/a", to=["/p/a"])]])
+def test_a_change_of_which_no_file_is_known_falls_under_no_rule_that_allows_some(changes: list[Any]) -> None:
+    ask = asked_about(*changes)
+    rules = [{"tool": "apply_patch", "pattern": pattern, "answer": "allow"} for pattern in ("/p/*", "*p*")]
+    assert decide(rules, ask.tool or "", ask.arguments) == "ask"
 
 
 def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:
