@@ -114,7 +114,7 @@ def test_a_denied_read_keeps_in(lab: Lab) -> None:
 
 
 def test_what_a_thread_answers(lab: Lab) -> None:
-    """A thread tells the approval policy, the reviewer and the profile that it was given, whatever the config says."""
+    """A thread tells the approval policy, the reviewer, the profile and the sandbox that it was given by its order."""
     environ = environ_of(lab)
     loose.loosen(lab)
     with server(lab, environ) as one:
@@ -125,6 +125,13 @@ def test_what_a_thread_answers(lab: Lab) -> None:
             )
             told = opened["approvalPolicy"], opened["approvalsReviewer"], opened["activePermissionProfile"]["id"]
             assert told == (policy, "user", "x")
+            assert opened["sandbox"] == {"type": "readOnly", "networkAccess": False}
+        for settings in ({}, {"network_access": True}):
+            given = Order("codex", "codex", "general", "x", walls={"workspace": str(lab.work)})
+            asked = opening.thread_params(given, {"sandbox_workspace_write": settings})
+            opened = one.call("thread/start", **asked)
+            assert opening.difference(given, opened, has_network=bool(settings)) is None
+            assert opened["sandbox"]["networkAccess"] == bool(settings)
 
 
 def test_what_decides_has_its_place(lab: Lab) -> None:

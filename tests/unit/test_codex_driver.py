@@ -360,13 +360,104 @@ def test_a_thread_that_does_not_ask_as_ordered_is_not_begun(told: Message, named
     assert not [said for said in talk.said if said.get("method") == "turn/start"]
 
 
-def test_a_thread_that_begins_to_ask_otherwise_is_stopped() -> None:
-    talk = Conversation(order()).begun()
-    talk.told("thread/settings/updated", threadId=CHILD, threadSettings=ASKS)
-    assert not talk.of(StopProgram)
-    talk.told("thread/settings/updated", threadId=CHILD, threadSettings={**ASKS, "approvalPolicy": "never"})
+#: What Codex tells of a thread with the profile of an agent that may only read, and of one that may write.
+READS = {
+    "approvalPolicy": "never",
+    "approvalsReviewer": "user",
+    "activePermissionProfile": {"id": "agentctl-read-only", "extends": None},
+}
+WRITES = {**ASKS, "activePermissionProfile": {"id": "agentctl", "extends": ":workspace"}}
+READING = {"type": "readOnly", "networkAccess": False}
+WRITING = {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False}
+ALL = {"type": "dangerFullAccess"}
+WALLS: Message = {"workspace": "/project", "closed": ["/project/.agentctl"]}
+OWN = [{"tool": "*", "pattern": "*", "answer": "own"}]
+READER, WRITER = order(read_only=True), order(walls=WALLS)
+#: order, what is told otherwise than ordered, the sandbox that is told; what the message names, whether `own` helps
+OTHERS: list[tuple[Order, Message, Message | None, str, bool]] = [
+    (WRITER, {"approvalPolicy": "never"}, WRITING, "approvalPolicy is never, not on-request", True),
+    (WRITER, {"activePermissionProfile": {"id": ":workspace"}}, WRITING, "profile is :workspace, not agentctl", False),
+    (WRITER, {"activePermissionProfile": None}, WRITING, "profile is null, not agentctl", False),
+    (WRITER, {}, ALL, "sandbox is dangerFullAccess", False),
+    (WRITER, {}, {**WRITING, "networkAccess": True}, "sandbox has the network", False),
+    (WRITER, {}, None, "sandbox is null", False),
+    (WRITER._replace(permissions=OWN), {"activePermissionProfile": {"id": "x"}}, WRITING, "profile is x", False),
+    (READER, {"approvalPolicy": "on-request"}, READING, "approvalPolicy is on-request, not never", False),
+    (READER, {"activePermissionProfile": {"id": "agentctl"}}, READING, "profile is agentctl, not", False),
+    (READER, {}, WRITING, "sandbox is workspaceWrite, not readOnly", False),
+    (READER, {}, {**READING, "networkAccess": True}, "sandbox has the network", False),
+    (READER._replace(permissions=OWN), {}, ALL, "sandbox is dangerFullAccess", False),
+    (order(), {}, ALL, "sandbox is dangerFullAccess", False),
+]
+
+
+def told_by(one: Order) -> Message:
+    """Return what is told of the thread of an order, without its sandbox."""
+    return READS if one.read_only else WRITES if one.walls else ASKS
+
+
+def opened(one: Order, sandbox: Message | None, **told: Any) -> Conversation:
+    """Open a conversation whose thread is told so."""
+    talk = Conversation(one)
+    talk.hear({"id": 1, "result": {}})
+    if told_by(one) is not ASKS:
+        talk.hear({"id": 2, "result": {"config": {}}})
+    answer = {"thread": {"id": ROOT}, **told_by(one), "sandbox": sandbox, **told}
+    talk.hear({"id": 2 if told_by(one) is ASKS else 3, "result": answer})
+    return talk
+
+
+@pytest.mark.parametrize(("given_order", "told", "sandbox", "named", "own_helps"), OTHERS)
+def test_a_thread_that_is_not_opened_as_ordered_is_not_begun(
+    given_order: Order, told: Message, sandbox: Message | None, named: str, own_helps: bool
+) -> None:
+    talk = opened(given_order, sandbox, **told)
     (stop,) = talk.of(StopProgram)
-    assert "approvalPolicy is never" in str(stop.outcome.message)
+    assert (stop.outcome.reason, stop.outcome.is_unbegun) == (Reason.NOT_STARTED, False)
+    assert named in str(stop.outcome.message)
+    assert ("--permissions own" in str(stop.outcome.message)) == own_helps
+    assert "another --driver" in str(stop.outcome.message) or own_helps
+    assert not [said for said in talk.said if said.get("method") == "turn/start"]
+
+
+@pytest.mark.parametrize("thread", [ROOT, CHILD])
+@pytest.mark.parametrize(("given_order", "told", "sandbox", "named", "own_helps"), OTHERS)
+def test_a_thread_that_is_changed_from_what_was_ordered_is_stopped(
+    given_order: Order, told: Message, sandbox: Message | None, named: str, own_helps: bool, thread: str
+) -> None:
+    as_ordered = READING if given_order.read_only else WRITING
+    talk = opened(given_order, as_ordered)
+    assert [said for said in talk.said if said.get("method") == "turn/start"]
+    talk.told(
+        "thread/settings/updated", threadId=thread, threadSettings={**told_by(given_order), "sandboxPolicy": as_ordered}
+    )
+    assert not talk.of(StopProgram)
+    changed = {**told_by(given_order), "sandboxPolicy": sandbox, **told}
+    talk.told("thread/settings/updated", threadId=thread, threadSettings=changed)
+    (stop,) = talk.of(StopProgram)
+    assert stop.outcome.reason is Reason.PERMISSION_DENIED
+    assert talk.dialogue.ended(0).reason is Reason.PERMISSION_DENIED
+    assert named in str(stop.outcome.message)
+    assert ("--permissions own" in str(stop.outcome.message)) == own_helps
+
+
+def test_a_network_that_the_person_has_configured_is_as_ordered() -> None:
+    talk = Conversation(WRITER)
+    talk.hear({"id": 1, "result": {}})
+    talk.hear({"id": 2, "result": {"config": {"sandbox_workspace_write": {"network_access": True}}}})
+    sandbox = {**WRITING, "networkAccess": True}
+    talk.hear({"id": 3, "result": {"thread": {"id": ROOT}, **WRITES, "sandbox": sandbox}})
+    assert not talk.of(StopProgram)
+
+
+def test_an_older_codex_that_tells_no_profile_may_be_run_by_its_fallback() -> None:
+    told = {name: value for name, value in WRITES.items() if name != "activePermissionProfile"}
+    talk = Conversation(WRITER)
+    talk.hear({"id": 1, "result": {}})
+    talk.hear({"id": 2, "result": {"config": {}}})
+    talk.hear({"id": 3, "result": {"thread": {"id": ROOT}, **told, "sandbox": WRITING}})
+    (stop,) = talk.of(StopProgram)
+    assert stop.outcome.is_unbegun
 
 
 def test_where_the_persons_own_settings_decide_no_answer_is_another_one() -> None:

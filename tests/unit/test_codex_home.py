@@ -144,6 +144,21 @@ def test_a_config_that_cannot_be_read_is_refused_with_the_way_out() -> None:
     assert "--permissions own" in str(refusal.value.hint)
 
 
+def test_whoever_may_only_read_is_not_told_of_a_word_that_loosens_nothing() -> None:
+    reader = order(read_only=True)
+    with pytest.raises(Refused) as refusal:
+        config(reader, "model = \n")
+    assert refusal.value.hint == "correct it"
+    for way in (home_of, adapter_home.home_of):
+        folder = way(reader)
+        assert folder is not None
+        files = {"rules/default.rules": RULES, "config.toml": b'cli_auth_credentials_store = "keyring"'}
+        notes = folder.replaced(reader, files).notes
+        assert len(notes) == 2
+        assert "--permissions own" not in " ".join(notes)
+        assert "--permissions own" in " ".join(folder.replaced(order(), files).notes)
+
+
 def test_databases_are_sought_where_the_config_says() -> None:
     folder = home_of(order())
     assert folder is not None
