@@ -121,6 +121,28 @@ def test_a_search_that_is_denied_is_off_as_codex_never_asks_about_it(rules: Any,
     assert (config(order(denied_above=[rules])).get("web_search") == "disabled") == is_off
 
 
+@pytest.mark.parametrize(
+    ("rules", "is_off"),
+    [
+        ([], True),
+        (parse_policy("ask"), True),
+        (parse_policy("own"), True),
+        (DENY, True),
+        (ALLOW, False),
+        ([{"tool": "web_search", "pattern": "*", "answer": "allow"}], False),
+        ([{"tool": "WebSearch", "pattern": "*", "answer": "allow"}], False),
+        ([{"tool": "web_search", "pattern": "rust *", "answer": "allow"}], True),
+        ([{"tool": "shell", "pattern": "*", "answer": "allow"}], True),
+        ([{"tool": "web_search", "pattern": "*", "answer": "deny"}, *ALLOW], True),
+    ],
+)
+@pytest.mark.parametrize("text", [LOOSE, 'web_search = "live"\n'])
+def test_whoever_may_only_read_searches_the_web_only_where_a_rule_allows_it(rules: Any, is_off: bool, text: str) -> None:
+    reader = order(read_only=True, permissions=rules)
+    assert (config(reader, text).get("web_search") == "disabled") == is_off
+    assert config(reader._replace(denied_above=[DENY]), text)["web_search"] == "disabled"
+
+
 def test_rules_that_cannot_be_read_are_said() -> None:
     folder = home_of(order())
     assert folder is not None

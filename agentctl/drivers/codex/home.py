@@ -102,13 +102,18 @@ def own_config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
     environment = {**environment, "set": {**object_in(environment.get("set")), VARIABLE: persons}}
     config |= {"features": features, "hooks": hooks, "shell_environment_policy": environment}
     config |= {"mcp_servers": servers} if servers else {}
-    config |= {"web_search": "disabled"} if _is_search_denied(order) else {}
+    config |= {"web_search": "disabled"} if _is_search_off(order) else {}
     return {**config, "sqlite_home": order.home["own"]}
 
 
-def _is_search_denied(order: Order) -> bool:
-    """Return whether rules deny a search of the web, about which Codex never asks."""
-    return any(
+def _is_search_off(order: Order) -> bool:
+    """Return whether the search of the web is switched off, since Codex never asks about it.
+
+    It is for whom rules deny it, and for an agent that may only read unless a rule allows it: a query tells others what
+    the agent has read.
+    """
+    is_allowed = any(decide(order.permissions, name, {}) == "allow" for name in _SEARCH)
+    return (order.read_only and not is_allowed) or any(
         decide(rules, name, {}) == "deny" for rules in (order.permissions, *order.denied_above) for name in _SEARCH
     )
 
