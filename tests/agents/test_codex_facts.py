@@ -29,6 +29,8 @@ class AppServer:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process, self._calls = process, 0
         self.asked: list[str] = []
+        #: Its notifications.
+        self.told: list[dict[str, Any]] = []
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """Return the result of a call."""
@@ -39,9 +41,9 @@ class AppServer:
         result: dict[str, Any] = answer["result"]
         return result
 
-    def play(self, thread: str) -> None:
-        """Have the model make the calls of `calls.json`."""
-        self.call("turn/start", threadId=thread, input=[{"type": "text", "text": "SCENARIO:calls"}])
+    def play(self, thread: str, scenario: str = "calls", **changed: Any) -> None:
+        """Have the model do what a scenario says: by default, make the calls of `calls.json`."""
+        self.call("turn/start", threadId=thread, input=[{"type": "text", "text": f"SCENARIO:{scenario}"}], **changed)
         self._until(lambda message: message.get("method") == "turn/completed")
 
     def _until(self, is_it: Any) -> dict[str, Any]:
@@ -52,7 +54,10 @@ class AppServer:
                 self.asked.append(message["method"])
                 answer = {"action": "decline", "content": None, "decision": "decline"}
                 self._send({"id": message["id"], "result": answer})
-            elif is_it(message):
+                continue
+            if "method" in message:
+                self.told.append(message)
+            if is_it(message):
                 return message
         raise AssertionError("it has ended")
 
@@ -114,7 +119,7 @@ def test_a_denied_read_keeps_in(lab: Lab) -> None:
 
 
 def test_what_a_thread_answers(lab: Lab) -> None:
-    """A thread tells the approval policy, the reviewer and the profile that it was given, whatever the config says."""
+    """A thread tells the approval policy, the reviewer, the profile and the sandbox that it was given by its order."""
     environ = environ_of(lab)
     loose.loosen(lab)
     with server(lab, environ) as one:
@@ -125,6 +130,35 @@ def test_what_a_thread_answers(lab: Lab) -> None:
             )
             told = opened["approvalPolicy"], opened["approvalsReviewer"], opened["activePermissionProfile"]["id"]
             assert told == (policy, "user", "x")
+            assert opened["sandbox"] == {"type": "readOnly", "networkAccess": False}
+        for settings in ({}, {"network_access": True}):
+            given = Order("codex", "codex", "general", "x", walls={"workspace": str(lab.work)})
+            asked = opening.thread_params(given, {"sandbox_workspace_write": settings})
+            opened = one.call("thread/start", **asked)
+            assert opening.difference(given, opened, has_network=bool(settings)) is None
+            assert opened["sandbox"]["networkAccess"] == bool(settings)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"sandboxPolicy": {"type": "dangerFullAccess"}}, "permission profile is null"),
+        ({"permissions": ":workspace"}, "permission profile is :workspace"),
+        ({"approvalPolicy": "on-request"}, "approvalPolicy is on-request"),
+        ({"effort": "low"}, None),
+    ],
+)
+def test_what_a_thread_tells_of_a_change(lab: Lab, change: dict[str, Any], named: str | None) -> None:
+    """A thread whose settings are changed ({change}) tells all of them, by the names by which they are compared."""
+    given = Order("codex", "codex", "explore", "x", read_only=True)
+    with server(lab, environ_of(lab)) as one:
+        thread = one.call("thread/start", **opening.thread_params(given, {}))["thread"]["id"]
+        one.play(thread, "text", **change)
+    (told,) = [message["params"] for message in one.told if message["method"] == "thread/settings/updated"]
+    assert "type" in told["threadSettings"]["sandboxPolicy"]
+    difference = opening.difference(given, told["threadSettings"])
+    assert (named is None) == (difference is None)
+    assert difference is None or str(named) in difference.what
 
 
 def test_what_decides_has_its_place(lab: Lab) -> None:
@@ -160,8 +194,24 @@ def test_what_it_starts_is_told_of_the_persons_home(lab: Lab) -> None:
     assert (lab.work / "told.txt").read_text(encoding="utf-8") == str(lab.folder / "codex")
 
 
-@pytest.mark.parametrize(("policy", "searches"), [("ask", True), ("deny", False)])
-def test_a_search_that_is_denied(lab: Lab, policy: str, searches: bool) -> None:
-    """Under {policy}, the model is offered a search of the web: {searches}."""
-    assert lab.completed(lab.spawn("text", "--permissions", policy))
+@pytest.mark.parametrize(
+    ("agent", "policy", "searches"),
+    [
+        ("general", "ask", True),
+        ("general", "deny", False),
+        ("explore", "", False),
+        ("plan", "ask", False),
+        ("explore", "allow", True),
+        ("explore", '[{"tool": "web_search", "answer": "allow"}]', True),
+    ],
+)
+def test_who_searches_the_web(
+    lab: Lab, agent: str, policy: str, searches: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """{agent} under {policy!r}: its model is offered a search of the web: {searches}, whatever the config says."""
+    environ, config = lab.environ(), lab.folder / "codex" / "config.toml"
+    text = config.read_text(encoding="utf-8").replace("[features]", "[features]\nweb_search_request = true")
+    config.write_text(f'web_search = "live"\n{text}\n[tools]\nweb_search = true\n', encoding="utf-8")
+    monkeypatch.setattr(lab, "environ", lambda _=1: environ)
+    assert lab.completed(lab.spawn("text", *(["--permissions", policy] if policy else []), agent=agent))
     assert ("web_search" in lab.answered("text").tools) == searches

@@ -63,6 +63,26 @@ def test_patches(lab: Lab) -> None:
 
 
 @CODEX
+def test_where_a_patch_moves_a_file(lab: Lab) -> None:
+    """A rule that allows patches in the folder allows none that moves a file out: the target and the text are shown."""
+    source, target = lab.work / "a.txt", lab.folder / "outside.txt"
+    source.write_text("old\n", encoding="utf-8")
+    change = f"*** Update File: {source}\n*** Move to: {target}\n@@\n-old\n+new"
+    patch = f"apply_patch <<'E'\n*** Begin Patch\n{change}\n*** End Patch\nE\n"
+    Path("calls.json").write_text(json.dumps([["exec_command", {"cmd": patch}]]), encoding="utf-8")
+    rules = [{"tool": "apply_patch", "pattern": f"{lab.work}/*", "answer": "allow"}, {"tool": "*", "answer": "ask"}]
+    agent = lab.spawn("calls", "--permissions", json.dumps(rules))
+    question = lab.question(agent)
+    moved = [{"path": str(source), "kind": "update"}, {"path": str(target), "kind": "move"}]
+    assert question["arguments"]["changes"] == moved
+    assert "-old\n+new" in question["arguments"][f"diff of {source}"]
+    assert not question.get("isCut")
+    lab.respond(agent, option(question, "allow"))
+    assert lab.completed(agent) == done("calls", 1)
+    assert target.read_text(encoding="utf-8") == "new\n"
+
+
+@CODEX
 def test_in_a_worktree(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a worktree, which lies within the root, the same; its own files can be changed."""
     new_repository(lab.folder / "repository")

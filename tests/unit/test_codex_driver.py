@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import decide
+from agentctl.domain.question import EVERYTHING, Question, in_one_line, offered, question_in, shown
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue
@@ -33,6 +34,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
+from agentctl.driving.questions import _body
 from tests.actions import Recorded
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"
@@ -358,13 +360,104 @@ def test_a_thread_that_does_not_ask_as_ordered_is_not_begun(told: Message, named
     assert not [said for said in talk.said if said.get("method") == "turn/start"]
 
 
-def test_a_thread_that_begins_to_ask_otherwise_is_stopped() -> None:
-    talk = Conversation(order()).begun()
-    talk.told("thread/settings/updated", threadId=CHILD, threadSettings=ASKS)
-    assert not talk.of(StopProgram)
-    talk.told("thread/settings/updated", threadId=CHILD, threadSettings={**ASKS, "approvalPolicy": "never"})
+#: What Codex tells of a thread with the profile of an agent that may only read, and of one that may write.
+READS = {
+    "approvalPolicy": "never",
+    "approvalsReviewer": "user",
+    "activePermissionProfile": {"id": "agentctl-read-only", "extends": None},
+}
+WRITES = {**ASKS, "activePermissionProfile": {"id": "agentctl", "extends": ":workspace"}}
+READING = {"type": "readOnly", "networkAccess": False}
+WRITING = {"type": "workspaceWrite", "writableRoots": [], "networkAccess": False}
+ALL = {"type": "dangerFullAccess"}
+WALLS: Message = {"workspace": "/project", "closed": ["/project/.agentctl"]}
+OWN = [{"tool": "*", "pattern": "*", "answer": "own"}]
+READER, WRITER = order(read_only=True), order(walls=WALLS)
+#: order, what is told otherwise than ordered, the sandbox that is told; what the message names, whether `own` helps
+OTHERS: list[tuple[Order, Message, Message | None, str, bool]] = [
+    (WRITER, {"approvalPolicy": "never"}, WRITING, "approvalPolicy is never, not on-request", True),
+    (WRITER, {"activePermissionProfile": {"id": ":workspace"}}, WRITING, "profile is :workspace, not agentctl", False),
+    (WRITER, {"activePermissionProfile": None}, WRITING, "profile is null, not agentctl", False),
+    (WRITER, {}, ALL, "sandbox is dangerFullAccess", False),
+    (WRITER, {}, {**WRITING, "networkAccess": True}, "sandbox has the network", False),
+    (WRITER, {}, None, "sandbox is null", False),
+    (WRITER._replace(permissions=OWN), {"activePermissionProfile": {"id": "x"}}, WRITING, "profile is x", False),
+    (READER, {"approvalPolicy": "on-request"}, READING, "approvalPolicy is on-request, not never", False),
+    (READER, {"activePermissionProfile": {"id": "agentctl"}}, READING, "profile is agentctl, not", False),
+    (READER, {}, WRITING, "sandbox is workspaceWrite, not readOnly", False),
+    (READER, {}, {**READING, "networkAccess": True}, "sandbox has the network", False),
+    (READER._replace(permissions=OWN), {}, ALL, "sandbox is dangerFullAccess", False),
+    (order(), {}, ALL, "sandbox is dangerFullAccess", False),
+]
+
+
+def told_by(one: Order) -> Message:
+    """Return what is told of the thread of an order, without its sandbox."""
+    return READS if one.read_only else WRITES if one.walls else ASKS
+
+
+def opened(one: Order, sandbox: Message | None, **told: Any) -> Conversation:
+    """Open a conversation whose thread is told so."""
+    talk = Conversation(one)
+    talk.hear({"id": 1, "result": {}})
+    if told_by(one) is not ASKS:
+        talk.hear({"id": 2, "result": {"config": {}}})
+    answer = {"thread": {"id": ROOT}, **told_by(one), "sandbox": sandbox, **told}
+    talk.hear({"id": 2 if told_by(one) is ASKS else 3, "result": answer})
+    return talk
+
+
+@pytest.mark.parametrize(("given_order", "told", "sandbox", "named", "own_helps"), OTHERS)
+def test_a_thread_that_is_not_opened_as_ordered_is_not_begun(
+    given_order: Order, told: Message, sandbox: Message | None, named: str, own_helps: bool
+) -> None:
+    talk = opened(given_order, sandbox, **told)
     (stop,) = talk.of(StopProgram)
-    assert "approvalPolicy is never" in str(stop.outcome.message)
+    assert (stop.outcome.reason, stop.outcome.is_unbegun) == (Reason.NOT_STARTED, False)
+    assert named in str(stop.outcome.message)
+    assert ("--permissions own" in str(stop.outcome.message)) == own_helps
+    assert "another --driver" in str(stop.outcome.message) or own_helps
+    assert not [said for said in talk.said if said.get("method") == "turn/start"]
+
+
+@pytest.mark.parametrize("thread", [ROOT, CHILD])
+@pytest.mark.parametrize(("given_order", "told", "sandbox", "named", "own_helps"), OTHERS)
+def test_a_thread_that_is_changed_from_what_was_ordered_is_stopped(
+    given_order: Order, told: Message, sandbox: Message | None, named: str, own_helps: bool, thread: str
+) -> None:
+    as_ordered = READING if given_order.read_only else WRITING
+    talk = opened(given_order, as_ordered)
+    assert [said for said in talk.said if said.get("method") == "turn/start"]
+    talk.told(
+        "thread/settings/updated", threadId=thread, threadSettings={**told_by(given_order), "sandboxPolicy": as_ordered}
+    )
+    assert not talk.of(StopProgram)
+    changed = {**told_by(given_order), "sandboxPolicy": sandbox, **told}
+    talk.told("thread/settings/updated", threadId=thread, threadSettings=changed)
+    (stop,) = talk.of(StopProgram)
+    assert stop.outcome.reason is Reason.PERMISSION_DENIED
+    assert talk.dialogue.ended(0).reason is Reason.PERMISSION_DENIED
+    assert named in str(stop.outcome.message)
+    assert ("--permissions own" in str(stop.outcome.message)) == own_helps
+
+
+def test_a_network_that_the_person_has_configured_is_as_ordered() -> None:
+    talk = Conversation(WRITER)
+    talk.hear({"id": 1, "result": {}})
+    talk.hear({"id": 2, "result": {"config": {"sandbox_workspace_write": {"network_access": True}}}})
+    sandbox = {**WRITING, "networkAccess": True}
+    talk.hear({"id": 3, "result": {"thread": {"id": ROOT}, **WRITES, "sandbox": sandbox}})
+    assert not talk.of(StopProgram)
+
+
+def test_an_older_codex_that_tells_no_profile_may_be_run_by_its_fallback() -> None:
+    told = {name: value for name, value in WRITES.items() if name != "activePermissionProfile"}
+    talk = Conversation(WRITER)
+    talk.hear({"id": 1, "result": {}})
+    talk.hear({"id": 2, "result": {"config": {}}})
+    talk.hear({"id": 3, "result": {"thread": {"id": ROOT}, **told, "sandbox": WRITING}})
+    (stop,) = talk.of(StopProgram)
+    assert stop.outcome.is_unbegun
 
 
 def test_where_the_persons_own_settings_decide_no_answer_is_another_one() -> None:
@@ -517,7 +610,112 @@ def test_touched_files_and_the_files_of_a_change() -> None:
     talk = held("app-server-patch-accept", order(PATCH, permissions=ASK_ALL), "accept")
     assert talk.outcome.touched_files == ["/project/new.txt", "/project/old.txt", "/project/moved.txt"]
     (ask,) = talk.of(Ask)
-    assert (ask.tool, [change["kind"] for change in ask.arguments["changes"]]) == ("apply_patch", ["add", "update"])
+    assert (ask.tool, ask.arguments["changes"]) == (
+        "apply_patch",
+        [
+            {"path": "/project/new.txt", "kind": "add"},
+            {"path": "/project/old.txt", "kind": "update"},
+            {"path": "/project/moved.txt", "kind": "move"},
+        ],
+    )
+    started = next(row for row in talk.rows if row.type is RowType.TOOL)
+    assert started.detail == {"changes": ask.arguments["changes"]}
+
+
+def asked_about(*changes: Any) -> Ask:
+    """Have Codex ask about a change of files."""
+    talk = Conversation(order()).begun()
+    item = {"type": "fileChange", "id": "i", "changes": list(changes), "status": "inProgress"}
+    talk.told("item/started", threadId=ROOT, item=item)
+    params = {"threadId": ROOT, "turnId": "t1", "itemId": "i"}
+    talk.hear({"id": 7, "method": "item/fileChange/requestApproval", "params": params})
+    asks: list[Ask] = talk.of(Ask)
+    return asks[0]
+
+
+def asked_in_old_words(path: str, change: Message) -> Ask:
+    """Have it ask in the words of the protocol's first version."""
+    talk = Conversation(order()).begun()
+    params = {"conversationId": ROOT, "callId": "i", "fileChanges": {path: change}}
+    talk.hear({"id": 7, "method": "applyPatchApproval", "params": params})
+    asks: list[Ask] = talk.of(Ask)
+    return asks[0]
+
+
+def updated(path: str, diff: Any = "@@ -1 +1 @@\n-a\n+b\n", to: Any = None) -> Message:
+    return {"path": path, "kind": {"type": "update", "move_path": to}, "diff": diff}
+
+
+def question_of(ask: Ask) -> Question:
+    """Return the question as its file has it."""
+    question = question_in("q1", _body(ask, None))
+    assert question is not None
+    return question
+
+
+def allowed_ways(ask: Ask) -> list[str]:
+    """Return the options that allow, where all of the question is shown."""
+    question = question_of(ask)
+    return [one.id for one in offered(question, shown(question, EVERYTHING)) if question.meaning(one.id) != DENY]
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+@pytest.mark.parametrize(
+    ("pattern", "answer", "decided"),
+    [("/tmp/src/*", "allow", "ask"), ("/root/*", "deny", "deny"), ("/tmp/src/*", "deny", "deny")],
+)
+def test_where_a_patch_moves_a_file_is_seen_by_rules_and_by_who_is_asked(
+    pattern: str, answer: str, decided: str, is_old: bool
+) -> None:
+    source, target = "/tmp/src/a.txt", "/root/.bashrc"
+    old = {"type": "update", "unified_diff": "@@\n", "move_path": target}
+    ask = asked_in_old_words(source, old) if is_old else asked_about(updated(source, to=target))
+    rules = [{"tool": "apply_patch", "pattern": pattern, "answer": answer}]
+    assert decide(rules, ask.tool or "", ask.arguments) == decided
+    question = question_of(ask)
+    assert question.text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc?"
+    assert "/root/.bashrc" in shown(question, EVERYTHING).call
+    assert in_one_line(question).text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc, and more?"
+
+
+def test_who_is_asked_about_a_change_sees_all_that_it_writes() -> None:
+    add = {"path": "/p/new", "kind": {"type": "add"}, "diff": "evil\n"}
+    ask = asked_about(updated("/p/a"), add, {"path": "/p/b", "kind": {"type": "delete"}, "diff": "x" * 50_000})
+    written = {name: text for name, text in (ask.arguments or {}).items() if name.startswith("diff of ")}
+    assert written == {"diff of /p/a": "@@ -1 +1 @@\n-a\n+b\n", "diff of /p/new": "evil\n"}
+    assert len(allowed_ways(ask)) == 2, "a deletion is whole by its name"
+    question = question_of(ask)
+    assert not in_one_line(question).is_whole
+    assert "evil" in shown(question, EVERYTHING).call
+    old = asked_in_old_words("/p/new", {"type": "add", "content": "evil\n"})
+    assert old.arguments == {"changes": [{"path": "/p/new", "kind": "add"}], "diff of /p/new": "evil\n"}
+    assert allowed_ways(old)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        [5],
+        [updated("/p/a", diff=None)],
+        [updated("/p/a", diff=["+b"])],
+        [updated("/p/a"), updated("/p/b", diff=None)],
+        [updated("")],
+        [updated("/p/a"), updated("/p/a", diff="+another\n")],
+        [updated("/p/a", to=["/p/b"])],
+        [updated("/p/a", diff="+b\n" * 20_000)],
+        [{"path": "/p/a", "kind": {"type": "link"}, "diff": ""}],
+    ],
+)
+def test_a_change_that_is_not_told_whole_cannot_be_allowed(changes: list[Any]) -> None:
+    assert allowed_ways(asked_about(*changes)) == []
+
+
+@pytest.mark.parametrize("changes", [[], [5], [updated("")], [updated("/p/a", to=["/p/a"])]])
+def test_a_change_of_which_no_file_is_known_falls_under_no_rule_that_allows_some(changes: list[Any]) -> None:
+    ask = asked_about(*changes)
+    rules = [{"tool": "apply_patch", "pattern": pattern, "answer": "allow"} for pattern in ("/p/*", "*p*")]
+    assert decide(rules, ask.tool or "", ask.arguments) == "ask"
 
 
 def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:

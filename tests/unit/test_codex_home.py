@@ -121,6 +121,28 @@ def test_a_search_that_is_denied_is_off_as_codex_never_asks_about_it(rules: Any,
     assert (config(order(denied_above=[rules])).get("web_search") == "disabled") == is_off
 
 
+@pytest.mark.parametrize(
+    ("rules", "is_off"),
+    [
+        ([], True),
+        (parse_policy("ask"), True),
+        (parse_policy("own"), True),
+        (DENY, True),
+        (ALLOW, False),
+        ([{"tool": "web_search", "pattern": "*", "answer": "allow"}], False),
+        ([{"tool": "WebSearch", "pattern": "*", "answer": "allow"}], False),
+        ([{"tool": "web_search", "pattern": "rust *", "answer": "allow"}], True),
+        ([{"tool": "shell", "pattern": "*", "answer": "allow"}], True),
+        ([{"tool": "web_search", "pattern": "*", "answer": "deny"}, *ALLOW], True),
+    ],
+)
+@pytest.mark.parametrize("text", [LOOSE, 'web_search = "live"\n'])
+def test_whoever_may_only_read_searches_the_web_only_where_a_rule_allows_it(rules: Any, is_off: bool, text: str) -> None:
+    reader = order(read_only=True, permissions=rules)
+    assert (config(reader, text).get("web_search") == "disabled") == is_off
+    assert config(reader._replace(denied_above=[DENY]), text)["web_search"] == "disabled"
+
+
 def test_rules_that_cannot_be_read_are_said() -> None:
     folder = home_of(order())
     assert folder is not None
@@ -142,6 +164,21 @@ def test_a_config_that_cannot_be_read_is_refused_with_the_way_out() -> None:
     with pytest.raises(Refused, match=r"config\.toml of Codex cannot be read: .*line 1") as refusal:
         config(order(), "model = \n")
     assert "--permissions own" in str(refusal.value.hint)
+
+
+def test_whoever_may_only_read_is_not_told_of_a_word_that_loosens_nothing() -> None:
+    reader = order(read_only=True)
+    with pytest.raises(Refused) as refusal:
+        config(reader, "model = \n")
+    assert refusal.value.hint == "correct it"
+    for way in (home_of, adapter_home.home_of):
+        folder = way(reader)
+        assert folder is not None
+        files = {"rules/default.rules": RULES, "config.toml": b'cli_auth_credentials_store = "keyring"'}
+        notes = folder.replaced(reader, files).notes
+        assert len(notes) == 2
+        assert "--permissions own" not in " ".join(notes)
+        assert "--permissions own" in " ".join(folder.replaced(order(), files).notes)
 
 
 def test_databases_are_sought_where_the_config_says() -> None:

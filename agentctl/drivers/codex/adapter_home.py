@@ -34,7 +34,7 @@ def _makes_databases(order: Order) -> list[str]:
 
 
 def _replaced(order: Order, files: Mapping[str, bytes]) -> Replaced:
-    configured = config_in(files)
+    configured = config_in(order, files)
     name, known = profile_of(order) or PROFILE, object_in(configured.get("mcp_servers"))
     more = {
         "approval_policy": NEVER if order.read_only else ON_REQUEST,

@@ -44,7 +44,7 @@ _ASKED = "prompt"
 #: Codex's name of its search, and that of others.
 _SEARCH = ("web_search", "WebSearch")
 _KEYRING = ("keyring", "auto")
-_OWN = "--permissions own starts Codex with your settings as they are"
+_OWN = "; --permissions own starts Codex with your settings as they are"
 
 
 def home_of(order: Order) -> HomeFolder | None:
@@ -65,17 +65,17 @@ def replaced_with(order: Order, files: Mapping[str, bytes], more: Mapping[str, A
     """
     from agentctl.drivers.codex.rules import restrictions_in  # As late as `tomllib`.
 
-    configured = config_in(files)
+    configured = config_in(order, files)
     config = {**own_config(order, configured), **more}
     rules = restrictions_in({name: data for name, data in files.items() if name.startswith(f"{RULES}/")})
     made = {CONFIG: document(config), f"{RULES}/default.rules": rules.text}
-    notes = [*_unread(rules.unread), *_login(configured, has_file=LOGIN in files)]
+    notes = [f"{note}{_way_out(order)}" for note in _notes(rules.unread, configured, has_file=LOGIN in files)]
     # A path in the config starts from the folder of the config.
     databases = os.path.join(order.home["persons"], os.path.expanduser(text_in(configured.get("sqlite_home"))))
     return Replaced({name: text.encode() for name, text in made.items()}, os.path.normpath(databases), notes)
 
 
-def config_in(files: Mapping[str, bytes]) -> dict[str, Any]:
+def config_in(order: Order, files: Mapping[str, bytes]) -> dict[str, Any]:
     """Return the person's config.
 
     Raises:
@@ -86,7 +86,7 @@ def config_in(files: Mapping[str, bytes]) -> dict[str, Any]:
     try:
         return tomllib.loads(files.get(CONFIG, b"").decode())
     except (ValueError, RecursionError) as error:
-        raise Refused(f"the {CONFIG} of Codex cannot be read: {error}", hint=f"correct it; {_OWN}") from error
+        raise Refused(f"the {CONFIG} of Codex cannot be read: {error}", hint=f"correct it{_way_out(order)}") from error
 
 
 def own_config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
@@ -102,13 +102,18 @@ def own_config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
     environment = {**environment, "set": {**object_in(environment.get("set")), VARIABLE: persons}}
     config |= {"features": features, "hooks": hooks, "shell_environment_policy": environment}
     config |= {"mcp_servers": servers} if servers else {}
-    config |= {"web_search": "disabled"} if _is_search_denied(order) else {}
+    config |= {"web_search": "disabled"} if _is_search_off(order) else {}
     return {**config, "sqlite_home": order.home["own"]}
 
 
-def _is_search_denied(order: Order) -> bool:
-    """Return whether rules deny a search of the web, about which Codex never asks."""
-    return any(
+def _is_search_off(order: Order) -> bool:
+    """Return whether the search of the web is switched off, since Codex never asks about it.
+
+    It is for whom rules deny it, and for an agent that may only read unless a rule allows it: a query tells others what
+    the agent has read.
+    """
+    is_allowed = any(decide(order.permissions, name, {}) == "allow" for name in _SEARCH)
+    return (order.read_only and not is_allowed) or any(
         decide(rules, name, {}) == "deny" for rules in (order.permissions, *order.denied_above) for name in _SEARCH
     )
 
@@ -142,20 +147,23 @@ def _trusted(order: Order, configured: Mapping[str, Any]) -> Iterator[tuple[str,
         yield (name if place is None else f"{own}{name[len(place) :]}"), state
 
 
-def _unread(places: list[str]) -> Iterator[str]:
-    if places:
+def _way_out(order: Order) -> str:
+    """Return what a person can say instead: no word of theirs loosens what an agent has that may only read."""
+    return "" if order.read_only else _OWN
+
+
+def _notes(unread: list[str], configured: Mapping[str, Any], *, has_file: bool) -> Iterator[str]:
+    """Yield what does not count here of the person's own: rules that could not be read, a login that is not a file."""
+    if unread:
         yield (
-            f"rules of Codex were left out, since only rules of literals can be read: {', '.join(places)}. What they"
-            f" forbid is not forbidden by them here; {_OWN}"
+            f"rules of Codex were left out, since only rules of literals can be read: {', '.join(unread)}. What they"
+            " forbid is not forbidden by them here"
         )
-
-
-def _login(configured: Mapping[str, Any], *, has_file: bool) -> Iterator[str]:
     store = text_in(configured.get("cli_auth_credentials_store"))
     if store in _KEYRING and not has_file:
         yield (
             f"a login of Codex in the keyring is not found from here (cli_auth_credentials_store is {store}): with"
-            f' cli_auth_credentials_store = "file" and another `codex login` it is; {_OWN}'
+            ' cli_auth_credentials_store = "file" and another `codex login` it is'
         )
 
 

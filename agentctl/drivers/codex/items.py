@@ -17,6 +17,8 @@ SHELL, PATCH = "shell", "apply_patch"
 _LONGEST = 20_000
 #: Shells whose call is left out of a command; a shell in another folder may be anything, and is shown.
 _SHELL = re.compile(r"(?:/usr)?/bin/(?:ba|da|k|z)?sh")
+#: The kinds of a change of a file; the last one is ours, for the new name of a file that is also moved.
+_WRITES, _DELETE, _MOVE = ("add", "update"), "delete", "move"
 _STATUS = {"inProgress": "running", "completed": "completed", "failed": "failed", "declined": "denied"}
 #: Items that are the work of a tool but carry no status and no result.
 _PLAIN_TOOLS = {
@@ -141,12 +143,42 @@ def command_line(command: Any) -> str:
 
 
 def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return the files that a change touches, and how: add, delete or update."""
+    """Return the files that a change touches, and how: add, delete or update, and move for the new name of a moved one.
+
+    A file of which no name is known has an empty one: no narrow rule matches that.
+
+    >>> kind = {"type": "update", "move_path": "/b"}
+    >>> changes_of({"changes": [{"path": "/a", "kind": kind}]})
+    [{'path': '/a', 'kind': 'update'}, {'path': '/b', 'kind': 'move'}]
+    """
+    changes: list[dict[str, str]] = []
+    for change in map(object_in, list_in(item.get("changes"))):
+        kind = object_in(change.get("kind"))
+        changes.append({"path": text_in(change.get("path")), "kind": text_in(kind.get("type"))})
+        if kind.get("move_path") is not None:
+            changes.append({"path": text_in(kind["move_path"]), "kind": _MOVE})
+    return changes or [{"path": "", "kind": ""}]
+
+
+def contents_of(item: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a change writes into each file: a deletion writes nothing."""
     changes = [object_in(change) for change in list_in(item.get("changes"))]
-    return [
-        {"path": text_in(change.get("path")), "kind": text_in(object_in(change.get("kind")).get("type"))}
+    return {
+        text_in(change.get("path")): change["diff"]
         for change in changes
-    ]
+        if isinstance(change.get("diff"), str) and object_in(change.get("kind")).get("type") != _DELETE
+    }
+
+
+def is_told_whole(item: Mapping[str, Any]) -> bool:
+    """Return whether all is known of a change of files: each name and, but for a deletion, what is written."""
+    changes, contents = changes_of(item), contents_of(item)
+    written = [change["path"] for change in changes if change["kind"] in _WRITES]
+    return (
+        all(change["path"] and change["kind"] in {*_WRITES, _DELETE, _MOVE} for change in changes)
+        and len(written) == len(set(written))
+        and all(path in contents for path in written)
+    )
 
 
 def touched_by(item: Mapping[str, Any]) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 from agentctl.drivers.codex.home import asked_servers
 from agentctl.drivers.codex.walls import PROFILE, profile
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
-from agentctl.drivers.values import list_in, object_in, text_in
+from agentctl.drivers.values import bounded, list_in, object_in, text_in
+from agentctl.lean import NamedTuple
 
 #: The profile of agents that may only read. The denied path is a dummy, whether somebody makes it or not: if any read
 #: is denied, Codex keeps every command inside the sandbox, even those that rules let out of it.
@@ -17,6 +18,10 @@ _READING = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 #: The marker of a project's folder, unless the person has configured others.
 _GIT = ".git"
+#: The field that tells the profile of a thread.
+_PROFILE_TOLD = "activePermissionProfile"
+#: The sandboxes, as they are told; the stricter first. All others let everything out.
+_SANDBOXES = ("readOnly", "workspaceWrite")
 NEVER, ON_REQUEST, UNTRUSTED = "never", "on-request", "untrusted"
 _ASKS = {ALLOWING: ON_REQUEST, BY_OWN_SETTINGS: None}
 _SERVER_KEYS = frozenset(
@@ -65,19 +70,61 @@ def reviewer(order: Order) -> str | None:
     return None if order.stance == BY_OWN_SETTINGS else "user"
 
 
-def difference(order: Order, settings: Mapping[str, Any]) -> str | None:
+class Difference(NamedTuple):
+    """In what a program does not work as it was ordered."""
+
+    what: str
+    #: It asks otherwise, which is left to the person's own settings where they order that.
+    is_in_asking: bool = False
+
+
+def tells_no_profile(order: Order, opened: Mapping[str, Any]) -> bool:
+    """Return whether an opened thread lacks the field of its permission profile: an older Codex has no profiles."""
+    return profile_of(order) is not None and _PROFILE_TOLD not in opened
+
+
+def difference(order: Order, settings: Mapping[str, Any], *, has_network: bool | None = None) -> Difference | None:
     """Return in what the settings of a thread are not those that were ordered; None if they are.
 
+    Args:
+        settings: As they are told when the thread is opened (`sandbox`), or changed (`sandboxPolicy`).
+        has_network: The sandbox was ordered with the network; None: that is not known.
+
     >>> order = Order("codex", "/bin/codex", "general", "x")
-    >>> difference(order, {"approvalPolicy": "never", "approvalsReviewer": "user"})
+    >>> difference(order, {"approvalPolicy": "never", "approvalsReviewer": "user"}).what
     'its approvalPolicy is never, not on-request'
     """
-    ordered = {"approvalPolicy": approval_policy(order), "approvalsReviewer": reviewer(order)}
-    for name, value in ordered.items():
-        found = settings.get(name)
-        if value is not None and found != value:
-            return f"its {name} is {found if isinstance(found, str) else json.dumps(found)}, not {value}"
+    asks = {"approvalPolicy": approval_policy(order), "approvalsReviewer": reviewer(order)}
+    for name, value in asks.items():
+        if value is not None and settings.get(name) != value:
+            return Difference(f"its {name} is {_told(settings.get(name))}, not {value}", is_in_asking=True)
+    ordered, told = profile_of(order), settings.get(_PROFILE_TOLD)
+    found = object_in(told).get("id") or told
+    if ordered is not None and found != ordered:
+        return Difference(f"its permission profile is {_told(found)}, not {ordered}")
+    return _freer_sandbox(order, settings.get("sandbox", settings.get("sandboxPolicy")), has_network)
+
+
+def has_network(configured: Mapping[str, Any]) -> bool:
+    """Return whether the person's config gives the network to an agent that may write."""
+    return bool(object_in(configured.get("sandbox_workspace_write")).get("network_access"))
+
+
+def _freer_sandbox(order: Order, told: Any, has_network: bool | None) -> Difference | None:
+    """Return in what a sandbox lets more out than it was ordered to; only an old order takes one that is not told."""
+    if told is None and profile_of(order) is None:
+        return None
+    kind, allowed = object_in(told).get("type"), _SANDBOXES[: 1 if order.read_only else 2]
+    if kind not in allowed:
+        return Difference(f"its sandbox is {_told(kind)}, not {allowed[-1]}")
+    may_connect = False if order.read_only else has_network
+    if may_connect is False and object_in(told).get("networkAccess") not in (None, False):
+        return Difference("its sandbox has the network, which was not ordered")
     return None
+
+
+def _told(value: Any) -> str:
+    return bounded(value if isinstance(value, str) else json.dumps(value))
 
 
 def turn_params(order: Order, thread: str, texts: Iterable[str]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, mcp_name
+from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, contents_of, is_told_whole, mcp_name
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import key_of
 from agentctl.drivers.requests import Answers, ProgramRequest
@@ -42,12 +42,18 @@ def _permission(
     described: str,
     arguments: Mapping[str, Any],
     decisions: Mapping[str, tuple[str, Any]],
+    *,
+    is_cut: bool = False,
 ) -> ProgramRequest:
-    """Return a request for permission; `decisions` is id -> (label, response), and includes a yes and a no."""
+    """Return a request for permission; `decisions` is id -> (label, response), and includes a yes and a no.
+
+    Args:
+        is_cut: Codex has not told all of the call.
+    """
     options = [(name, label) for name, (label, _) in decisions.items()]
     key = key_of(request_id)
     means = {name: _MEANS.get(name, ALLOW_ALWAYS) for name in decisions}
-    ask = Ask(key, described, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means)
+    ask = Ask(key, described, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means, is_cut=is_cut)
 
     def reply(answers: Answers) -> Any:
         return decisions.get(answers[key], decisions[DECLINE])[1]
@@ -67,13 +73,23 @@ def _command(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapp
 
 
 def _file_change(request_id: Any, thread: str, params: Mapping[str, Any], item: Mapping[str, Any]) -> ProgramRequest:
-    changes, root = changes_of(item), text_in(params.get("grantRoot"))
-    arguments: dict[str, Any] = {"changes": changes, "reason": params.get("reason")}
+    root = text_in(params.get("grantRoot"))
+    arguments = {**_patch(item), "reason": params.get("reason")}
     if root:
         arguments["grantRoot"] = root
     described = f"for the rest of the session, write anywhere below {root}" if root else ""
     decisions = _usual_decisions() | {SESSION: (_LABELS[SESSION], SESSION)}
-    return _permission(request_id, thread, PATCH, described, arguments, _wrapped(decisions))
+    is_cut = not is_told_whole(item)
+    return _permission(request_id, thread, PATCH, described, arguments, _wrapped(decisions), is_cut=is_cut)
+
+
+def _patch(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a change of files as arguments: its files first, then what is written into each.
+
+    Each text is an argument of its own: so it is shown line by line, and none can look like the beginning of another.
+    """
+    written = {f"diff of {path}": text for path, text in contents_of(item).items()}
+    return {"changes": changes_of(item), **written}
 
 
 def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
@@ -94,13 +110,20 @@ def _old_approval(request_id: Any, thread: str, params: Mapping[str, Any], _: Ma
     words = {ACCEPT: "approved", SESSION: "approved_for_session", CANCEL: "abort"}
     decisions: dict[str, tuple[str, Any]] = {name: (_LABELS[name], {"decision": word}) for name, word in words.items()}
     decisions[DECLINE] = (_LABELS[DECLINE], {"decision": {"denied": {"rejection": "the user said no"}}})
-    changes, command = object_in(params.get("fileChanges")), list_in(params.get("command"))
-    if changes:
-        arguments: dict[str, Any] = {"changes": [{"path": path} for path in changes]}
-        return _permission(request_id, thread, PATCH, "", arguments, decisions)
-    line = " ".join(map(str, command))
+    if "fileChanges" in params:
+        item = {
+            "changes": [_old_change(path, object_in(one)) for path, one in object_in(params["fileChanges"]).items()]
+        }
+        return _permission(request_id, thread, PATCH, "", _patch(item), decisions, is_cut=not is_told_whole(item))
+    line = " ".join(map(str, list_in(params.get("command"))))
     arguments = {"command": line, "cwd": params.get("cwd")}
     return _permission(request_id, thread, SHELL, "", arguments, decisions)
+
+
+def _old_change(path: str, change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a change of a file as the later version has it."""
+    text = change.get("unified_diff") if change.get("type") == "update" else change.get("content")
+    return {"path": path, "kind": {"type": change.get("type"), "move_path": change.get("move_path")}, "diff": text}
 
 
 def _usual_decisions() -> dict[str, tuple[str, Any]]:

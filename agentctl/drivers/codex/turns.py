@@ -14,15 +14,18 @@ from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
 from agentctl.drivers.dialogue import AgentOutcome, HangUp, SessionIs, StopProgram
 from agentctl.drivers.jsonrpc import Calls, RpcError, tell
-from agentctl.drivers.order import Order
+from agentctl.drivers.order import ALLOWING, ASKING, Order
 from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import object_in, text_in
 
 #: How Codex answers a method that its version does not have; it also lists all methods that it has.
 _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 _LONGEST = 500
-#: The way out, where what decides cannot be set.
-OWN_HINT = "--permissions own starts it with your settings as they are, whatever these let it do"
+#: The ways out, where what decides cannot be set: the second one where no word of the person's would loosen it.
+_OWN_HINT = "--permissions own starts it with your settings as they are, whatever these let it do"
+_ELSE_HINT = (
+    "what this machine prescribes (/etc/codex) may do that, or another version of Codex; or take another --driver"
+)
 
 
 class Turns:
@@ -38,6 +41,8 @@ class Turns:
         self.order, self.threads = order, threads
         self.calls = Calls()
         self.model = order.model
+        #: The sandbox was ordered with the network; None: that is not known.
+        self._has_network: bool | None = None
         self.is_interrupted = False
         #: The limit of turns was reached, so the turn is being interrupted.
         self.is_over = False
@@ -74,10 +79,12 @@ class Turns:
             return []
         if not found:
             return self._not_understood(RpcError("it does not say in which folder of settings it works"))
-        return self._other(f"it works in {found}, not in {expected}")
+        return self._other(opening.Difference(f"it works in {found}, not in {expected}", is_in_asking=True))
 
     def _configured(self, result: Mapping[str, Any]) -> Actions:
-        return self._open_thread(object_in(result.get("config")))
+        config = object_in(result.get("config"))
+        self._has_network = opening.has_network(config)
+        return self._open_thread(config)
 
     def _open_thread(self, configured: Mapping[str, Any]) -> Actions:
         method = "thread/resume" if self.order.resume else "thread/start"
@@ -88,11 +95,9 @@ class Turns:
         thread = text_in(object_in(result.get("thread")).get("id"))
         if not thread:
             return self._could_not_begin(RpcError("it opened a thread without an id"))
-        permissions = text_in(object_in(result.get("activePermissionProfile")).get("id"))
-        if self.order.walls and permissions != opening.profile_of(self.order):
-            what = f"its thread has the permissions {permissions or 'of an older version'}, not agentctl's"
-            return self._not_understood(RpcError(what))
-        if (difference := opening.difference(self.order, result)) is not None:
+        if opening.tells_no_profile(self.order, result):
+            return self._not_understood(RpcError("its thread has the permissions of an older version, not agentctl's"))
+        if (difference := self._difference(result)) is not None:
             return self._other(difference)
         self.threads.root = thread
         self.model = text_in(result.get("model")) or self.model
@@ -100,8 +105,11 @@ class Turns:
 
     def changed(self, settings: Mapping[str, Any]) -> Actions:
         """Stop if the settings of a thread, which were changed, are not those that were ordered any more."""
-        difference = opening.difference(self.order, settings)
+        difference = self._difference(settings)
         return [] if difference is None else self._other(difference)
+
+    def _difference(self, settings: Mapping[str, Any]) -> opening.Difference | None:
+        return opening.difference(self.order, settings, has_network=self._has_network)
 
     def _could_not_begin(self, error: RpcError) -> Actions:
         if _UNKNOWN_METHOD.search(error.message):
@@ -109,10 +117,11 @@ class Turns:
         self.ending = (reason_in(error.message) or Reason.NOT_STARTED, f"Codex could not begin: {error.message}")
         return [StopProgram(self._outcome(*self.ending))]
 
-    def _other(self, what: str) -> Actions:
-        """Stop: what was ordered would not hold."""
-        why = f"Codex does not work as it was told: {what}; {OWN_HINT}"
-        self.ending = (Reason.NOT_STARTED, why)
+    def _other(self, difference: opening.Difference) -> Actions:
+        """Stop: what was ordered would not hold, or does not hold any more."""
+        is_loosened = difference.is_in_asking and self.order.stance in (ASKING, ALLOWING)
+        why = f"Codex does not work as it was told: {difference.what}; {_OWN_HINT if is_loosened else _ELSE_HINT}"
+        self.ending = (Reason.NOT_STARTED if self.threads.root is None else Reason.PERMISSION_DENIED, why)
         return [StopProgram(self._outcome(*self.ending))]
 
     def _not_understood(self, error: RpcError) -> Actions:
