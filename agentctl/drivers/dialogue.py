@@ -50,8 +50,6 @@ class Ask(NamedTuple):
     #: For a permission: the tool and its arguments, for the policy and for the person who answers.
     tool: str | None = None
     arguments: Mapping[str, Any] | None = None
-    #: For a permission: the program has not told all of the call, so no person can allow it.
-    is_cut: bool = False
     #: For a permission: another name that the tool may have, by what only the model says. A rule for it may forbid the
     #: call; it never allows it.
     claimed: str | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentctl.domain.question import EVERYTHING, offered, question_in, shown
-from agentctl.drivers.dialogue import Ask
+from agentctl.drivers.dialogue import Ask, Withdraw
 from agentctl.drivers.order import Order
 from agentctl.driving.questions import _body, decided_by
 from tests.unit.test_acp_driver import Talk, order
@@ -152,3 +152,49 @@ def test_a_command_of_a_servers_tool_is_the_servers_own() -> None:
     given = order(mcp_servers={"box": {"command": "x"}})
     ask = asked({}, {"title": "mcp__box__run", "kind": "other", "rawInput": {"command": "ls"}}, given)
     assert (ask.tool, ask.claimed) == ("mcp__box__run", None)
+
+
+def tells(talk: Talk, status: str, arguments: dict[str, Any]) -> None:
+    """Have the program tell more of its call."""
+    talk.update("tool_call_update", toolCallId="c", title="w_put", kind="other", status=status, rawInput=arguments)
+
+
+def late(**more: Any) -> Talk:
+    """Return a talk with a program that asks about a tool of a server before it has told the arguments."""
+    talk = Talk(order(**more)._replace(acp={**order().acp, "tellsLate": True})).opened()
+    talk.update("tool_call", toolCallId="c", title="w_put", kind="other", status="pending", rawInput={}, locations=[])
+    talk.asks(title="w_put", kind="other", status="pending", rawInput={}, locations=[])
+    return talk
+
+
+@pytest.mark.parametrize("arguments", [{"path": FILE}, {}])
+def test_a_call_that_is_asked_about_before_its_arguments_are_known_is_asked_about_again(
+    arguments: dict[str, Any],
+) -> None:
+    talk = late()
+    first = talk.of(Ask)[-1]
+    assert not may_be_allowed(first)
+    tells(talk, "pending", {})
+    assert talk.of(Ask) == [first]
+    talk.update(
+        "tool_call_update", toolCallId="c", title="w_put", kind="other", status="in_progress", rawInput=arguments
+    )
+    assert talk.of(Withdraw) == [Withdraw(first.key)]
+    _, second = talk.of(Ask)
+    assert second.arguments == (arguments or {"title": "w_put"})
+    assert may_be_allowed(second)
+    talk.do(talk.dialogue.answered(second.key, "allow"))
+    assert talk.said[-1] == {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "result": {"outcome": {"outcome": "selected", "optionId": "o-0"}},
+    }
+
+
+def test_what_was_denied_by_then_is_not_asked_about_again() -> None:
+    talk = late()
+    talk.do(talk.dialogue.answered(talk.of(Ask)[-1].key, "deny"))
+    talk.update(
+        "tool_call_update", toolCallId="c", title="w_put", kind="other", status="in_progress", rawInput={"a": 1}
+    )
+    assert len(talk.of(Ask)) == 1

@@ -86,6 +86,8 @@ class AcpDialogue:
         self._is_interrupted = self._is_steered = self._is_over = False
         self._has_noted_own_turn = self._is_retrying = False
         self._replayed = 0
+        #: Calls that were asked about before their arguments were known, and what the requests were, by their ids.
+        self._early: dict[str, tuple[Any, str, AcpCall, Any]] = {}
         self._ways_to_log_in: Any = None
         #: The method that continues a session; None where the program has none.
         self._way_to_continue: str | None = None
@@ -363,6 +365,8 @@ class AcpDialogue:
             rows += map(Note, self.usage.of_message(update))
         elif kind == "session_info_update":
             rows += self._retried(object_in(update.get("_meta")))
+        elif kind == "tool_call_update":
+            rows += self._asked_anew(text_in(update.get("toolCallId")))
         elif kind in _OF_MODES and (gone := self._changed_mode(update)):
             return [*rows, *gone]
         if kind in WORK:
@@ -443,9 +447,21 @@ class AcpDialogue:
             call.reads(self.order.cwd) if self.row.reads else None,
         )
         request.on_denial = lambda: self.transcript.denied(call)
+        if self.row.tells_late and call.is_untold:
+            request.asks = [ask._replace(is_cut=True) for ask in request.asks]
+            self._early[call.id] = (request_id, session, call, options)
         if self._is_cancelled or (self.order.read_only and not call.only_reads):
             return self.requests.refuse(request)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
+
+    def _asked_anew(self, call_id: str) -> Actions:
+        """Ask again about a call that was asked about before its arguments were known, once they are."""
+        early = self._early.get(call_id)
+        if early is None or early[2].is_untold:
+            return []
+        del self._early[call_id]
+        gone = self.requests.withdraw(early[0])
+        return [*gone, *self._permission(*early)] if gone else []
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -106,6 +106,8 @@ class AcpProgram(NamedTuple):
     reports_cost: bool = False
     #: What it says where it cannot begin since another one of it just does: it is tried again then.
     busy: str = ""
+    #: It may ask about a call before it has told the arguments: they come with a later update of the call.
+    tells_late: bool = False
     #: It asks the user with a tool of its own.
     asks: bool = False
     #: The way in `_meta` to the place where it takes MCP servers, if it shows their tools only so; "a.b": in b of a.
@@ -145,7 +147,7 @@ class AcpProgram(NamedTuple):
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
             "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
             "instructions": self.instructions, "busy": self.busy, "serversIn": self.servers_in, "tools": self.tools,
-            "reads": self.reads,
+            "reads": self.reads, "tellsLate": self.tells_late or None,
             "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
             "home": self.home,
             "sessionMeta": dict(self.session_meta),
@@ -397,6 +399,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "reportsCost": ("reports_cost", _flag),
     "busy": ("busy", _text),
     "asks": ("asks", _flag),
+    "tellsLate": ("tells_late", _flag),
     "serversIn": ("servers_in", _text),
     "tools": ("tools", _one_of("codex", "claude")),
     "reads": ("reads", _one_of("claude")),

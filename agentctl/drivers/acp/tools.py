@@ -153,6 +153,11 @@ class AcpCall:
         return self.status in {"completed", "failed"}
 
     @property
+    def is_untold(self) -> bool:
+        """Whether nothing but its name is known: it has not begun, and what it is to do may still be told."""
+        return self.status == "pending" and not (self.arguments or self._paths or self._content)
+
+    @property
     def only_reads(self) -> bool:
         """Whether it changes nothing, by its kind."""
         return self.kind in _READING and not self._is_command
