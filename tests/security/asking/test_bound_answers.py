@@ -213,8 +213,9 @@ def test_a_line_names_the_command_and_marks_what_the_model_says(task: Task, tmp_
     agent(plays(tmp_path, f"me.ask('Bash', {lie!r}, 'permission')"))
     assert blocked()["question"] == "Allow Bash: rm -rf ~?"
     line = "Allow Bash: rm -rf ~? (in its own words: list files)"
-    said = [run("why", "a").out, run("list", check=False).err, run("tree", check=False).err]
-    assert any(line in one for one in said)
+    waits = [run(*wait, "--timeout-seconds", "0.1", check=False).err for wait in (("wait", "a"), ("wait-all",))]
+    said = [run("why", "a").out, *waits]
+    assert all(line in one for one in said)
     assert not any("list files" in one.replace(line, "") for one in said)
     told = run("interact", "respond", "a", "allow", check=False).err
     assert "(ANSWER: allow, deny)" in told
