@@ -137,7 +137,9 @@ def test_a_search_that_is_denied_is_off_as_codex_never_asks_about_it(rules: Any,
     ],
 )
 @pytest.mark.parametrize("text", [LOOSE, 'web_search = "live"\n'])
-def test_whoever_may_only_read_searches_the_web_only_where_a_rule_allows_it(rules: Any, is_off: bool, text: str) -> None:
+def test_whoever_may_only_read_searches_the_web_only_where_a_rule_allows_it(
+    rules: Any, is_off: bool, text: str
+) -> None:
     reader = order(read_only=True, permissions=rules)
     assert (config(reader, text).get("web_search") == "disabled") == is_off
     assert config(reader._replace(denied_above=[DENY]), text)["web_search"] == "disabled"
