@@ -64,7 +64,7 @@ def test_in_an_editor(
                 await editor.says(session, "SCENARIO:steps")
 
     asyncio.run(twice())
-    (worker,) = run("list", "--all", "--json").json
+    (worker,) = run("list", "--json").json
     agent = named(worker)
     assert not target.exists(), lab.account(agent)
     assert was_tried(lab, agent), f"the model never tried: {lab.account(agent)}"
