@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -116,6 +117,38 @@ def test_a_denied_read_keeps_in(lab: Lab) -> None:
     """With a denied read, no rule lets a command out (openai/codex#38318)."""
     profile = {"filesystem": opening.filesystem_for_reading(Order("codex", "codex", "explore", "x", read_only=True))}
     assert tries(lab, profile, "never") == (False, [])
+
+
+def test_what_a_reader_can_do(lab: Lab) -> None:
+    """An agent that may only read: its commands read what the person can read, unasked; no writing, no network."""
+    secret = lab.folder / "secret.txt"
+    secret.write_text("what the person can read\n", encoding="utf-8")
+    connect = f"import urllib.request as u; u.urlopen({lab.standin.url!r})"
+    tries = [
+        f"cat {secret}",
+        *(f"(echo > {folder}/made) 2>/dev/null || echo no writing" for folder in (lab.work, lab.folder)),
+        f"python3 -c {shlex.quote(connect)} 2>&1 | tail -n 1",
+    ]
+    call = ["exec_command", {"cmd": "; ".join(tries), "yield_time_ms": 30000}]
+    (lab.work / "calls.json").write_text(json.dumps([call]), encoding="utf-8")
+    assert lab.completed(lab.spawn("calls", agent="explore"))
+    told = next(one.results[-1] for one in lab.standin.requests if one.results)
+    said = told[told.index("what the person") :].splitlines()
+    assert said[:3] == ["what the person can read", "no writing", "no writing"]
+    assert said[3].startswith("urllib.error.URLError"), said
+    assert not lab.task.events("interaction.requested")
+
+
+def test_a_narrower_profile_for_readers(lab: Lab) -> None:
+    """With a profile that reads only the system and the workspace, Codex does not find itself: no command runs."""
+    (lab.work / "calls.json").write_text(json.dumps([["exec_command", {"cmd": "ls"}]]), encoding="utf-8")
+    narrow = {"filesystem": {":minimal": "read", ":workspace_roots": {".": "read"}}}
+    with server(lab, environ_of(lab)) as one:
+        opened = one.call("thread/start", approvalPolicy="never", permissions="x", config={"permissions.x": narrow})
+        one.play(opened["thread"]["id"])
+    told = next(one.results[-1] for one in lab.standin.requests if one.results)
+    assert "bwrap: execvp" in told
+    assert "calls.json" not in told
 
 
 def test_what_a_thread_answers(lab: Lab) -> None:

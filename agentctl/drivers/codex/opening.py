@@ -19,7 +19,7 @@ _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 #: The marker of a project's folder, unless the person has configured others.
 _GIT = ".git"
 #: The field that tells the profile of a thread.
-_PROFILE_TOLD = "activePermissionProfile"
+_PROFILE_FIELD = "activePermissionProfile"
 #: The sandboxes, as they are told; the stricter first. All others let everything out.
 _SANDBOXES = ("readOnly", "workspaceWrite")
 NEVER, ON_REQUEST, UNTRUSTED = "never", "on-request", "untrusted"
@@ -80,7 +80,7 @@ class Difference(NamedTuple):
 
 def tells_no_profile(order: Order, opened: Mapping[str, Any]) -> bool:
     """Return whether an opened thread lacks the field of its permission profile: an older Codex has no profiles."""
-    return profile_of(order) is not None and _PROFILE_TOLD not in opened
+    return profile_of(order) is not None and _PROFILE_FIELD not in opened
 
 
 def difference(order: Order, settings: Mapping[str, Any], *, has_network: bool | None = None) -> Difference | None:
@@ -97,33 +97,33 @@ def difference(order: Order, settings: Mapping[str, Any], *, has_network: bool |
     asks = {"approvalPolicy": approval_policy(order), "approvalsReviewer": reviewer(order)}
     for name, value in asks.items():
         if value is not None and settings.get(name) != value:
-            return Difference(f"its {name} is {_told(settings.get(name))}, not {value}", is_in_asking=True)
-    ordered, told = profile_of(order), settings.get(_PROFILE_TOLD)
-    found = object_in(told).get("id") or told
+            return Difference(f"its {name} is {_as_text(settings.get(name))}, not {value}", is_in_asking=True)
+    ordered, active = profile_of(order), settings.get(_PROFILE_FIELD)
+    found = object_in(active).get("id") or active
     if ordered is not None and found != ordered:
-        return Difference(f"its permission profile is {_told(found)}, not {ordered}")
+        return Difference(f"its permission profile is {_as_text(found)}, not {ordered}")
     return _freer_sandbox(order, settings.get("sandbox", settings.get("sandboxPolicy")), has_network)
 
 
-def has_network(configured: Mapping[str, Any]) -> bool:
+def network_in(configured: Mapping[str, Any]) -> bool:
     """Return whether the person's config gives the network to an agent that may write."""
     return bool(object_in(configured.get("sandbox_workspace_write")).get("network_access"))
 
 
-def _freer_sandbox(order: Order, told: Any, has_network: bool | None) -> Difference | None:
+def _freer_sandbox(order: Order, sandbox: Any, has_network: bool | None) -> Difference | None:
     """Return in what a sandbox lets more out than it was ordered to; only an old order takes one that is not told."""
-    if told is None and profile_of(order) is None:
+    if sandbox is None and profile_of(order) is None:
         return None
-    kind, allowed = object_in(told).get("type"), _SANDBOXES[: 1 if order.read_only else 2]
+    kind, allowed = object_in(sandbox).get("type"), _SANDBOXES[: 1 if order.read_only else 2]
     if kind not in allowed:
-        return Difference(f"its sandbox is {_told(kind)}, not {allowed[-1]}")
+        return Difference(f"its sandbox is {_as_text(kind)}, not {allowed[-1]}")
     may_connect = False if order.read_only else has_network
-    if may_connect is False and object_in(told).get("networkAccess") not in (None, False):
+    if may_connect is False and object_in(sandbox).get("networkAccess") not in (None, False):
         return Difference("its sandbox has the network, which was not ordered")
     return None
 
 
-def _told(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return bounded(value if isinstance(value, str) else json.dumps(value))
 
 

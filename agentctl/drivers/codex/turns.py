@@ -83,7 +83,7 @@ class Turns:
 
     def _configured(self, result: Mapping[str, Any]) -> Actions:
         config = object_in(result.get("config"))
-        self._has_network = opening.has_network(config)
+        self._has_network = opening.network_in(config)
         return self._open_thread(config)
 
     def _open_thread(self, configured: Mapping[str, Any]) -> Actions:
