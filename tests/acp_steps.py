@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +21,7 @@ from acp.schema import (
     ClientCapabilities,
     CreateElicitationResponse,
     DeniedOutcome,
+    McpServerStdio,
     PermissionOption,
     PromptResponse,
     RequestPermissionResponse,
@@ -105,9 +106,9 @@ class Editor:
 
     # -- what the user does --------------------------------------------------------------------------------------
 
-    async def opened(self, cwd: str | Path | None = None) -> str:
-        """Open a session; return its id."""
-        made = await self.conn.new_session(cwd=str(cwd or Path.cwd()), mcp_servers=[])
+    async def opened(self, cwd: str | Path | None = None, servers: Sequence[McpServerStdio] = ()) -> str:
+        """Open a session, with the user's MCP servers; return its id."""
+        made = await self.conn.new_session(cwd=str(cwd or Path.cwd()), mcp_servers=[*servers])
         return made.session_id
 
     async def says(self, session: str, text: str) -> PromptResponse:

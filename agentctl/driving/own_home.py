@@ -71,7 +71,8 @@ class OwnHome:
             "variable": folder.variable, "own": os.path.realpath(own), "persons": persons,
             "resolved": os.path.realpath(persons),
         }  # fmt: skip
-        order = order._replace(home=home)
+        servers = {name: _told(name, server, folder.variable, persons) for name, server in order.mcp_servers.items()}
+        order = order._replace(home=home, mcp_servers=servers)
         replaced = folder.replaced(order, dict(_read(persons, folder.reads)))
         self._copy_databases(order, replaced.databases)
         _link(persons, own, folder)
@@ -82,8 +83,7 @@ class OwnHome:
                 os.symlink(self._in_memory(f"{own}/{name}", data), place)
             else:
                 _write(place, data)
-        servers = {name: _told(name, server, folder.variable, persons) for name, server in order.mcp_servers.items()}
-        return order._replace(home={**home, "notes": list(replaced.notes)}, mcp_servers=servers)
+        return order._replace(home={**home, "notes": list(replaced.notes)})
 
     def _copy_databases(self, order: Order, databases: str) -> None:
         """Copy the person's databases; where there are none yet, the program makes them first."""

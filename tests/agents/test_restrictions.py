@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,14 +12,18 @@ from typing import Any
 
 import pytest
 from acp.exceptions import RequestError
+from acp.schema import McpServerStdio
 
-from tests.acp_steps import Editor, denies, edited
+from tests.acp_steps import Editor, allows, denies, edited
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.loose import LooseProgram, Steps, loose_programs
+from tests.agents.loose.tool_server import write_server
 from tests.agents.restrictions import combinations, editors, guards, kinds
 from tests.steps import statuses
 from tests.support import run, wait_until
 
+#: Kinds of calls in which the file that they make is not named.
+INDIRECT = {"skill", "sub-agent"}
 DENIED_BY_DEFINITION = "restricted"
 
 
@@ -69,7 +74,8 @@ def test_in_an_editor(
     nothing_was_made(lab, agent)
     assert was_tried(lab, agent, target), f"the model never tried: {lab.account(agent)}"
     if restriction == "ask" and kind not in getattr(loose, "REFUSED", ()):
-        assert any(target.name in str(call) or kind == "skill" for call, _ in editor.dialogs), editor.dialogs
+        named_by = target.name if kind not in INDIRECT else ""
+        assert any(named_by in str(call) for call, _ in editor.dialogs), editor.dialogs
 
 
 @pytest.mark.parametrize("program", ["claude-agent-acp", "codex-acp"])
@@ -102,6 +108,31 @@ def test_command_that_looks_like_a_search(lab: Lab) -> None:
     assert not lab.open_questions("a1")
     lab.cancel("a2")
     assert target.exists()
+
+
+@pytest.mark.parametrize("program", ["codex", "codex-acp"])
+@pytest.mark.parametrize("policy", ["deny", "ask"])
+def test_server_of_an_editor(lab: Lab, loose: LooseProgram, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tool of an editor's MCP server, which calls itself harmless, under --permissions {policy}: not unasked."""
+    target = outside(lab) / "forbidden"
+    play(lab, loose.steps(lab, "MCP", target))
+    for name, value in lab.environ().items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    script = write_server(lab.folder / "server.py")
+    server = McpServerStdio(name="w", command=sys.executable, args=[str(script)], env=[])
+    editor = Editor(allows)
+
+    async def once() -> None:
+        async with edited("--permissions", policy, "--driver", lab.program, editor=editor):
+            session = await editor.opened(servers=[server])
+            with suppress(RequestError):  # A denial ends some programs.
+                await editor.says(session, "SCENARIO:steps")
+
+    asyncio.run(once())
+    (worker,) = run("list", "--json").json
+    assert was_tried(lab, named(worker)), f"the model never tried: {lab.account(named(worker))}"
+    is_asked = policy == "ask"
+    assert (len(editor.dialogs), target.exists()) == (int(is_asked), is_asked), lab.account(named(worker))
 
 
 @pytest.mark.parametrize(("program", "kind"), kinds())

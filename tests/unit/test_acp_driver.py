@@ -127,6 +127,12 @@ def test_a_server_over_http_is_given_to_a_program_that_takes_such_and_otherwise_
         assert ["the MCP server web was left out" in str(row.text) for row in talk.rows] == [True] * (not capabilities)
 
 
+def test_servers_that_stand_in_the_settings_of_a_program_are_not_given_to_it_again() -> None:
+    talk = Talk(order(mcp_servers=SERVERS, home={"variable": "X_HOME", "own": "/w/home"}))
+    talk.result(protocolVersion=1, agentCapabilities={"mcpCapabilities": {"http": True}})
+    assert talk.said[-1]["params"]["mcpServers"] == []
+
+
 def test_servers_as_settings_of_their_program_are_reached_as_the_order_says() -> None:
     talk = Talk(order(PLAIN._replace(servers_in="x.servers"), mcp_servers=SERVERS))
     talk.result(protocolVersion=1)

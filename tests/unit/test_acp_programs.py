@@ -38,6 +38,21 @@ def test_the_full_row_is_full() -> None:
     assert [name for name in FULL._fields if getattr(FULL, name) == getattr(default, name)] == []
 
 
+@pytest.mark.parametrize("name", known_programs(()))
+def test_of_a_program_that_was_not_tried_nothing_is_promised(name: str) -> None:
+    """What brings it to ask, whatever its user has allowed it, is known only of those that were tried."""
+    row = known_programs(())[name]
+    driver = driver_of(name, row)
+    manners = {"asking": row.asking, "allowing": row.allowing, "readOnly": row.read_only, "own": row.own}
+    if row.tested:
+        assert row.asking is not None
+        assert row.read_only is not None
+    else:
+        assert {key for key, manner in manners.items() if manner is not None} == set()
+    assert driver.is_known_to_ask == bool(row.tested)
+    assert ("readOnly" in driver.honours) == bool(row.tested)
+
+
 OPENCODE = known_programs(())["opencode"]
 DENIALS = {"bash": {"*": "allow", "touch *": "deny"}, "edit": "deny", "webfetch": "allow"}
 

@@ -206,6 +206,19 @@ def test_an_adapter_finds_in_the_config_what_it_is_not_told() -> None:
     assert found["permissions"]["agentctl"]["extends"] == ":workspace"
 
 
+def test_of_the_servers_of_an_order_each_tool_is_asked_about_too() -> None:
+    mine = {"command": "x", "args": ["y"], "env": {"A": "b"}, "alwaysLoad": True}
+    servers = {"own": mine, "My web": {"type": "http", "url": "https://x", "headers": {"K": "v"}}, "w": mine}
+    found = of_adapter(order(mcp_servers=servers, permissions=DENY))["mcp_servers"]
+    assert {name: one["default_tools_approval_mode"] for name, one in found.items()} == dict.fromkeys(
+        ("own", "My_web", "w"), "prompt"
+    )
+    started = {"command": "x", "args": ["y"], "env": {"A": "b"}}
+    assert {**found["own"], "default_tools_approval_mode": None} == {**started, "default_tools_approval_mode": None}
+    assert found["w"]["command"] == "x", "the person's own one of that name does not count"
+    assert (found["My_web"]["url"], found["My_web"]["http_headers"]) == ("https://x", {"K": "v"})
+
+
 def test_under_rules_its_commands_may_only_read_unasked() -> None:
     found = of_adapter(order(permissions=DENY))
     assert found["permissions"]["agentctl"] == {"filesystem": {":root": "read"}}

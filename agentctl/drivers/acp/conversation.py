@@ -138,8 +138,11 @@ class AcpDialogue:
         return [*actions, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
 
     def _servers_for(self, greeted: InitializeResponse) -> tuple[Mapping[str, Any], Actions]:
-        """Return the MCP servers that the program takes in the protocol's own field, and notes of those it does not."""
-        if self.row.servers_in:
+        """Return the MCP servers that the program takes in the protocol's own field, and notes of those it does not.
+
+        It may have them by another way: in the session's `_meta`, or in the settings that it was given.
+        """
+        if self.row.servers_in or self.order.home:
             return {}, []
         servers, capabilities = self.order.mcp_servers, greeted.agent_capabilities
         if capabilities is not None and capabilities.mcp_capabilities and capabilities.mcp_capabilities.http:
