@@ -345,8 +345,8 @@ class _Touched:
 
 def _any_is_met(places: Sequence[str], here: str, patterns: Sequence[str]) -> bool:
     """Return whether any path matches a pattern, as it is or from the agent's folder."""
-    told = (text for place in places for text in (place, place[len(here) + 1 :] if lies_in(place, here) else place))
-    return any(fnmatchcase(text, pattern) for text in told for pattern in patterns)
+    texts = (text for place in places for text in (place, place[len(here) + 1 :] if lies_in(place, here) else place))
+    return any(fnmatchcase(text, pattern) for text in texts for pattern in patterns)
 
 
 def _is_tool(tool: str, wanted: str) -> bool:

@@ -249,26 +249,6 @@ def test_a_rule_for_every_tool_holds_for_reading_as_well(lab: Lab, rule: dict[st
     assert "A rule denies this" in told
 
 
-@pytest.mark.parametrize("path", ["~/secrets/k", *alike("~/./secrets/../secrets/k", "secrets/k")])
-@pytest.mark.parametrize("pattern", ["secrets/*", "{home}/secrets/*", "~/secrets/*"])
-@pytest.mark.parametrize("answer", ["deny", *alike("ask")])
-def test_no_spelling_of_a_path_passes_a_rule_that_forbids_it(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, path: str, pattern: str, answer: str
-) -> None:
-    monkeypatch.setenv("HOME", str(Path.cwd()))
-    Path("secrets").mkdir()
-    Path("secrets/k").write_text(f"{SECRET}\n")
-    Path("open.txt").write_text("open\n")
-    calls(lab, ("read_file", {"path": path}), ("read_file", {"path": "~/open.txt"}))
-    rules = [{"tool": "read_file", "pattern": pattern.format(home=Path.cwd()), "answer": answer}]
-    agent = lab.spawn("text", "--permissions", json.dumps(rules))
-    if answer == "ask":
-        lab.respond(agent, option(lab.question(agent), "deny"))
-    secret, free = results(lab, agent)
-    assert SECRET not in secret
-    assert "open" in free
-
-
 EVERYWHERE = {"tool": "*", "pattern": "*secrets*"}
 
 
