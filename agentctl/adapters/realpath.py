@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator, Sequence
 from functools import cache
+
+from agentctl.domain.containment import composed, trimmed
 
 #: As many links as Linux follows in one path.
 _MOST_LINKS = 40
+#: So many paths of a folder are looked at: about a fifth of a second.
+_MOST_BELOW = 50_000
 
 
 class Resolver:
@@ -15,7 +20,8 @@ class Resolver:
 
     def __init__(self, folder: str) -> None:
         self._folder = os.path.realpath(folder)
-        self._found = cache(self._find)
+        self._found, self._all = cache(self._find), cache(self._read_all)
+        self._below = cache(lambda place: _all_below(place, _MOST_BELOW))
 
     def __call__(self, path: str) -> str | None:
         """Return where a path leads; None where that is unknown.
@@ -25,11 +31,38 @@ class Resolver:
         """
         return self._found(path)
 
+    def readings(self, path: str) -> Sequence[str]:
+        """Return all places to which a path may lead, by what programs make of its spelling before they open it.
+
+        Some trim it, replace `~` by the home, compose its letters (NFC), or take each `..` off with the name before
+        it, though that may be a link.
+        """
+        return self._all(path)
+
+    def below(self, path: str) -> Sequence[str] | None:
+        """Return the files and folders that lie in the places to which a path may lead, following no link in them.
+
+        None where there are too many to look at. A folder may be closed to us, and is then to who searches it.
+        """
+        found: list[str] = []
+        for place in self.readings(path):
+            inside = self._below(place)
+            if inside is None:
+                return None
+            found += inside
+        return found
+
     def _find(self, path: str) -> str | None:
-        if path.startswith("~"):
-            return None
+        return None if path.startswith("~") else self._resolved(os.path.join(self._folder, path))
+
+    def _read_all(self, path: str) -> Sequence[str]:
+        spellings = (os.path.join(self._folder, one) for one in _spellings(path))
+        found = (self._resolved(place) for one in spellings for place in (one, os.path.normpath(one)))
+        return tuple(dict.fromkeys(place for place in found if place is not None))
+
+    def _resolved(self, place: str) -> str | None:
         try:
-            found = os.path.realpath(os.path.join(self._folder, path))
+            found = os.path.realpath(place)
             return None if _is_unclear(found) else found
         except (OSError, ValueError):
             return None
@@ -72,3 +105,29 @@ def _is_unclear(path: str) -> bool:
         except FileNotFoundError:
             return False
     return False
+
+
+def _spellings(path: str) -> Iterator[str]:
+    """Yield a path as it is written, and as programs rewrite it."""
+    bare = trimmed(path)
+    for one in dict.fromkeys((path, bare)):
+        for expanded in dict.fromkeys((one, os.path.expanduser(one))):
+            yield from dict.fromkeys((expanded, composed(expanded)))
+
+
+def _all_below(folder: str, most: int) -> Sequence[str] | None:
+    """Return what lies in a folder at any depth; None where it is more than so many."""
+    found: list[str] = []
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if len(found) == most:
+                        return None
+                    found.append(entry.path)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+        except (OSError, ValueError):
+            continue
+    return found

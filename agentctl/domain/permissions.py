@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
+from agentctl.domain.containment import lies_in, trimmed
 from agentctl.domain.states import OWN
 from agentctl.errors import UsageError
 
@@ -25,16 +26,21 @@ _LONGEST = 4096
 
 #: The programs' names for the tool that runs a command: a rule for one of these names is a rule for all.
 SHELLS = frozenset({"bash", "shell", "commandexecution", "command_execution", "exec_command", "run_shell_command"})
+_FINDS, _SEARCHES = frozenset({"glob", "find"}), frozenset({"grep", "search"})
 #: Such groups of names: of the shells, and of the tools of our own program for plain models.
 _SAME = (
     SHELLS,
     frozenset({"read", "read_file"}),
-    frozenset({"glob", "find"}),
-    frozenset({"grep", "search"}),
+    _FINDS,
+    _SEARCHES,
     frozenset({"edit", "edit_file"}),
     frozenset({"write", "write_file"}),
     frozenset({"askuserquestion", "ask_user"}),
 )
+#: Another name of the searches of our own program, which leave out what rules forbid. No model can call a tool so.
+OWN_SEARCH = "agentctl/search"
+#: The tools of servers have a meaning of their own, whatever their arguments are called.
+_OF_SERVERS = "mcp__"
 #: The telling arguments: those that show what a tool is about to touch, at any depth.
 _COMMANDS = frozenset({"command", "cmd", "commands", "script", "argv"})
 _PATHS = frozenset(
@@ -54,6 +60,12 @@ class Real(Protocol):
 
     def __call__(self, path: str) -> str | None:
         """Return where a path leads, its links resolved; None where that is unknown."""
+
+    def readings(self, path: str) -> Sequence[str]:
+        """Return all places to which a path may lead, by what programs make of its spelling: `~`, blanks, `..`."""
+
+    def below(self, path: str) -> Sequence[str] | None:
+        """Return what lies in the folders to which a path may lead; None where it is more than can be looked at."""
 
     def leads_out(self, path: str) -> bool:
         """Return whether a link within the agent's folder leads a path out of it."""
@@ -138,7 +150,20 @@ def first_matching(
         touched = _Touched([tool, *filter(None, (also,))], arguments or {}, real)
     except RecursionError:
         return _UNCLEAR
-    return next((rule for rule in rules if touched.falls_under(rule)), None)
+    is_unclear = False
+    for rule in rules:
+        if touched.falls_under(rule):
+            return _stricter(rule) if is_unclear else rule
+        is_unclear = is_unclear or touched.might_fall_under(rule)
+    return _UNCLEAR if is_unclear else None
+
+
+def _stricter(rule: Mapping[str, str]) -> Mapping[str, str]:
+    """Return what holds where a rule before this one may forbid the call: it is asked about, if this one does not deny.
+
+    It is no rule for every call, beside which some calls would be free.
+    """
+    return {**_UNCLEAR, "answer": "deny"} if rule["answer"] == "deny" else _UNCLEAR
 
 
 def policy_in(rules: Sequence[Mapping[str, str]]) -> str:
@@ -198,18 +223,83 @@ class _Touched:
         self._names, self._real = [name.lower() for name in names], real
         pairs = list(_telling(arguments))
         self._commands = [_as_command(value) for key, value in pairs if key in _COMMANDS]
-        self._paths = [text for key, value in pairs if key in _PATHS for text in _texts(value)]
         self._others = [text for key, value in pairs if key in _OTHERS for text in _texts(value)]
+        paths = [text for key, value in pairs if key in _PATHS for text in _texts(value)]
+        self._paths = [*paths, *self._looked_into(arguments, paths)]
         self._json = json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
+        #: Whether it runs a command, by whatever name.
+        self._runs = any(key == "command" for key, _ in pairs) and not self._is_one_of_server()
+        self._searches = not _FINDS.isdisjoint(self._names) or not _SEARCHES.isdisjoint(self._names)
+        self._searches = self._searches and OWN_SEARCH not in self._names
+        self._ending = self._searched_ending(arguments)
+
+    def _is_one_of_server(self) -> bool:
+        return any(name.startswith(_OF_SERVERS) for name in self._names)
+
+    def _looked_into(self, arguments: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
+        """Return the folders that a pattern of files names by itself."""
+        pattern = arguments.get("pattern")
+        if _FINDS.isdisjoint(self._names) or not isinstance(pattern, str):
+            return []
+        folder = pattern if ".." in pattern else pattern_folder(trimmed(pattern))
+        if not folder:
+            return []
+        is_whole = folder.startswith(("/", "~"))
+        return [folder] if is_whole or not paths else [posixpath.join(path, folder) for path in paths]
+
+    def _searched_ending(self, arguments: Mapping[str, Any]) -> str:
+        """Return the end of the names of all files that a search looks at; empty where it may look at others."""
+        wanted = arguments.get("glob" if not _SEARCHES.isdisjoint(self._names) else "pattern")
+        is_plain = isinstance(wanted, str) and re.fullmatch(r"[\w./*?-]+", wanted)
+        return re.split(r"[*?/]", str(wanted))[-1] if is_plain else ""
 
     def falls_under(self, rule: Mapping[str, str]) -> bool:
         """Return whether a rule matches this call."""
-        if not any(_is_tool(name, rule["tool"].lower()) for name in self._names):
+        if not self._is_meant(rule):
             return False
         pattern = rule["pattern"]
         if not pattern.strip("*"):
             return True
-        return self._all_match(pattern) if rule["answer"] == "allow" else self._any_matches(pattern)
+        if rule["answer"] == "allow":
+            return self._all_match(pattern)
+        return self._any_matches(pattern) or (self._searches and self._may_meet(pattern))
+
+    def might_fall_under(self, rule: Mapping[str, str]) -> bool:
+        """Return whether a rule that forbids some paths is meant for this call, of which a path leads nowhere known."""
+        real = self._real
+        is_open = rule["answer"] != "allow" and real is not None and self._is_meant(rule)
+        return is_open and any(real is not None and real(path) is None for path in self._paths)
+
+    def _is_meant(self, rule: Mapping[str, str]) -> bool:
+        """Return whether the tool is one of a rule's; one that forbids is read widely.
+
+        What runs a command is a shell; and who searches files reads them, who finds files tells what may not be read.
+        """
+        wanted = rule["tool"].lower()
+        if any(_is_tool(name, wanted) for name in self._names):
+            return True
+        if rule["answer"] == "allow":
+            return False
+        if self._runs and _is_tool("bash", wanted):
+            return True
+        is_of_paths = bool(rule["pattern"].strip("*"))
+        reads = self._searches and (is_of_paths or not _SEARCHES.isdisjoint(self._names))
+        return reads and _is_tool("read", wanted)
+
+    def _may_meet(self, pattern: str) -> bool:
+        """Return whether a search might meet a path that matches a pattern."""
+        real = self._real
+        for root in self._paths or ["."]:
+            inside = real.below(root) if real else []
+            if real is None or inside is None:
+                if inside is None or fnmatchcase(f"{root.rstrip('/')}/", pattern):
+                    return True
+                continue
+            places = [f"{place.rstrip('/')}/" for place in real.readings(root)]
+            places += [place for place in inside if place.endswith(self._ending)]
+            if _any_is_met(places, real(".") or "/", _real_patterns(pattern, real, narrowly=False)):
+                return True
+        return False
 
     def _all_match(self, pattern: str) -> bool:
         """Return whether the pattern matches everything that the call touches."""
@@ -226,7 +316,7 @@ class _Touched:
 
     def _any_matches(self, pattern: str) -> bool:
         pieces = [piece for command in self._commands for piece in (command, *_pieces(command))]
-        paths = [posixpath.normpath(path) for path in self._paths]
+        paths = [posixpath.normpath(trimmed(path)) for path in self._paths]
         texts = (*pieces, *paths, *self._paths, *self._others, self._json)
         return any(fnmatchcase(text, pattern) for text in texts) or any(
             self._leads_to(path, pattern, narrowly=False) for path in self._paths
@@ -236,17 +326,27 @@ class _Touched:
         """Return whether a resolved path matches a pattern, as it is written or with its own folder resolved.
 
         Args:
-            narrowly: Do not resolve that folder by links out of the agent's folder: somebody else may have made them.
+            narrowly: In each reading of the path. And do not resolve the pattern's folder by links out of the agent's
+                folder: somebody else may have made them.
         """
-        found = self._real(path) if self._real else None
-        if self._real is None or found is None:
+        if self._real is None or (narrowly and self._real(path) is None):
             return False
-        return fnmatchcase(found, pattern) or fnmatchcase(found, _real_pattern(pattern, self._real, narrowly=narrowly))
+        patterns = _real_patterns(pattern, self._real, narrowly=narrowly)
+        matching = [any(fnmatchcase(place, one) for one in patterns) for place in self._real.readings(path)]
+        return all(matching) if narrowly else any(matching)
 
     def _is_no_link(self, path: str) -> bool:
-        """Return whether a path leads exactly where it says."""
-        here = (self._real(".") if self._real else None) or "/"
-        return self._real is None or self._real(path) == posixpath.normpath(posixpath.join(here, path))
+        """Return whether a path leads exactly where it says, in each reading of it."""
+        if self._real is None:
+            return True
+        said = posixpath.normpath(posixpath.join(self._real(".") or "/", path))
+        return self._real(path) == said and all(place == said for place in self._real.readings(path))
+
+
+def _any_is_met(places: Sequence[str], here: str, patterns: Sequence[str]) -> bool:
+    """Return whether any path matches a pattern, as it is or from the agent's folder."""
+    texts = (text for place in places for text in (place, place[len(here) + 1 :] if lies_in(place, here) else place))
+    return any(fnmatchcase(text, pattern) for text in texts for pattern in patterns)
 
 
 def _is_tool(tool: str, wanted: str) -> bool:
@@ -300,20 +400,32 @@ def _pieces(command: str) -> list[str]:
 # -- paths and addresses -------------------------------------------------------------------------------------
 
 
+def pattern_folder(pattern: str) -> str:
+    """Return the folder in which a pattern of files is looked for: all before its first wildcard, by whole names.
+
+    >>> [pattern_folder(pattern) for pattern in ("/etc/*.conf", "src/a*/b", "/etc", "*.py")]
+    ['/etc/', 'src/', '/', '']
+    """
+    head, slash, _ = re.split(r"[*?\[{]", pattern, maxsplit=1)[0].rpartition("/")
+    return head + slash
+
+
 def _path_matches(path: str, pattern: str) -> bool:
     """Return whether a path matches a pattern; one that climbs (`..`) might lead anywhere, and never does."""
     return ".." not in path.split("/") and fnmatchcase(path, pattern)
 
 
-def _real_pattern(pattern: str, real: Real, *, narrowly: bool) -> str:
-    """Return a pattern with the folder that it begins with resolved."""
+def _real_patterns(pattern: str, real: Real, *, narrowly: bool) -> list[str]:
+    """Return a pattern, and the same with the folder that it begins with resolved: in each reading, if not narrowly."""
     literal = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
     folder, slash, _ = literal.rpartition("/")
     place = folder or slash or "."
-    found = real(place)
-    if found is None or (narrowly and real.leads_out(place)):
-        return pattern
-    return re.sub(r"([*?\[])", r"[\1]", found.rstrip("/")) + "/" + pattern[len(folder) + len(slash) :]
+    found = [real(place)] if narrowly else real.readings(place)
+    if narrowly and real.leads_out(place):
+        return [pattern]
+    rest = pattern[len(folder) + len(slash) :]
+    resolved = (re.sub(r"([*?\[])", r"[\1]", one.rstrip("/")) + "/" + rest for one in found if one is not None)
+    return list(dict.fromkeys((pattern, *resolved)))
 
 
 def _url_matches(text: str, pattern: str) -> bool:

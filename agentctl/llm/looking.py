@@ -12,7 +12,7 @@ import re
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 #: Version control, other workers' files: nobody means these unless they name them.
@@ -97,16 +97,16 @@ class Rules:
             # Only now is this package found, of which these parts need nothing else: nothing else is there (-S).
             sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
             from agentctl.adapters.realpath import Resolver
-            from agentctl.domain.permissions import decide
+            from agentctl.domain.permissions import OWN_SEARCH, decide
 
-            self._decide, self._resolver = decide, Resolver(order["folder"])
+            self._decide, self._resolver, self._also = decide, Resolver(order["folder"]), OWN_SEARCH
 
     def let_pass(self, path: str) -> bool:
         """Return whether a path, relative to the folder that is looked into, may be met; keep in mind if not."""
         for tool, rules in self._lists:
             shown = f"{self._prefix}{path}"
             real = _Unlinked(self._resolver, shown, f"{self._base}/{path}")
-            if self._decide(rules, tool, {"path": shown}, real) not in self._passing:
+            if self._decide(rules, tool, {"path": shown}, real, self._also) not in self._passing:
                 self.has_left_out = True
                 return False
         return True
@@ -121,6 +121,16 @@ class _Unlinked:
     def __call__(self, path: str) -> str | None:
         """See `Resolver`."""
         found: str | None = self._real if path == self._path else self._resolver(path)
+        return found
+
+    def readings(self, path: str) -> Sequence[str]:
+        """See `Resolver`."""
+        found: Sequence[str] = [self._real] if path == self._path else self._resolver.readings(path)
+        return found
+
+    def below(self, path: str) -> Sequence[str] | None:
+        """See `Resolver`."""
+        found: Sequence[str] | None = self._resolver.below(path)
         return found
 
     def leads_out(self, path: str) -> bool:

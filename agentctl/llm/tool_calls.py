@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.adapters.realpath import Resolver
 from agentctl.domain.answers import DENIED_BY_RULE
 from agentctl.domain.own_tools import PREFIX
-from agentctl.domain.permissions import decide
+from agentctl.domain.permissions import OWN_SEARCH, decide
 from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple
 from agentctl.llm.answer import ToolCall
@@ -154,11 +154,13 @@ class ToolCalls:
 
         Returns whether somebody was asked.
         """
-        # What it would touch, also where the call names no path; and a rule for what lies in a folder is one for it.
+        # What it would touch, also where the call names no path or spells it otherwise; and a rule for what lies in a
+        # folder is one for it.
         inside = [
             f"{path.rstrip('/')}/" for path in (real, _relative(real, self._places.folder)) if os.path.isdir(real)
         ]
-        about = [{"path": real, **arguments}, *({**arguments, "path": path} for path in inside)]
+        given = [os.path.expanduser(arguments["path"])] if "path" in arguments else []
+        about = [{**arguments, "path": path} for path in (real, *given, *inside)]
         if "ask" not in [self._said(self._rules_for(tool), one) for one in about] and self._places.is_free(real):
             return False
         self._ask(call_id, tool, {**arguments, "path": self._places.shown(arguments.get("path", "."), real)})
@@ -180,7 +182,7 @@ class ToolCalls:
     def _said(self, judging: Sequence[_RulesOf], about: Mapping[str, Any]) -> str:
         """Return what the rules say of a call that is free without them: allow or ask; raise `Denied` for a denial."""
         real_of = Resolver(self._places.folder)
-        said = {decide([*rules, _ALLOW_ALL], name, about, real_of) for name, rules in judging}
+        said = {decide([*rules, _ALLOW_ALL], name, about, real_of, OWN_SEARCH) for name, rules in judging}
         if "deny" in said:
             raise Denied(DENIED_BY_RULE)
         return "ask" if "ask" in said else "allow"

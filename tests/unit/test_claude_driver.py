@@ -399,7 +399,8 @@ def test_a_call_that_was_made_unasked_stops_the_worker(
     begun = system("init", session_id="s", permissionMode="default")
     found = outcomes(feed(started(order), [begun, *values]))
     assert [one.reason for one in found] == ([expected] if expected else [])
-    assert all("--permissions own" in str(one.message) for one in found)
+    assert all(("--permissions own" in str(one.message)) == (order == ASKING) for one in found)
+    assert all(f"@{DRIVER.tested}" in str(one.message) for one in found)
 
 
 @pytest.mark.parametrize("mode", ["acceptEdits", "auto", "bypassPermissions", "dontAsk", "aNewOne"])
@@ -411,7 +412,10 @@ def test_a_mode_that_was_not_ordered_stops_the_worker(order: Order, mode: str) -
     feed(dialogue, [system("init", session_id="s", permissionMode="default")])
     (outcome,) = outcomes(feed(dialogue, [system("status", status=None, permissionMode=mode)]))
     assert outcome.reason is Reason.PERMISSION_DENIED
-    assert "--permissions own" in str(outcome.message)
+    assert ("--permissions own" in str(outcome.message)) == (not order.read_only), (
+        "that loosens no agent that only reads"
+    )
+    assert f"@{DRIVER.tested}" in str(outcome.message)
 
 
 def test_plan_mode_is_none_of_them_and_the_persons_own_mode_is_theirs() -> None:

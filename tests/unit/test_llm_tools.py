@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +40,11 @@ class _Host(HostChannel):
             self.answered(fields["key"], Reply(where.startswith(f"{self.folder}/"), "no"))
 
 
-def tools_in(folder: Path) -> ToolCalls:
-    """Return the tools of an agent that works in a folder."""
+def tools_in(folder: Path, rules: Sequence[Mapping[str, str]] = ()) -> ToolCalls:
+    """Return the tools of an agent that works in a folder, by these rules."""
     shared = SharedParts(_Host(folder), BreakOff(), Mask(None))
     places = Places(str(folder), {}, str(folder / "outputs"))
-    return ToolCalls(shared, places, chosen(None, read_only=False), None, ([], []), str(folder / "outputs"))
+    return ToolCalls(shared, places, chosen(None, read_only=False), None, (rules, []), str(folder / "outputs"))
 
 
 def answers(tools: ToolCalls, *calls: tuple[str, Any]) -> list[Result]:
@@ -87,6 +88,24 @@ def test_any_call_has_an_answer(folder: Path, calls: list[tuple[str, dict[str, A
     assert len(found) == len(calls)
     assert all(one.status in {"completed", "failed", "denied"} for one in found)
     assert not any(folder.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("path", ["~/work/secrets/k", "~/work/./secrets/../secrets/k", "secrets/k"])
+@pytest.mark.parametrize("pattern", ["secrets/*", "{folder}/secrets/*", "~/work/secrets/*"])
+def test_no_spelling_of_a_path_passes_a_rule_that_denies_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, pattern: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "work"
+    (folder / "secrets").mkdir(parents=True)
+    (folder / "secrets" / "k").write_text("hunter2")
+    (folder / "open").write_text("free")
+    rules = [{"tool": "read_file", "pattern": pattern.format(folder=folder), "answer": "deny"}]
+    calls = [("read_file", {"path": path}), ("read_file", {"path": "~/work/open"}), ("search", {"pattern": "hunter"})]
+    secret, free, found = answers(tools_in(folder, rules), *calls)
+    assert (secret.status, "hunter2" in secret.text) == ("denied", False)
+    assert (free.status, "free" in free.text) == ("completed", True)
+    assert "hunter2" not in found.text
 
 
 @pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 3000 + ")" * 3000, "[z-a]", "("])

@@ -216,3 +216,32 @@ def test_arguments_nested_by_an_enemy_are_read() -> None:
     for _ in range(50_000):
         deep = {"x": [deep]}
     assert decide([rule("*", "/etc/*", "deny"), rule()], "x", deep) != "allow"
+
+
+# -- shells and searches by any name ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tool", ["Monitor", "PowerShell", "a_new_tool", "Bash"])
+@pytest.mark.parametrize("answer", ["deny", "ask"])
+def test_whatever_runs_a_command_is_a_shell_to_rules_that_forbid(tool: str, answer: str) -> None:
+    for pattern in ("git push*", "*"):
+        rules = [*parse_policy([{"tool": "Bash", "pattern": pattern, "answer": answer}]), *parse_policy("allow")]
+        assert decide(rules, tool, {"command": "git push origin main"}) == answer
+        assert decide(rules, tool, {"text": "git push"}) == (answer if (tool, pattern) == ("Bash", "*") else "allow")
+
+
+def test_a_rule_for_the_shell_allows_no_other_tool_and_forbids_no_tool_of_a_server() -> None:
+    allowing = parse_policy([{"tool": "Bash", "pattern": "git status", "answer": "allow"}])
+    assert decide(allowing, "Monitor", {"command": "git status"}) == "ask"
+    denying = [*parse_policy([{"tool": "Bash", "answer": "deny"}]), *parse_policy("allow")]
+    assert decide(denying, "mcp__editor__edit", {"command": "view"}) == "allow"
+
+
+def test_the_path_in_a_pattern_of_files_is_one_that_the_call_touches() -> None:
+    rules = parse_policy([{"tool": "Glob", "pattern": "src*", "answer": "allow"}])
+    assert decide(rules, "Glob", {"pattern": "**/*.py", "path": "src"}) == "allow"
+    assert decide(rules, "Glob", {"pattern": "src/**"}) == "allow"
+    for pattern in ("/etc/**", "~/**", "../**", "*/../../**", " /etc/*", "/etc/passwd"):
+        assert decide(rules, "Glob", {"pattern": pattern, "path": "src"}) == "ask", pattern
+    denying = [*parse_policy([{"tool": "Glob", "pattern": "/etc*", "answer": "deny"}]), *parse_policy("allow")]
+    assert decide(denying, "Glob", {"pattern": "/etc/**", "path": "src"}) == "deny"

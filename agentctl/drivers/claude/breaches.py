@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from agentctl.drivers.claude.start import MODES, asks_before_calls
-from agentctl.drivers.order import BY_OWN_SETTINGS, Order
+from agentctl.domain.permissions import denies
+from agentctl.drivers.claude.start import INSTALL, MODES, TESTED, asks_before_calls
+from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
 from agentctl.drivers.values import bounded, list_in, object_in, text_in
 
-_WAY_OUT = "`--permissions own` lets your own settings of Claude Code decide"
+_OWN = "`--permissions own` lets your own settings of Claude Code decide"
+_TRIED = f"`{INSTALL}@{TESTED}` is the one that was tried"
 
 
 class Breaches:
@@ -23,6 +25,7 @@ class Breaches:
         self._seen = seen
         self._is_pinned = order.stance != BY_OWN_SETTINGS
         self._asks = asks_before_calls(order)
+        self._way_out = _way_out(order)
 
     def looser_mode(self, line: Mapping[str, Any]) -> str | None:
         """Return what is wrong with the mode that a line tells; None if nothing is, or it tells none."""
@@ -31,7 +34,7 @@ class Breaches:
             return None
         return bounded(
             f"Claude Code says that it works in the mode {mode!r}, in which it may do things that were not asked about:"
-            f" it was stopped ({_WAY_OUT})"
+            f" it was stopped ({self._way_out})"
         )
 
     def unasked_in(self, line: Mapping[str, Any]) -> str | None:
@@ -47,5 +50,16 @@ class Breaches:
             call = text_in(block.get("tool_use_id"))
             was_made = block.get("is_error") is not True or call in accepted
             if block.get("type") == "tool_result" and was_made and call not in self._seen:
-                return f"Claude Code made the call {call} without having asked agentctl: it was stopped ({_WAY_OUT})"
+                return (
+                    f"Claude Code made the call {call} without having asked agentctl: it was stopped ({self._way_out})"
+                )
         return None
+
+
+def _way_out(order: Order) -> str:
+    """Return what a person can do about it: `own` loosens no agent that only reads, nor what an agent above is denied.
+
+    Nor does it where it has been said already.
+    """
+    is_loosened = order.stance in {ASKING, ALLOWING} and not any(map(denies, order.denied_above))
+    return f"{_OWN}; {_TRIED}" if is_loosened else _TRIED

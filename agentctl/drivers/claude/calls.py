@@ -7,10 +7,11 @@ import json
 import os
 import posixpath
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from agentctl.domain.permissions import Rules, decide
+from agentctl.domain.containment import composed, trimmed
+from agentctl.domain.permissions import Rules, decide, pattern_folder
 from agentctl.drivers.values import text_in
 
 #: What the program needs for its own work, however few tools an agent has: to give its answer, and to find tools.
@@ -38,40 +39,64 @@ _OF_SUB_AGENT = frozenset({"description", "prompt", "subagent_type", "run_in_bac
 _FILES = {"Read": "file_path", "Write": "file_path", "Edit": "file_path", "NotebookEdit": "notebook_path"}
 #: No longer pattern is offered to be allowed for good: nobody could read all of it.
 _LONGEST_PATTERN = 300
-_BEFORE_WILDCARD = re.compile(r"[*?\[{].*", re.DOTALL)
+#: What is known of the tools that only read; another argument may name another path, or another machine.
+_OF_READERS: Mapping[str, Collection[str]] = {
+    "Read": {"file_path", "offset", "limit", "pages", "allow_large"},
+    "Grep": {
+        "pattern", "path", "glob", "output_mode", "type", "head_limit", "offset", "multiline", "context",
+        "-A", "-B", "-C", "-n", "-i", "-o",
+    },
+    "Glob": {"pattern", "path"},
+}  # fmt: skip
+_TEXTS = ("file_path", "path", "pattern")
 _TRANSCRIPT = ".jsonl"
 
 
 def read_by(tool: str, arguments: Mapping[str, Any], folder: str) -> list[str] | None:
     """Return the paths that a call reads; None where it may do anything else.
 
+    A path is there twice where the program takes it for another one than it says: both are read, for all we know.
+
     Args:
         folder: Where the call is made.
 
     >>> read_by("Read", {"file_path": "/w/a"}, "/w"), read_by("TodoWrite", {}, "/w"), read_by("Bash", {}, "/w")
     (['/w/a'], [], None)
+    >>> read_by("Grep", {"pattern": "x", "path": "~/b"}, "/w"), read_by("Read", {"file_path": " /etc"}, "/w")
+    (['/w/~/b', '~/b'], ['/w/ /etc', '/etc'])
     """
     if tool in _OF_ITSELF or (tool in {"Agent", "Task"} and arguments.keys() <= _OF_SUB_AGENT):
         return []
-    paths = _READERS[tool](arguments) if tool in _READERS else None
-    return None if paths is None else [os.path.join(folder, path) for path in paths]
+    if tool not in _OF_READERS or not arguments.keys() <= set(_OF_READERS[tool]):
+        return None
+    if not all(isinstance(arguments.get(name, ""), str) for name in _TEXTS):
+        return None
+    named = text_in(arguments.get("file_path" if tool == "Read" else "path"))
+    paths = [named] if tool != "Glob" else _searched(named, text_in(arguments.get("pattern")))
+    return None if paths is None else list(dict.fromkeys(_taken(paths, folder)))
 
 
-def _searched(arguments: Mapping[str, Any]) -> list[str] | None:
+def _searched(path: str, pattern: str) -> list[str] | None:
     """Return where the search for a pattern begins; the pattern may have a path of its own. None where it climbs.
 
-    >>> _searched({"pattern": "/etc/*.env", "path": "src"}), _searched({"pattern": "*/../../*"})
+    >>> _searched("src", "/etc/*.env"), _searched("", "*/../../*")
     (['src', '/etc/'], None)
     """
-    path, pattern = text_in(arguments.get("path")), text_in(arguments.get("pattern"))
-    return None if ".." in pattern else [path, posixpath.join(path, _BEFORE_WILDCARD.sub("", pattern))]
+    return None if ".." in pattern else [path, posixpath.join(path, pattern_folder(pattern))]
 
 
-_READERS: Mapping[str, Callable[[Mapping[str, Any]], list[str] | None]] = {
-    "Read": lambda arguments: [text_in(arguments.get("file_path"))],
-    "Grep": lambda arguments: [text_in(arguments.get("path"))],
-    "Glob": _searched,
-}
+def _taken(paths: Iterable[str], folder: str) -> Iterable[str]:
+    """Yield paths as they are written, and as the program takes them (2.1.332).
+
+    It trims them, puts the home for `~`, composes letters, and takes each `..` off with the name before it.
+    """
+    for path in paths:
+        given, bare = os.path.join(folder, path), composed(trimmed(path))
+        yield given
+        # Which home it has is not known here: such a path leads nowhere that is known.
+        meant = bare if bare.startswith("~") else posixpath.normpath(os.path.join(folder, bare))
+        if meant != given.rstrip("/"):
+            yield meant
 
 
 def places_of(transcript: str, user: int) -> list[str]:

@@ -20,7 +20,7 @@ from agentctl.drivers.claude.asks import HOOKS, ClaudeRequests
 from agentctl.drivers.claude.breaches import Breaches
 from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
 from agentctl.drivers.claude.rows import SYNTHETIC, ClaudeTranscript
-from agentctl.drivers.claude.start import HONOURS, argv_of, asks_before_calls, environ_of, offered_by
+from agentctl.drivers.claude.start import HONOURS, INSTALL, TESTED, argv_of, asks_before_calls, environ_of, offered_by
 from agentctl.drivers.claude.usage import Meter
 from agentctl.drivers.dialogue import (
     Action,
@@ -343,8 +343,8 @@ DRIVER = Driver(
     name="claude",
     program="claude",
     version_argv=("--version",),
-    tested="2.1.332",
-    install="npm install -g @anthropic-ai/claude-code",
+    tested=TESTED,
+    install=INSTALL,
     honours=HONOURS,
     argv=argv_of,
     environ=environ_of,

@@ -12,6 +12,8 @@ from agentctl.domain.permissions import SHELLS
 from agentctl.drivers.claude.rows import AGENT_TOOLS
 from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, Order
 
+#: The version that was tried, and how the program is installed.
+TESTED, INSTALL = "2.1.332", "npm install -g @anthropic-ai/claude-code"
 HONOURS = frozenset(
     {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions"}
     | {"resume", "keep", "mcpServers", "outputSchema", "ownUnderRules"}

@@ -9,6 +9,7 @@ from typing import Any
 from agentctl import __version__
 from agentctl.domain.activity.row import CALL_ENDS, Phase, Row, RowType, message_text
 from agentctl.domain.answers import ALLOW, DENIED, DENIED_BY_RULE, DENY
+from agentctl.domain.permissions import OWN_SEARCH
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import window_from
 from agentctl.drivers.dialogue import (
@@ -45,6 +46,8 @@ from agentctl.drivers.values import (
 
 _OPTIONS = (("allow", "Allow"), ("deny", "Deny"))
 _MEANS = {"allow": ALLOW, "deny": DENY}
+#: The tools, as rules name them, by which it looks into folders: it leaves out what a rule forbids.
+_SEARCHING = frozenset({"Glob", "Grep"})
 _REASONS = {reason.value: reason for reason in Reason}
 #: The number of last lines of standard error that are kept to explain its end.
 _COMPLAINTS = 10
@@ -205,7 +208,8 @@ class LlmDialogue:
             return [Ask(key, question, [(option, option) for option in options], other=bool(options))]
         arguments = object_in(line.get("arguments"))
         described = bounded(text_in(arguments.get("description")))
-        return [Ask(key, described, _OPTIONS, tool=tool, arguments=arguments, means=_MEANS)]
+        own_name = OWN_SEARCH if tool in _SEARCHING else None
+        return [Ask(key, described, _OPTIONS, tool=tool, arguments=arguments, means=_MEANS, own_name=own_name)]
 
     def _withdraw(self, line: dict[str, Any]) -> Iterable[Action]:
         key = text_in(line.get("key"))

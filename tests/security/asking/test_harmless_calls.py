@@ -25,7 +25,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     (tmp_path / "secret").mkdir()
     (tmp_path / "kept").mkdir()
-    for name, target in {"out": "../secret", "key": "../secret/key", "loop": "loop", "own": "."}.items():
+    (folder / "a" / "b").mkdir(parents=True)
+    links = {"out": "../secret", "key": "../secret/key", "loop": "loop", "own": ".", "deep": "a/b"}
+    for name, target in {**links, "k\u00e9y": "../secret/key"}.items():
         (folder / name).symlink_to(target)
     monkeypatch.chdir(folder)
     return folder
@@ -55,6 +57,15 @@ OUTSIDE = {
     "../secret/key",
     "{work}/../secret",
     "~/x",
+    "~",
+    " ~/x",
+    " /etc/passwd",
+    "\n/etc/passwd",
+    "\ufeff/etc/passwd\ufeff",
+    "\u00a0../secret/key ",
+    "key ",
+    "ke\u0301y",
+    "deep/../key",
     "/etc/passwd",
     "own/../out/new",
     "no\0",
@@ -64,14 +75,49 @@ OUTSIDE = {
 @pytest.mark.parametrize("path", sorted(INSIDE | OUTSIDE))
 @pytest.mark.parametrize(("policy", "outside"), [("ask", None), ("deny", "deny"), ("allow", "allow")])
 def test_reading_is_free_in_the_folder_alone(work: Path, path: str, policy: str, outside: str | None) -> None:
-    found = answer(asked("Read", path.format(work=work)), policy)
-    assert found == (LEFT if path in INSIDE else outside)
+    """By each tool that reads, as Claude Code takes its paths: it trims them, and puts the home for `~`."""
+    told = path.format(work=work)
+    calls = [
+        ("Read", {"file_path": told}),
+        ("Grep", {"pattern": ".", "path": told}),
+        ("Glob", {"pattern": "*", "path": told}),
+    ]
+    for tool, arguments in calls:
+        reads = read_by(tool, arguments, str(work))
+        assert reads is not None
+        found = answer(asked(tool, *reads, **arguments), policy)
+        assert found == (LEFT if path in INSIDE else outside), tool
 
 
 def test_it_is_free_as_well_where_the_program_keeps_what_it_has_printed(work: Path) -> None:
     kept = str(work.parent / "kept")
     assert answer(asked("Read", f"{kept}/long.txt", folder=kept), "deny") == LEFT
     assert answer(asked("Read", f"{kept}/../secret/key", folder=kept), "deny") == "deny"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "policy"),
+    [
+        ("/etc/*", "deny"), ("~/*.key", "deny"), (" /etc/*", "deny"), ("/*", "deny"), ("{work}*", "deny"),
+        ("{work}", "deny"), ("../*", "deny"), ("*/../../*", "deny"), ("**/*.py", LEFT), ("{work}/**", LEFT),
+    ],
+)  # fmt: skip
+def test_a_pattern_is_looked_for_from_the_folder_that_it_names(work: Path, pattern: str, policy: str) -> None:
+    arguments = {"pattern": pattern.format(work=work)}
+    ask = Ask("k", "?", tool="Glob", arguments=arguments, harmless=LEFT, reads=read_by("Glob", arguments, str(work)))
+    assert answer(ask, "deny") == policy
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Grep", {"pattern": ".", "file_path": "/etc"}), ("Read", {"path": "/etc/passwd"}), ("Read", {"file_path": 7}),
+        ("Glob", {"pattern": "*", "path": ["/etc"]}), ("Grep", {"pattern": ".", "machine": "other"}),
+    ],
+)  # fmt: skip
+def test_arguments_that_are_not_known_may_name_anything(tool: str, arguments: dict[str, Any]) -> None:
+    """The program takes some for others (`file_path` for `path`), and some name another machine."""
+    assert read_by(tool, arguments, "/w") is None
 
 
 @pytest.mark.usefixtures("work")
@@ -163,4 +209,4 @@ def test_no_other_command_is_meant(first: str, second: str) -> None:
 )
 def test_any_arguments_of_a_tool_that_reads_name_paths_or_nothing(tool: str, arguments: dict[str, Any]) -> None:
     found = read_by(tool, arguments, "/w")
-    assert found is None or all(path.startswith("/") for path in found)
+    assert found is None or all(path.startswith(("/", "~")) for path in found)

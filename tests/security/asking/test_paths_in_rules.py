@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.realpath import Resolver
-from agentctl.domain.permissions import Rules, decide
+from agentctl.domain.permissions import OWN_SEARCH, Rules, decide
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
 from agentctl.driving.questions import decided_by
@@ -163,6 +163,121 @@ def test_no_rule_on_the_agents_folder_allows_anything_outside_of_it(
     path = place + pattern.replace("*", rest)
     if decide(rules(place + pattern), "Read", {"path": path}, Resolver(str(folder))) == "allow":
         assert os.path.realpath(folder / path).startswith(f"{folder}/")
+
+
+@pytest.fixture
+def secrets(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of secrets in the agent's folder, which lies in the home."""
+    (work / "secrets" / "deep").mkdir(parents=True)
+    for name in ("k", ".env", "deep/db.env"):
+        (work / "secrets" / name).touch()
+    (work / "notes.py").touch()
+    monkeypatch.setenv("HOME", str(work.parent))
+    return work
+
+
+@pytest.mark.parametrize("pattern", ["secrets/*", "{work}/secrets/*", "*secrets*", "~/work/secrets/*"])
+@pytest.mark.parametrize(
+    "path", ["~/work/secrets/k", " secrets/k", "secrets/k\n", "{work}/secrets/k ", "\ufeff{work}/secrets/k"]
+)
+@pytest.mark.parametrize("answer", ["deny", "ask"])
+def test_no_spelling_of_a_path_passes_a_rule_that_forbids_it(
+    secrets: Path, pattern: str, path: str, answer: str
+) -> None:
+    told = {"path": path.format(work=secrets)}
+    both = rules(pattern.format(work=secrets), answer) + rules("*")
+    assert decide(both, "Read", told, Resolver(str(secrets))) == answer
+
+
+@pytest.mark.parametrize("path", ["~other/k", "src/loop", "~/notes"])
+def test_a_path_that_leads_nowhere_known_is_asked_about_beside_a_rule_that_forbids_some(work: Path, path: str) -> None:
+    real = Resolver(str(work))
+    assert decide(rules("secrets/*", "deny") + rules("*"), "Read", {"path": path}, real) == "ask"
+    later = rules("secrets/*", "ask") + rules(f"*{path[1:]}", "deny") + rules("*")
+    assert decide(later, "Read", {"path": path}, real) == "deny"
+    assert decide(rules("secrets/*", "deny") + rules("*", "deny"), "Read", {"path": path}, real) == "deny"
+    assert decide(rules("*"), "Read", {"path": path}, real) == "allow"
+
+
+def test_a_path_is_allowed_only_if_it_is_however_it_is_read(work: Path) -> None:
+    (work / "src" / "k\u00e9y").symlink_to("../../secret/key")
+    (work / "src" / "sub").symlink_to("..")
+    real = Resolver(str(work))
+    assert decide(rules("src/*"), "Read", {"path": "src/ke\u0301y"}, real) == "ask"
+    assert decide(rules("src/*"), "Read", {"path": "src/link "}, real) == "ask"
+    assert decide(rules("src/*"), "Read", {"path": "src/new "}, real) == "allow"
+    assert decide(rules('{"path":*}'), "Read", {"path": "src/link "}, real) == "ask"
+
+
+EVERYTHING = {"tool": "*", "pattern": "*", "answer": "allow"}
+SEARCHES = {
+    "above": ({"pattern": "pass"}, True),
+    "above, by its path": ({"pattern": "pass", "path": "{work}"}, True),
+    "above, by the home": ({"pattern": "pass", "path": "~/work"}, True),
+    "of it": ({"pattern": "pass", "path": "secrets"}, True),
+    "of it, elsewhere spelled": ({"pattern": "pass", "path": "./src/../secrets/"}, True),
+    "within": ({"pattern": "pass", "path": "secrets/deep"}, True),
+    "beside it": ({"pattern": "pass", "path": "src"}, False),
+    "of a file beside it": ({"pattern": "pass", "path": "notes.py"}, False),
+}
+
+
+@pytest.mark.parametrize("case", SEARCHES)
+@pytest.mark.parametrize("tool", ["Grep", "Glob", "grep_search"])
+@pytest.mark.parametrize("answer", ["deny", "ask"])
+@pytest.mark.parametrize("named", ["*", "same", "Read"])
+@pytest.mark.parametrize("pattern", ["secrets/*", "{work}/secrets/*", "~/work/secrets/*", "*.env"])
+def test_no_search_meets_what_a_rule_forbids(
+    secrets: Path, case: str, tool: str, answer: str, named: str, pattern: str
+) -> None:
+    arguments, is_forbidden = SEARCHES[case]
+    told = {key: value.format(work=secrets) for key, value in arguments.items()}
+    if tool == "Glob":
+        told["pattern"] = "**"
+    name = ("Grep" if tool == "grep_search" else tool) if named == "same" else named
+    both = [{"tool": name, "pattern": pattern.format(work=secrets), "answer": answer}, EVERYTHING]
+    also = tool if tool == "grep_search" else None
+    found = decide(both, "Grep" if also else tool, told, Resolver(str(secrets)), also)
+    if told.get("path", "").startswith("~") and not is_forbidden:
+        assert found == "ask"
+    else:
+        assert found == (answer if is_forbidden else "allow")
+
+
+def test_a_search_is_free_beside_a_rule_for_what_it_cannot_meet(secrets: Path) -> None:
+    real = Resolver(str(secrets))
+    for pattern in ("git push*", "rm *", "*.pem", "/etc/*", "nothing/*"):
+        both = [{"tool": "*", "pattern": pattern, "answer": "deny"}, EVERYTHING]
+        assert decide(both, "Grep", {"pattern": "x"}, real) == "allow", pattern
+    both = [{"tool": "*", "pattern": "*.env", "answer": "deny"}, EVERYTHING]
+    for glob, answer in {
+        "*.py": "allow", "**/*.py": "allow", "*.env": "deny", "*": "deny", "!*.py": "deny", "*.{py,env}": "deny",
+        "*.py *.env": "deny", "*.env,*.py": "deny", "*.e[n]v": "deny",
+    }.items():  # fmt: skip
+        assert decide(both, "Grep", {"pattern": "x", "glob": glob}, real) == answer, glob
+    for pattern, answer in {"**/*.py": "allow", "secrets/**": "deny", "secrets/*.py": "allow", "**": "deny"}.items():
+        assert decide(both, "Glob", {"pattern": pattern}, real) == answer, pattern
+
+
+def test_a_search_of_more_than_can_be_looked_at_may_meet_anything(
+    secrets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agentctl.adapters.realpath._MOST_BELOW", 2)
+    both = [*rules("*.pem", "deny"), EVERYTHING]
+    assert decide(both, "Grep", {"pattern": "x"}, Resolver(str(secrets))) == "deny"
+    assert decide(both, "Grep", {"pattern": "x", "path": "src/a.py"}, Resolver(str(secrets))) == "allow"
+
+
+def test_a_whole_denial_of_reading_is_one_of_searching_in_files(secrets: Path) -> None:
+    both = [*rules("*", "deny"), EVERYTHING]
+    real = Resolver(str(secrets))
+    assert decide(both, "Grep", {"pattern": "x"}, real) == "deny"
+    assert decide(both, "Glob", {"pattern": "x"}, real) == "allow", "a name is no content"
+
+
+def test_searches_that_leave_out_what_is_forbidden_are_free(secrets: Path) -> None:
+    both = [*rules("secrets/*", "deny"), EVERYTHING]
+    assert decide(both, "Grep", {"pattern": "x"}, Resolver(str(secrets)), OWN_SEARCH) == "allow"
 
 
 def test_who_drives_an_agent_looks_where_a_path_leads(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
