@@ -86,7 +86,7 @@ def test_text_of_a_change(lab: Lab, loose: LooseProgram, kind: str) -> None:
     steps = loose.steps(lab, kind, target)
     play(lab, steps)
     agent = begin(lab, loose, "new", "--permissions", "ask")
-    question = asked_about(lab, agent, target)
+    question = asked_about(lab, agent, kind, target)
     assert not question.get("isCut"), question
     assert any(text in str(question["arguments"]) for text in ("written\\n", "edited\\n", "'x\\n", "'new\\n")), question
     settled(lab, agent, answer="allow")
@@ -102,7 +102,7 @@ def test_command_that_looks_like_a_search(lab: Lab) -> None:
     for name, answers in ("a1", {"Bash": "deny", "*": "allow"}), ("a2", {"Grep": "allow", "Read": "allow"}):
         rules = [{"tool": tool, "answer": answer} for tool, answer in answers.items()]
         lab.spawn("steps", "--permissions", json.dumps(rules), name=name)
-    question = asked_about(lab, "a2", target)
+    question = asked_about(lab, "a2", "shell", target)
     assert (question["tool"], "-delete" in question["arguments"]["command"]) == ("Bash", True)
     assert lab.end("a1")["status"] in {"completed", "failed"}
     assert not lab.open_questions("a1")
@@ -130,7 +130,7 @@ def test_server_of_an_editor(lab: Lab, loose: LooseProgram, policy: str, monkeyp
 
     asyncio.run(once())
     (worker,) = run("list", "--json").json
-    assert was_tried(lab, named(worker)), f"the model never tried: {lab.account(named(worker))}"
+    assert was_tried(lab, named(worker), target), f"the model never tried: {lab.account(named(worker))}"
     is_asked = policy == "ask"
     assert (len(editor.dialogs), target.exists()) == (int(is_asked), is_asked), lab.account(named(worker))
 
