@@ -104,7 +104,8 @@ def test_qwen_asks_before_all_that_a_person_may_have_allowed(policy: str, read_o
     settings = settings_of(qwen, policy, read_only=read_only)
     assert settings["security"] == {"folderTrust": {"enabled": True}}
     assert settings["disableAllHooks"] is True
-    assert {"Bash", "Edit", "Write", "mcp__*", "Skill", "Agent"} <= {*settings["permissions"]["ask"]}
+    must_ask = {"Bash", "Edit", "Write", "mcp__*", "Skill", "Agent", "artifact", "send_message", "task_create"}
+    assert must_ask <= {*settings["permissions"]["ask"]}
     assert ("mcp" in settings) is read_only
 
 
