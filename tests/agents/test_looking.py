@@ -83,6 +83,36 @@ def test_inside(lab: Lab, policy: str) -> None:
     assert not lab.task.events("interaction.requested")
 
 
+@OF_CLAUDE
+@pytest.mark.parametrize("agent", ["explore", "general"])
+def test_rules_and_other_ways(lab: Lab, agent: str) -> None:
+    """What a rule denies comes out by no search or spelling, and no other tool runs a denied command: {agent}."""
+    for name, text in (("secrets", SECRET), ("open", "only for everybody")):
+        Path(name).mkdir()
+        Path(name, "key").write_text(text, encoding="utf-8")
+    search = {"pattern": "only", "output_mode": "content"}
+    command = {"description": "d", "timeout_ms": 1000, "persistent": False, "command": f"touch {lab.folder}/made"}
+    ways: dict[str, list[list[Any]]] = {
+        "explore": [
+            ["Grep", search], ["Grep", {**search, "path": "secrets"}], ["Glob", {"pattern": "**"}],
+            ["Glob", {"pattern": "*", "path": " secrets"}], ["Grep", {**search, "path": "open"}],
+        ],
+        "general": [
+            ["Read", {"file_path": f"{lab.work}/secrets/key "}], ["Monitor", command],
+            ["Read", {"file_path": f"{lab.work}/open/key"}],
+        ],
+    }  # fmt: skip
+    rules = [{"pattern": "secrets/*", "answer": "deny"}, {"tool": "Bash", "pattern": "touch *", "answer": "deny"}]
+    policy = json.dumps([*rules, {"tool": "*", "answer": "allow"}])
+    lab.completed(began(lab, ways[agent], "--permissions", policy, agent=agent))
+    *denied, free = lab.answered("calls").results
+    assert len(denied) == len(ways[agent]) - 1
+    for result in denied:
+        assert "denies" in result or "denied" in result or "efused" in result, result
+    assert "only for everybody" in free
+    assert not (lab.folder / "made").exists()
+
+
 @pytest.mark.parametrize("program", ["claude"])
 @pytest.mark.parametrize("answer", ["deny", "ask"])
 def test_own_under_rules(lab: Lab, answer: str) -> None:
