@@ -30,6 +30,7 @@ _COMMANDS = frozenset({"command", "cmd"})
 #: Kinds of calls that change nothing.
 _READING = frozenset({"read", "search", "think", "fetch"})
 _CHANGING = frozenset({"edit", "delete", "move"})
+_ACTING = _CHANGING | {"execute"}
 #: Tools that put a text into a file, and the arguments in which programs have that text, in small letters and without
 #: underscores. Some programs leave it out where it stands in the call's content.
 _WRITING = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
@@ -164,11 +165,11 @@ class AcpCall:
 
     @property
     def is_cut(self) -> bool:
-        """Whether it changes files in a way that cannot be seen whole."""
+        """Whether it changes files, or runs something, in a way that cannot be seen whole."""
         if self._has_own_text:
             return False
         if not self._writes_text:
-            return self.kind in _CHANGING and not self.arguments and not self._paths
+            return self.kind in _ACTING and not self.arguments and not self._paths
         changed = self._diffs()
         if _PATHS & self.arguments.keys():
             return not changed
