@@ -17,7 +17,7 @@ from tests.agents.lab import Lab
 OURS = "agentctl"
 ROWS = {name: row for name, row in known_programs(()).items() if row.tested}
 #: The tools of qwen that its settings for asking do not name: they look, or speak with the user or the session alone.
-#: By `tool_call` its model calls tools that it is not shown; each of these is asked about as if it had been called itself.
+#: By `tool_call` its model calls tools that it is not shown; each of these is asked about as if called by itself.
 QUIET = {
     "qwen": {
         "ask_user_question", "cron_delete", "cron_list", "enter_plan_mode", "exit_plan_mode", "get_goal", "glob",
