@@ -97,8 +97,3 @@ def _ask(program: str, argv: Sequence[str]) -> str | None:
         return None
     found = _VERSION.search(done.stdout or done.stderr)
     return found.group().decode() if found else None
-
-
-def parts(version: str) -> tuple[int, ...]:
-    """Return a version as numbers, of which the larger is the newer."""
-    return tuple(int(part) for part in version.split("."))

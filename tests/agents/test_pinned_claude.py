@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from agentctl.drivers.order import Order
 from tests.agents.facts import VERSIONS
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.loose import claude
-from tests.support import run
+from tests.support import run, wait_until
 
 pytestmark = pytest.mark.parametrize("program", ["claude"])
 #: As `--help` names them: `manual` is another word for `default`, which it takes as well and tells.
@@ -96,6 +97,38 @@ def test_no_answer(lab: Lab) -> None:
     assert not target.exists()
 
 
+def test_hook_of_a_prompt(lab: Lab) -> None:
+    """Our hook for a prompt is called before the turn begins, by which a release is known that drops hooks."""
+    told = conversation(lab, "text")
+    called = [number for number, line in enumerate(told) if is_hook(line, "UserPromptSubmit")]
+    begun = [number for number, line in enumerate(told) if line.get("subtype") == "init"]
+    assert len(called) == len(begun) == 1
+    assert called < begun
+    assert told[begun[0]]["claude_code_version"] == DRIVER.tested
+
+
+def test_hook_of_a_prompt_in_each_beginning(lab: Lab) -> None:
+    """It is called in a kept agent, by a message in a turn, and in a resumed one."""
+    agent = lab.spawn("slow", "--keep", "--permissions", "ask")
+    lab.arrived("slow")
+    lab.send(agent, "text", "--interrupt")
+    wait_until(lambda: lab.open_questions(agent), timeout_s=PATIENCE_S, what="it to be idle")
+    lab.send(agent, "text")
+    wait_until(lambda: len(_begun(lab, agent)) == 3, timeout_s=PATIENCE_S, what="three turns")
+    lab.cancel(agent)
+    resumed = lab.resume(agent, "text")
+    wait_until(lambda: _begun(lab, resumed), timeout_s=PATIENCE_S, what="its turn")
+    lab.cancel(resumed)
+    assert _begun(lab, agent) + _begun(lab, resumed) == [True] * 4
+
+
+def _begun(lab: Lab, agent: str) -> list[bool]:
+    """Return for each turn of an agent whether our hook was called before it began."""
+    lines = [json.loads(line) for line in (lab.task.agent(agent) / "stdout.log").read_bytes().split(b"\n")[:-1]]
+    events = [line for line in lines if line.get("subtype") == "init" or is_hook(line, "UserPromptSubmit")]
+    return [is_hook(before, "UserPromptSubmit") for before, now in pairwise(events) if now.get("subtype") == "init"]
+
+
 # -- steps -------------------------------------------------------------------------------------------------------------
 
 
@@ -109,8 +142,9 @@ def _program() -> str:
     return found
 
 
-def is_hook(line: dict[str, Any]) -> bool:
-    return bool(line["type"] == "control_request" and line["request"]["subtype"] == "hook_callback")
+def is_hook(line: dict[str, Any], of: str = "PreToolUse") -> bool:
+    is_one = line["type"] == "control_request" and line["request"]["subtype"] == "hook_callback"
+    return bool(is_one and line["request"]["input"]["hook_event_name"] == of)
 
 
 def denied_bash(line: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +188,9 @@ def conversation(
         for text in process.stdout:
             line = json.loads(text)
             told.append(line)
-            if is_hook(line) and (response := answer(line)) is not None:
+            is_prompt = is_hook(line, "UserPromptSubmit")
+            response = {"subtype": "success", "response": {}} if is_prompt else answer(line) if is_hook(line) else None
+            if response is not None:
                 response = {**response, "request_id": line["request_id"]}
                 process.stdin.write(json.dumps({"type": "control_response", "response": response}).encode() + b"\n")
                 process.stdin.flush()

@@ -433,6 +433,34 @@ def test_a_program_that_refuses_our_hook_is_not_used() -> None:
     assert "hooks are not known" in str(outcome.message)
 
 
+PROMPTED = {
+    "type": "control_request", "request_id": "h0",
+    "request": {"subtype": "hook_callback", "callback_id": "agentctl-prompt", "input": {"prompt": "x"}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("order", "version", "before", "is_stopped"),
+    [
+        (ASKING, "99.0.1", [], True),
+        (ALLOWING._replace(read_only=True), "99", [], True),
+        (ASKING, "99.0.1", [PROMPTED], False),
+        (ASKING, DRIVER.tested, [], False),
+        (ASKING, "", [], False),
+        (OWN, "99.0.1", [], False),
+    ],
+)
+def test_a_release_that_nobody_has_tried_and_that_calls_no_hook_is_not_used(
+    order: Order, version: str, before: list[dict[str, Any]], is_stopped: bool
+) -> None:
+    begun = system("init", session_id="s", permissionMode="default", claude_code_version=version)
+    actions = feed(started(order), [*before, begun])
+    found = outcomes(actions)
+    assert [one.reason for one in found] == [Reason.NOT_STARTED] * is_stopped
+    assert all(version in str(one.message) and f"@{DRIVER.tested}" in str(one.message) for one in found)
+    assert len(said(actions)) == len(before), "each is answered"
+
+
 # -- how it is started ---------------------------------------------------------------------------------------------
 
 

@@ -24,10 +24,13 @@ QUESTION_TOOL = "AskUserQuestion"
 _ALLOW, _ALWAYS, _DENY, _LEAVE = "allow", "allow_always", "deny", "leave"
 _MEANS = {_ALLOW: ALLOW, _ALWAYS: ALLOW_ALWAYS, _DENY: DENY}
 _EVENT, _HOOK = "PreToolUse", "agentctl"
+_PROMPT_EVENT, _PROMPT_HOOK = "UserPromptSubmit", "agentctl-prompt"
 #: The longest that a timer of the program's runtime is sure to wait: nearly 25 days. After that it refuses the call.
 _HOOK_TIMEOUT_S = 2_147_483
-#: Has the program call us before each call of a tool. It goes on by default where our answer is not valid.
+#: Has the program call us before each call of a tool. It goes on by default where our answer is not valid. That it does
+#: call hooks is seen with each prompt, before its model can do anything.
 HOOKS = {
+    _PROMPT_EVENT: [{"matcher": None, "hookCallbackIds": [_PROMPT_HOOK]}],
     _EVENT: [{"matcher": None, "hookCallbackIds": [_HOOK], "timeout": _HOOK_TIMEOUT_S, "onFailure": "block"}],
 }
 
@@ -62,6 +65,8 @@ class ClaudeRequests:
         self.is_offered = is_offered
         #: The ids of the calls for which our hook was called.
         self.seen: set[str] = set()
+        #: Whether any hook of ours was called.
+        self.are_hooks_called = False
         #: The calls that it has allowed: their ids and arguments.
         self._allowed: dict[str, dict[str, Any]] = {}
         self._open: dict[str, _OpenRequest] = {}
@@ -74,8 +79,10 @@ class ClaudeRequests:
         if not request_id:
             self.transcript.unknown["control_request without an id"] += 1
             return []
-        if subtype == "hook_callback" and request.get("callback_id") == _HOOK:
-            return self._before_call(request_id, request)
+        if subtype == "hook_callback" and request.get("callback_id") in (_HOOK, _PROMPT_HOOK):
+            self.are_hooks_called = True
+            is_prompt = request["callback_id"] == _PROMPT_HOOK
+            return [_respond(request_id, {})] if is_prompt else self._before_call(request_id, request)
         if subtype != "can_use_tool":
             self.transcript.unknown[f"control_request {subtype}"] += 1
             row = Row(RowType.NOTE, request_id, text=bounded(f"an unknown request was refused: {subtype}"))

@@ -1,4 +1,4 @@
-"""Sees where Claude Code does not keep to its order: a looser mode, a call that it has made without having asked."""
+"""Sees where Claude Code does not keep to its order: a looser mode, a hook that is not called, a call made unasked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentctl.domain.permissions import denies
+from agentctl.domain.versions import parts
+from agentctl.drivers.claude.asks import ClaudeRequests
 from agentctl.drivers.claude.start import INSTALL, MODES, TESTED, asks_before_calls
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
 from agentctl.drivers.values import bounded, list_in, object_in, text_in
@@ -34,6 +36,20 @@ class Breaches:
             return None
         return bounded(
             f"Claude Code says that it works in the mode {mode!r}, in which it may do things that were not asked about:"
+            f" it was stopped ({self._way_out})"
+        )
+
+    def unhooked(self, line: Mapping[str, Any], asks: ClaudeRequests) -> str | None:
+        """Return what is wrong with a release that nobody has tried: it begins a turn, and no hook of ours was called.
+
+        By then the hook for the prompt has been called (2.1.332). A release that drops hooks would make its first call
+        unasked.
+        """
+        version = text_in(line.get("claude_code_version"))
+        if not self._asks or asks.are_hooks_called or parts(version) <= parts(TESTED):
+            return None
+        return (
+            f"Claude Code {bounded(version)} has not called agentctl's hook, so it may not ask before it makes a call:"
             f" it was stopped ({self._way_out})"
         )
 

@@ -225,6 +225,8 @@ class ClaudeDialogue:
             return map(Note, self.transcript.task(line))
         if subtype in _TELL_MODE and (stop := self._stopped_for(self.breaches.looser_mode(line))):
             return stop
+        if subtype == "init" and (stop := self._stopped_for(self.breaches.unhooked(line, self.asks))):
+            return stop
         if subtype == "init":
             return self._init(line)
         if subtype == "api_retry":
