@@ -21,6 +21,7 @@ from tests.strangers import Strangers
 #: The time limit of a soak test and of a slow one; ordinary tests have the limit in pyproject.toml.
 SOAK_TIMEOUT_S = 840
 SLOW_TIMEOUT_S = 180
+_MARKS = ", ".join(turns.MARKS)
 
 # No example of hypothesis fails for being slow: the speed of the machine is not a property of the code.
 # Half of the default number of examples: each run tries new ones, and there are many runs.
@@ -44,13 +45,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add `--turn`."""
-    parser.addoption("--turn", choices=turns.CHOICES, default=turns.ALL, help=f"try this third of {turns.CASES}")
+    which = f"try this third of the tests marked {_MARKS}"
+    parser.addoption("--turn", choices=turns.CHOICES, default=turns.ALL, help=which)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
     """Say which third is tried."""
     turn = config.getoption("turn")
-    return None if turn == turns.ALL else f"turn {turn} of {len(turns.TURNS)}: a third of {turns.CASES}"
+    return None if turn == turns.ALL else f"turn {turn} of {len(turns.TURNS)}: a third of the tests marked {_MARKS}"
 
 
 # Last: what others leave out is not dealt, and they mark the tests of their folders.
@@ -74,8 +76,7 @@ def _take_turn(config: pytest.Config, items: list[pytest.Item]) -> None:
     others = [
         item
         for item in items
-        if turn not in {turns.ALL, str(turns.turn_of(item.nodeid))}
-        and (order.is_long(item) or item.get_closest_marker("agents") is not None)
+        if turn not in {turns.ALL, str(turns.turn_of(item.nodeid))} and any(map(item.get_closest_marker, turns.MARKS))
     ]
     if others:
         config.hook.pytest_deselected(items=others)

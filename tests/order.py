@@ -12,11 +12,6 @@ T = TypeVar("T")
 LONG = ("soak", "slow")
 
 
-def is_long(item: pytest.Item) -> bool:
-    """Return whether a test is marked as a long one."""
-    return length(item) < len(LONG)
-
-
 def length(item: pytest.Item) -> int:
     """Return a number that is smaller for longer tests."""
     return next((place for place, mark in enumerate(LONG) if item.get_closest_marker(mark)), len(LONG))

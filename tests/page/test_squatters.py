@@ -67,7 +67,6 @@ def test_a_profile_on_the_disk_opens_nothing(task: Task, site: Site, chromium: A
                 page.goto("about:blank")
 
 
-@pytest.mark.slow
 def test_a_browser_that_is_restored_with_its_cookies_asks_for_a_link(
     task: Task, site: Site, chromium: Any, tmp_path: Path
 ) -> None:

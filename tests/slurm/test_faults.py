@@ -68,7 +68,6 @@ def test_an_orderly_restart_of_the_controller_is_not_seen(nodes: Cluster, tmp_pa
     assert ended_once(task, "a", runs)["status"] == "completed"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("after_s", [0, 0.5, 1, 2, 3, 4, 6, 8])
 def test_a_controller_that_is_killed_soon_after_the_start_lets_it_run_once(
@@ -186,7 +185,6 @@ def test_a_node_that_is_lost_loses_its_worker_and_no_other(nodes: Cluster, tmp_p
     assert ended_once(task, "b", tmp_path / "b")["status"] == "completed"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_node_that_is_cut_off_from_slurm_alone_tells_the_end_of_its_worker(parted: Cluster, tmp_path: Path) -> None:
     """It still shares the file system with the head. Slurm takes the job for failed; nobody else has to."""
@@ -203,7 +201,6 @@ def test_a_node_that_is_cut_off_from_slurm_alone_tells_the_end_of_its_worker(par
     assert ended_once(task, "a", runs)["status"] == "completed"
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_an_end_that_is_seen_only_after_slurm_has_given_the_job_up_counts(parted: Cluster, tmp_path: Path) -> None:
     ask_engine("slurm", pollSeconds=POLL_S, silenceSeconds=NODE_FAILS_S)

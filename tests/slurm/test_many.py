@@ -42,7 +42,6 @@ def counting_squeue(folder: Path) -> Path:
     return calls
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(MANY_S)
 def test_two_hundred_workers_keep_the_cap_and_ask_slurm_once_per_interval(
     many: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -147,7 +146,6 @@ class Killer:
             return False
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_none_of_five_hundred_launches_runs_twice_whatever_is_killed(many: Cluster, tmp_path: Path) -> None:
     """What follows workers here is killed at random, and so is the controller, which then starts some again."""

@@ -261,7 +261,6 @@ def test_a_cancel_hits_no_other_job_whose_number_was_its_own(nodes: Cluster) -> 
 # -- what slurm does with it -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(180)
 def test_its_time_on_the_node_ends_it_by_the_same_escalation(nodes: Cluster) -> None:
     """Slurm counts in minutes: it tells a job of one minute about its end when half of it is over."""
