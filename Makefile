@@ -26,7 +26,7 @@ AGENTS_short := agents and not slow
 AGENTS_all := agents
 WHICH = $(or $(WHICH_$(TESTS)),$(error TESTS is short or all, not '$(TESTS)'))
 
-# Long tests, real agent programs, browser and Slurm: a third of the cases (1, 2 or 3) or all. See tests/turns.py.
+# Long tests and those with real programs of others: a third of the cases (1, 2 or 3) or all. See tests/turns.py.
 TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)

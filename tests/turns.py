@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 TURNS = (1, 2, 3)
 ALL = "all"
-#: What has turns: the long tests, and those with real programs of others: agents, a browser, Slurm.
-MARKS = ("slow", "soak", "agents", "page", "slurm")
+#: What has turns: the long tests, and those with real programs of others: agents, a browser, Slurm, sshd.
+MARKS = ("slow", "soak", "agents", "page", "slurm", "hosts")
 #: What may be given as a turn: `make test-agents TURN=2`.
 CHOICES = (*map(str, TURNS), ALL)
 #: Of 4,000 numbers the one that gave each turn the same share of the time that the long tests took then.

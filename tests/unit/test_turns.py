@@ -154,10 +154,8 @@ def test_a_landing_says_its_turn_and_keeps_to_it(landing: Path) -> None:
     assert (landing / "made").read_text().splitlines() == [
         ".venv/.dev",
         f"test-agents TURN={turn}",
-        f"test-typer TURN={turn}",
-        "test-extras",
         f"test-page TURN={turn}",
-        f"test-slurm TURN={turn}",
+        f"--jobs=3 --output-sync=target test-typer test-extras test-slurm TURN={turn}",
         f"--jobs=2 lint test TESTS=all TURN={turn}",
     ]
 

@@ -57,7 +57,9 @@ def serve(*, knows_threads: bool, knows_profiles: bool) -> int:
             case "thread/start":
                 params = message["params"]
                 active = {name: params[name] for name in ("approvalPolicy", "approvalsReviewer")}
-                active |= {"activePermissionProfile": {"id": params["permissions"]}} if knows_profiles else {}
+                if knows_profiles:
+                    active["activePermissionProfile"] = {"id": params["permissions"]}
+                    active["sandbox"] = {"type": "workspaceWrite", "networkAccess": False}
                 say(id=message["id"], result={"thread": {"id": THREAD}, **active})
             case "turn/start":
                 return 2
