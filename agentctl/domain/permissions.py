@@ -161,7 +161,7 @@ def first_matching(
 def _stricter(rule: Mapping[str, str]) -> Mapping[str, str]:
     """Return what holds where a rule before this one may forbid the call: it is asked about, if this one does not deny.
 
-    It is no rule for every call, beside which some calls would be free.
+    It holds for this call alone: beside a rule for every call some calls would be free.
     """
     return {**_UNCLEAR, "answer": "deny"} if rule["answer"] == "deny" else _UNCLEAR
 

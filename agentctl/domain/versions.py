@@ -8,7 +8,7 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 def parts(version: str) -> tuple[int, ...]:
-    """Return a version as at most three numbers, of which the larger is the newer; of a text that is none, ().
+    """Return a version as at most three numbers, of which the larger is the newer; () for a text without numbers.
 
     >>> parts("2.1.332") < parts("2.2-beta"), parts("?")
     (True, ())

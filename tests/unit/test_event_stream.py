@@ -194,13 +194,18 @@ def test_a_log_that_is_none(tmp_path: Path, odd: str) -> None:
     assert len(new_in(stream)) == 1
 
 
-def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Path) -> None:
-    root = Root(str(tmp_path))
+def with_one_being_made(folder: Path) -> tuple[Root, EventStream, TaskDir]:
+    """Return a root, the stream of it, and a task that lacks its log: u."""
+    root = Root(str(folder))
     made(root, "t")
-    stream = EventStream(root)
-    task = root.task("u")
+    stream, task = EventStream(root), root.task("u")
     os.makedirs(task.path)
     (Path(task.path) / "task.yaml").touch()
+    return root, stream, task
+
+
+def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Path) -> None:
+    root, stream, task = with_one_being_made(tmp_path)
     assert is_being_made(task)
     assert stream.update() == []
     appended(root, "u")
@@ -211,12 +216,7 @@ def test_a_task_that_is_being_made_is_listed_once_its_log_is_there(tmp_path: Pat
 def test_a_task_whose_log_appears_just_after_it_was_looked_for_is_listed_by_the_next_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    root = Root(str(tmp_path))
-    made(root, "t")
-    stream = EventStream(root)
-    task = root.task("u")
-    os.makedirs(task.path)
-    (Path(task.path) / "task.yaml").touch()
+    root, stream, _ = with_one_being_made(tmp_path)
     os.utime(root.tasks, (1, 1))  # Long enough ago for the folder's time to tell of every later change.
 
     look = event_stream._head_of

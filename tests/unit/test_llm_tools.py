@@ -90,18 +90,22 @@ def test_any_call_has_an_answer(folder: Path, calls: list[tuple[str, dict[str, A
     assert not any(folder.rglob("*.tmp"))
 
 
-@pytest.mark.parametrize("path", ["~/work/secrets/k", "~/work/./secrets/../secrets/k", "secrets/k"])
-@pytest.mark.parametrize("pattern", ["secrets/*", "{folder}/secrets/*", "~/work/secrets/*"])
+@pytest.mark.parametrize("path", ["~/project/secrets/k", "~/project/./secrets/../secrets/k", "secrets/k"])
+@pytest.mark.parametrize("pattern", ["secrets/*", "{folder}/secrets/*", "~/project/secrets/*"])
 def test_no_spelling_of_a_path_passes_a_rule_that_denies_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, pattern: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / "work"
+    folder = tmp_path / "project"
     (folder / "secrets").mkdir(parents=True)
     (folder / "secrets" / "k").write_text("hunter2")
     (folder / "open").write_text("free")
     rules = [{"tool": "read_file", "pattern": pattern.format(folder=folder), "answer": "deny"}]
-    calls = [("read_file", {"path": path}), ("read_file", {"path": "~/work/open"}), ("search", {"pattern": "hunter"})]
+    calls = [
+        ("read_file", {"path": path}),
+        ("read_file", {"path": "~/project/open"}),
+        ("search", {"pattern": "hunter"}),
+    ]
     secret, free, found = answers(tools_in(folder, rules), *calls)
     assert (secret.status, "hunter2" in secret.text) == ("denied", False)
     assert (free.status, "free" in free.text) == ("completed", True)

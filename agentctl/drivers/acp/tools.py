@@ -88,7 +88,7 @@ class AcpCall:
     def name(self) -> str:
         """The tool, as rules name it: a shell where it has a command, else as it is named.
 
-        Codex calls a command a search or the reading of a file by its first words: `find . -delete` is none.
+        Codex takes a command for a search, or for the reading of a file, by its first words: also `find . -delete`.
         """
         return SHELL if self._is_command else self._plain_name
 

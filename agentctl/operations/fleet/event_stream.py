@@ -125,7 +125,7 @@ class EventStream:
         self._tails = found  # In one step: others read it.
 
     def _tail_of(self, task: TaskDir) -> _Tail | None:
-        """Return the tail of a task's log; None if there is none, or none yet: then it is looked for again."""
+        """Return the tail of a log; None where it is missing: it is looked for again if it may still be made."""
         # Before the look: of a log that appears just after it, nothing else would tell.
         is_unfinished = is_being_made(task)
         head = _head_of(task)

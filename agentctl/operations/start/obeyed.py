@@ -30,8 +30,8 @@ def refuse_obeyed(driver: Driver, cwd: str) -> None:
     repository = entry_above(begin)
     top, folder = os.path.dirname(repository) if repository else "/", begin
     while True:
-        # The person's own settings are no project's. But to a program that works with other settings in place of
-        # theirs, these are a project's if it works in their home, or in a repository of it.
+        # The person's own settings do not count as a project's. But a program that works with other settings in place
+        # of theirs reads them as a project's if it works in their home, or in a repository of it.
         is_project = bool(driver.facts.get("home")) and (repository is not None or folder == begin)
         for name, _, word in (entry.partition(_ONLY_WITH) for entry in driver.obeys):
             path = os.path.join(folder, name)

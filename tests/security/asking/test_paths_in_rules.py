@@ -176,16 +176,16 @@ def secrets(work: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return work
 
 
-@pytest.mark.parametrize("pattern", ["secrets/*", "{work}/secrets/*", "*secrets*", "~/work/secrets/*"])
+@pytest.mark.parametrize("pattern", ["secrets/*", "{work}/secrets/*", "*secrets*", "~/{name}/secrets/*"])
 @pytest.mark.parametrize(
-    "path", ["~/work/secrets/k", " secrets/k", "secrets/k\n", "{work}/secrets/k ", "\ufeff{work}/secrets/k"]
+    "path", ["~/{name}/secrets/k", " secrets/k", "secrets/k\n", "{work}/secrets/k ", "\ufeff{work}/secrets/k"]
 )
 @pytest.mark.parametrize("answer", ["deny", "ask"])
 def test_no_spelling_of_a_path_passes_a_rule_that_forbids_it(
     secrets: Path, pattern: str, path: str, answer: str
 ) -> None:
-    told = {"path": path.format(work=secrets)}
-    both = rules(pattern.format(work=secrets), answer) + rules("*")
+    told = {"path": path.format(work=secrets, name=secrets.name)}
+    both = rules(pattern.format(work=secrets, name=secrets.name), answer) + rules("*")
     assert decide(both, "Read", told, Resolver(str(secrets))) == answer
 
 
@@ -213,7 +213,7 @@ EVERYTHING = {"tool": "*", "pattern": "*", "answer": "allow"}
 SEARCHES = {
     "above": ({"pattern": "pass"}, True),
     "above, by its path": ({"pattern": "pass", "path": "{work}"}, True),
-    "above, by the home": ({"pattern": "pass", "path": "~/work"}, True),
+    "above, by the home": ({"pattern": "pass", "path": "~/{name}"}, True),
     "of it": ({"pattern": "pass", "path": "secrets"}, True),
     "of it, elsewhere spelled": ({"pattern": "pass", "path": "./src/../secrets/"}, True),
     "within": ({"pattern": "pass", "path": "secrets/deep"}, True),
@@ -226,16 +226,16 @@ SEARCHES = {
 @pytest.mark.parametrize("tool", ["Grep", "Glob", "grep_search"])
 @pytest.mark.parametrize("answer", ["deny", "ask"])
 @pytest.mark.parametrize("named", ["*", "same", "Read"])
-@pytest.mark.parametrize("pattern", ["secrets/*", "{work}/secrets/*", "~/work/secrets/*", "*.env"])
+@pytest.mark.parametrize("pattern", ["secrets/*", "{work}/secrets/*", "~/{name}/secrets/*", "*.env"])
 def test_no_search_meets_what_a_rule_forbids(
     secrets: Path, case: str, tool: str, answer: str, named: str, pattern: str
 ) -> None:
     arguments, is_forbidden = SEARCHES[case]
-    told = {key: value.format(work=secrets) for key, value in arguments.items()}
+    told = {key: value.format(work=secrets, name=secrets.name) for key, value in arguments.items()}
     if tool == "Glob":
         told["pattern"] = "**"
     name = ("Grep" if tool == "grep_search" else tool) if named == "same" else named
-    both = [{"tool": name, "pattern": pattern.format(work=secrets), "answer": answer}, EVERYTHING]
+    both = [{"tool": name, "pattern": pattern.format(work=secrets, name=secrets.name), "answer": answer}, EVERYTHING]
     also = tool if tool == "grep_search" else None
     found = decide(both, "Grep" if also else tool, told, Resolver(str(secrets)), also)
     if told.get("path", "").startswith("~") and not is_forbidden:
