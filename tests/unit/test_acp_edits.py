@@ -198,3 +198,8 @@ def test_what_was_denied_by_then_is_not_asked_about_again() -> None:
         "tool_call_update", toolCallId="c", title="w_put", kind="other", status="in_progress", rawInput={"a": 1}
     )
     assert len(talk.of(Ask)) == 1
+
+
+@pytest.mark.parametrize(("arguments", "is_told"), [({}, False), ({"command": "ls"}, True)])
+def test_a_command_of_which_nothing_is_told_cannot_be_allowed(arguments: dict[str, Any], is_told: bool) -> None:
+    assert may_be_allowed(asked({}, {"kind": "execute", "title": "Approve", "rawInput": arguments})) is is_told
