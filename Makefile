@@ -17,9 +17,9 @@ NEW_ENOUGH := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTEST_JOBS ?= --numprocesses 3 --dist worksteal
 
 # What needs no real agent program, no browser and no Slurm; `make test` takes the short ones among them.
-HERMETIC := not agents and not page and not slurm
+HERMETIC := not agents and not page and not slurm and not lint
 TESTS := short
-WHICH_short := $(HERMETIC) and not slow and not soak and not screen and not server and not drivers and not hosts
+WHICH_short := $(HERMETIC) and not slow and not soak and not screen and not server and not drivers and not nodes and not hosts
 WHICH_all := $(HERMETIC)
 # Of the real programs, `test-agents` leaves out combinations whose parts others try; with TESTS=all it leaves out none.
 AGENTS_short := agents and not slow
@@ -31,7 +31,7 @@ TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-drivers test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench turn clean
+.PHONY: help demo test soak test-screen test-server test-drivers test-nodes test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench turn clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -39,7 +39,7 @@ help: ## show this list
 demo: $(VENV)/.run ## run the included survey on this repository, from start to report
 	@$(PY) -m agentctl demo
 
-test: $(VENV)/.dev ## run the tests, except the long ones; with TESTS=all also these, drivers, screen, server and hosts
+test: $(VENV)/.dev ## run the tests, except the long ones; with TESTS=all also these, drivers, nodes, screen, server and hosts
 	@case '$(TESTS)' in all) $(PY) -m tests.hosts.install || [ $$? -eq 69 ];; esac
 	@$(PY) -m pytest $(PYTEST_JOBS) --turn $(TURN) -m "$(WHICH)"
 
@@ -51,8 +51,11 @@ test-agents: $(VENV)/.dev ## run the real agent programs, the MCP inspector and 
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	$(PY) -m pytest --numprocesses 3 --dist worksteal --turn $(TURN) -m "$(AGENTS_$(TESTS))" tests/agents
 
-test-drivers: $(VENV)/.dev ## run agents over ACP, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
+test-drivers: $(VENV)/.dev ## run agent programs, agents from plain models, and agentctl in an editor, by fakes and a stand-in model
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "drivers and not slow"
+
+test-nodes: $(VENV)/.dev ## run workers on the nodes of a cluster, by a stand-in for Slurm
+	@$(PY) -m pytest $(PYTEST_JOBS) -m "nodes and not slow"
 
 test-screen: $(VENV)/.dev ## run the tests of the screen of `agentctl watch`
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "screen and not slow"
@@ -89,9 +92,9 @@ test-slurm: $(VENV)/.dev ## run workers on three nodes of a real Slurm, set up o
 
 test-all: ## run every test there is, in every turn; takes more than an hour
 	@$(MAKE) --no-print-directory TESTS=all test-agents test-typer test-extras test-page test-slurm
-	@$(MAKE) --no-print-directory TESTS=all test
+	@$(MAKE) --no-print-directory TESTS=all lint test
 
-lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
+lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter, and what reads the sources and the documents
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy --strict
@@ -99,6 +102,7 @@ lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter
 		MYPYPATH=$$folder $(PY) -m mypy --strict $$folder || exit 1; \
 	done
 	@$(VENV)/bin/lint-imports --no-logo
+	@$(PY) -m pytest --quiet -m lint tests/lint
 
 format: $(VENV)/.dev ## rewrite the code the way `make lint` wants it
 	@$(PY) -m ruff check --fix .

@@ -1,4 +1,4 @@
-"""Plays a program that speaks the Agent Client Protocol, without a model: it asks for one permission, then ends."""
+"""Plays opencode over the Agent Client Protocol, without a model: it asks for one permission, then ends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 TOLD = "BENCH_TOLD"
 SESSION = "session-1"
 CALL = {"toolCallId": "call-1", "title": "touch it", "kind": "execute", "rawInput": {"command": "touch it"}}
-#: That of opencode, as agentctl configures it: the driver is that program's.
-MODES = {"currentModeId": "agentctl", "availableModes": [{"id": "agentctl", "name": "agentctl"}]}
+#: Names the settings that agentctl gives opencode, with the agent that is its mode.
+SETTINGS = "OPENCODE_CONFIG_CONTENT"
 OPTIONS = [
     {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
     {"optionId": "no", "name": "No", "kind": "reject_once"},
@@ -21,7 +21,12 @@ OPTIONS = [
 
 
 def main() -> None:
-    """Read messages until the input is closed."""
+    """Tell the person's settings, which deny nothing; or read messages until the input is closed."""
+    if sys.argv[1:] == ["debug", "config"]:
+        say_plainly({})
+        return
+    mode = json.loads(os.environ[SETTINGS])["default_agent"]
+    modes = {"currentModeId": mode, "availableModes": [{"id": mode, "name": mode}]}
     prompt: Any = None
     for line in sys.stdin:
         arrived = time.monotonic_ns()
@@ -30,7 +35,7 @@ def main() -> None:
             case "initialize":
                 say(id=message["id"], result={"protocolVersion": 1})
             case "session/new":
-                say(id=message["id"], result={"sessionId": SESSION, "modes": MODES})
+                say(id=message["id"], result={"sessionId": SESSION, "modes": modes})
             case "session/prompt":
                 prompt = message["id"]
                 asked = {"sessionId": SESSION, "toolCall": CALL, "options": OPTIONS}
@@ -42,8 +47,13 @@ def main() -> None:
 
 
 def say(**message: Any) -> None:
+    """Print a message."""
+    say_plainly({"jsonrpc": "2.0", **message})
+
+
+def say_plainly(value: Any) -> None:
     """Print one line."""
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()
 
 

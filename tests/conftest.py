@@ -22,6 +22,9 @@ from tests.strangers import Strangers
 SOAK_TIMEOUT_S = 840
 SLOW_TIMEOUT_S = 180
 _MARKS = ", ".join(turns.MARKS)
+HERE = Path(__file__).parent
+#: Folders of one subject: each test in them has the mark of the folder's name.
+MARKED = frozenset({"agents", "drivers", "hosts", "lint", "nodes", "page", "screen", "slurm"})
 
 # No example of hypothesis fails for being slow: the speed of the machine is not a property of the code.
 # Half of the default number of examples: each run tries new ones, and there are many runs.
@@ -55,7 +58,13 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     return None if turn == turns.ALL else f"turn {turn} of {len(turns.TURNS)}: a third of the tests marked {_MARKS}"
 
 
-# Last: what others leave out is not dealt, and they mark the tests of their folders.
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what has its folder's mark."""
+    if HERE in item.path.parents and (folder := item.path.relative_to(HERE).parts[0]) in MARKED:
+        item.add_marker(folder)
+
+
+# Last: what others leave out is not dealt.
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what has another turn; long tests have a longer limit, and come first where several run at once."""

@@ -111,7 +111,11 @@ def problem_in_project(order: Order, driver: Driver) -> str | None:
 
 
 def _informed(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:
-    """Return the order with the person's own settings, where its driver looks at them, or why they cannot be told."""
+    """Return the order with the person's own settings, where its driver looks at them, or why they cannot be told.
+
+    The program does not start meanwhile: of two first starts of opencode at once, which both make its database, one
+    fails in one of six tries.
+    """
     argv = driver.settings_argv(order) if driver.settings_argv is not None else []
     if not argv:
         return order, None

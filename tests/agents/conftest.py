@@ -24,11 +24,10 @@ MATRIX_FILE = "AGENT_MATRIX"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests in this folder, and keep the cell of the matrix that each fills."""
+    """Give all tests in this folder their time, and keep the cell of the matrix that each fills."""
     for place, item in enumerate(items):
         if HERE not in item.path.parents:
             continue
-        item.add_marker(pytest.mark.agents)
         item.add_marker(pytest.mark.timeout(TIMEOUT_S))
         if isinstance(item, pytest.Function) and "program" in getattr(item, "fixturenames", ()):
             chosen = {name: str(value) for name, value in item.callspec.params.items()}

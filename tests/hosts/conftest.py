@@ -12,13 +12,6 @@ from tests.hosts.install import is_there
 from tests.hosts.machines import Machine, machines
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests of this folder."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.hosts)
-
-
 @pytest.fixture
 def both(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Machine, Machine]]:
     """Return two machines with a task each; the third is the one of the test."""

@@ -25,12 +25,10 @@ collect_ignore_glob = [] if IS_INSTALLED else ["test_*.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests in this folder."""
+    """Give all tests in this folder their time."""
     for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.page)
-            if item.get_closest_marker("timeout") is None:
-                item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,12 +18,11 @@ CLUSTERS = ("cluster", "partitionable", "patient")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests in this folder."""
+    """Give all tests in this folder their time; skip them where no Slurm can run."""
     reason = why_not()
     for item in items:
         if HERE not in item.path.parents:
             continue
-        item.add_marker(pytest.mark.slurm)
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(TIMEOUT_S))
         if reason is not None:

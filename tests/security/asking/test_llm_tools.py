@@ -19,6 +19,8 @@ from tests.agents.standin import StandIn
 from tests.steps import new_task
 from tests.support import alike, run, wait_until, worker
 
+pytestmark = pytest.mark.drivers
+
 SECRET = "the secret outside"
 #: renameat2(2): two names change places in one step.
 _HERE, _EXCHANGE = -100, 2

@@ -14,6 +14,8 @@ from tests.steps import Task, row
 from tests.support import PROGRAM, run
 from tests.terminal import on_a_terminal
 
+pytestmark = pytest.mark.drivers
+
 FORBIDDEN = "may not allow its child what it is not allowed itself"
 
 
