@@ -84,6 +84,21 @@ def test_everywhere(task: Task, visit: Visit) -> None:
     expect(page.get_by_role("searchbox", name="Search all tasks")).to_be_focused()
 
 
+#: Presses a key the moment a dialog is closed, before the browser tells so: what was typed in has the focus until then.
+_BEFORE_IT_IS_TOLD = """() => {
+  document.querySelector('dialog').close();
+  document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: '/', bubbles: true }));
+}"""
+
+
+def test_right_behind_a_dialog(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    page.keyboard.press("n")
+    expect(page.get_by_role("dialog").locator("textarea")).to_be_focused()
+    page.evaluate(_BEFORE_IT_IS_TOLD)
+    expect(page.get_by_role("searchbox", name="Filter the workers")).to_be_focused()
+
+
 #: Presses a key the moment the page has drawn itself, before that is painted.
 _AT_ONCE = """
 new MutationObserver((_, observer) => {

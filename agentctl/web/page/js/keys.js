@@ -71,8 +71,12 @@ export function useKeys(actions) {
 /** Whether somebody would carry out an action now. */
 export const isActive = (action) => layers.some((layer) => layer.actions[action]);
 
+const FIELDS = 'input:not([type=checkbox]):not([type=radio]):not([type=button]), textarea, select, [contenteditable]';
+
+/** Whether one types into an element. One in a dialog that is closed has the focus until the browser tells of the close. */
 export function isField(element) {
-  return Boolean(element?.closest?.('input:not([type=checkbox]):not([type=radio]):not([type=button]), textarea, select, [contenteditable]'));
+  const field = element?.closest?.(FIELDS);
+  return Boolean(field) && !field.closest('dialog:not([open])');
 }
 
 function perform(action, event) {
