@@ -21,6 +21,9 @@ from tests.steps import held, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, run, start, wait_until, worker
 from tests.terminal import Terminal
 
+# Not in the folder of that mark: what is here is run over each version of typer.
+pytestmark = pytest.mark.screen
+
 ASKS = ["sh", "-c", f"echo before; {AGENTCTL} interact ask 'Which one?'; echo behind"]
 #: Runs the program as where the library of the screen is not installed.
 WITHOUT = (sys.executable, "-c", "import sys; sys.modules['textual'] = None; from agentctl.cli.app import run; run()")
