@@ -282,6 +282,10 @@ class Driver(NamedTuple):
     #: The command line that prints the person's own settings of its program, which are looked at before it is started;
     #: None, or an empty one: they are not.
     settings_argv: Callable[[Order], list[str]] | None = None
+    #: What its program says where it cannot begin since another one of it just does: it is tried again then.
+    busy: Sequence[str] = ()
+    #: Variables of its program that have a new secret at each start: who does not know it is not heard by the program.
+    secrets: Sequence[str] = ()
     #: Its program is told a name that is made at each start.
     needs_nonce: bool = False
     #: What a running agent has to know of its program, as the order keeps it.

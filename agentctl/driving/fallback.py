@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Mapping
-from random import random
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
@@ -23,15 +22,11 @@ from agentctl.drivers.dialogue import AgentOutcome, Driver, Fallback
 from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.host import UNHAPPY, Host
-from agentctl.driving.querying import query
+from agentctl.driving.querying import MOST_AGAIN, Query, pause_before
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
-
-#: Between two starts of a program that is busy with another start of it, at least, and up to twice as long: those that
-#: were started at the same time then are not once more.
-_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 async def run_agent(
@@ -47,15 +42,15 @@ async def run_agent(
         os.unlink(worker.fallback)  # Left by an earlier attempt.
     host, driver = Host(worker, started, changes, signals, may_try_again=True), started.driver
     code = await host.run()
-    for number, pause_s in enumerate(_PAUSES_S, 1):
+    for number in range(1, MOST_AGAIN + 1):
         if host.unbegun is None or not host.unbegun.is_busy:
             break
-        await asyncio.sleep(pause_s * (1 + random()))
+        await asyncio.sleep(pause_before(number))
         if host.is_interrupted:
             return _refused(worker, str(host.unbegun.message))
         again = start(worker, _with_messages(host), driver)
         changes = {**changes, "again": number}
-        host = Host(worker, again, changes, signals, may_try_again=number < len(_PAUSES_S))
+        host = Host(worker, again, changes, signals, may_try_again=number < MOST_AGAIN)
         code = await host.run()
     if host.unbegun is None or driver.fallback is None:
         return code
@@ -89,7 +84,7 @@ def _with_messages(host: Host) -> Order:
 def _ready(order: Order, fallback: Fallback) -> Order:
     if order.output_schema and "outputSchema" not in fallback.driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return fallback.ready(order, lambda argv: query(argv, order, fallback.driver))
+    return fallback.ready(order, lambda argv: Query(argv, order, fallback.driver).answer())
 
 
 def _refused(worker: WorkerDir, message: str) -> int:

@@ -47,9 +47,15 @@ class StartedProgram(NamedTuple):
         """Kill what was started."""
         if self.offering is not None:
             self.offering.end()
-        if self.process is not None and self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+        if self.process is not None:
+            _kill(self.process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program with its group, unless it has ended."""
+    if process.poll() is None:
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None = None) -> StartedProgram:
@@ -65,36 +71,62 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
     outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     meter = UsageMeter(worker)
     excess = meter.refusal()
-    process, offering, refusal = None, None, None
+    process: subprocess.Popen[bytes] | AgentOutcome
     if excess is not None:
-        refusal = AgentOutcome(reason=Reason.BUDGET, message=excess)
+        process = AgentOutcome(reason=Reason.BUDGET, message=excess)
     elif problem is not None:
-        refusal = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
+        process = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
     else:
-        order, refusal = _ready(order, driver)
-    if refusal is None:
-        environ = environ_of(order, driver)
-        try:
-            process = _popen(driver.argv(order), environ)
-        except OSError as error:
-            refusal = _not_started(order.program, driver, error)
-        else:
-            offering = Offering(worker, order, environ)
+        order, process = _launched(order, driver)
+    if isinstance(process, AgentOutcome):
+        return StartedProgram(order, driver, meter, outbox, driver.dialogue(order), b"", [], None, None, process)
+    offering = Offering(worker, order, environ_of(order, driver))
     dialogue = driver.dialogue(order)
-    said, opening = (b"", []) if process is None else _say(process, dialogue.begin())
-    return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, refusal)
+    said, opening = _say(process, dialogue.begin())
+    return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, None)
 
 
-def _ready(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:
-    """Return the order as it counts now, or why its program cannot be started now."""
+def _launched(order: Order, driver: Driver) -> tuple[Order, subprocess.Popen[bytes] | AgentOutcome]:
+    """Return the order as it counts now, and its program, just started, or why that was not to be.
+
+    A driver may look at the person's own settings: what they deny holds. Opencode takes a second to tell them, and two
+    to get ready itself: so it does both at once, and is started again by the few settings that make a difference.
+    Nothing was said to it by then.
+    """
+    process = _begun(order, driver)
+    argv = driver.settings_argv(order) if driver.settings_argv is not None else []
+    if isinstance(process, AgentOutcome) or not argv:
+        return order, process
+    from agentctl.driving.querying import Query, own_settings  # Few programs need it.
+
+    try:
+        query = Query(argv, order, driver)
+        driver.dialogue(order)  # What it imports is loaded meanwhile.
+        informed = order._replace(own_settings=own_settings(query))
+    except Refused as problem:
+        _end(process)
+        return order, AgentOutcome(reason=Reason.NOT_STARTED, message=f"{problem} ({problem.hint})")
+    if driver.environ(informed, {}) == driver.environ(order, {}):
+        return informed, process
+    _end(process)
+    return informed, _begun(informed, driver)
+
+
+def _begun(order: Order, driver: Driver) -> subprocess.Popen[bytes] | AgentOutcome:
+    """Start the program of an order, or return why that was not to be."""
     problem = problem_in_project(order, driver)
-    if problem is None:
-        order, refusal = _informed(order, driver)
-        if refusal is not None:
-            return order, refusal
-        # That took a while, in which somebody may have written something there.
-        problem = problem_in_project(order, driver)
-    return order, None if problem is None else AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
+    if problem is not None:
+        return AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
+    secrets = {name: os.urandom(16).hex() for name in driver.secrets}
+    try:
+        return _popen(driver.argv(order), {**environ_of(order, driver), **secrets})
+    except OSError as error:
+        return _not_started(order.program, driver, error)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with process:  # Closes its pipes, and waits for its end.
+        _kill(process)
 
 
 def problem_in_project(order: Order, driver: Driver) -> str | None:
@@ -108,23 +140,6 @@ def problem_in_project(order: Order, driver: Driver) -> str | None:
     except Refused as problem:
         return f"{problem} ({problem.hint})"
     return None
-
-
-def _informed(order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:
-    """Return the order with the person's own settings, where its driver looks at them, or why they cannot be told.
-
-    The program does not start meanwhile: of two first starts of opencode at once, which both make its database, one
-    fails in one of six tries.
-    """
-    argv = driver.settings_argv(order) if driver.settings_argv is not None else []
-    if not argv:
-        return order, None
-    from agentctl.driving.querying import own_settings  # Few programs need it.
-
-    try:
-        return order._replace(own_settings=own_settings(argv, order, driver)), None
-    except Refused as problem:
-        return order, AgentOutcome(reason=Reason.NOT_STARTED, message=f"{problem} ({problem.hint})")
 
 
 def environ_of(order: Order, driver: Driver) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from tests.agents.install import AGENTS
 from tests.agents.lab import Lab, option
 from tests.agents.scenarios import done
+from tests.support import run
 
 
 def test_side_by_side(lab: Lab, installed: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,3 +27,12 @@ def test_side_by_side(lab: Lab, installed: dict[str, Path], monkeypatch: pytest.
         lab.respond(agent, option(question, "allow"))
     assert [lab.completed(agent) for agent in agents] == [done("ask", 1)] * len(agents)
     assert sorted(path.name for path in lab.work.iterdir()) == [f"file{number}" for number in range(len(agents))]
+
+
+@pytest.mark.parametrize("program", ["opencode"])
+def test_first_starts(lab: Lab) -> None:
+    """Five at once are the first of all in a home: they make what the program keeps there."""
+    row = {"agent": "general", "driver": lab.program, "prompt": "SCENARIO:text"}
+    rows = [{**row, "name": f"a{number}"} for number in range(5)]
+    run("spawn", "--batch", "-", stdin="\n".join(map(json.dumps, rows)), env=lab.environ())
+    assert {lab.completed(row["name"]) for row in rows} == {"The answer of the stand-in model."}

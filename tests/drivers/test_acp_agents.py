@@ -391,7 +391,7 @@ def test_one_of_which_nothing_shows_that_it_asks_is_refused_where_somebody_is_as
 
 
 def test_one_that_is_busy_with_another_start_of_it_is_started_again(task: Task) -> None:
-    row = {"program": "acp-agent", "args": ["locks"], "asking": {}, "busy": "database is locked"}
+    row = {"program": "acp-agent", "args": ["locks"], "asking": {}, "busy": ["is locked"]}
     (Path.home() / ".config" / "agentctl" / "acp.yaml").write_text(yaml.safe_dump({"locks": row}), encoding="utf-8")
     Path("locked").write_text("2", encoding="utf-8")
     spawn("locks")

@@ -19,8 +19,9 @@ FULL = AcpProgram(
     program="agent", args=("acp",), environ={"A": "b"}, session_meta={"c": 1}, unset=("B",), version_args=("version",),
     tested="1", modes=("m", "n"), install="get it", obeys=(".x",), withheld=("allow_always",),
     cannot=("resume", "permissions"), read_only=MANNER, asking=MANNER, allowing=MANNER, own=MANNER,
-    own_denials=("show",), busy="locked", tells_late=True, instructions="systemPrompt", usage="turn", reports_cost=True,
-    asks=True, servers_in="a.b", tools="claude", reads="claude", home="codex", marks=("C",), runs_as=("@a/b",),
+    own_denials=("show",), busy=("locked",), secrets=("S",), tells_late=True, instructions="systemPrompt", usage="turn",
+    reports_cost=True, asks=True, servers_in="a.b", tools="claude", reads="claude", home="codex", marks=("C",),
+    runs_as=("@a/b",),
 )  # fmt: skip
 #: Of no use once the program was found.
 ONLY_BEFORE = {"version_args", "tested", "modes", "install", "marks", "runs_as"}

@@ -52,7 +52,7 @@ from agentctl.drivers.values import bounded, list_in, object_in, parse_line, tex
 Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
 _CANCEL_S = 15.0
-_COMPLAINTS = 10
+_COMPLAINTS = 40
 #: Nobody answers more questions than these at once.
 _MOST_OPEN = 100
 #: By these some tell of a mode that their model has entered, beside the protocol's own update or in place of it.
@@ -495,6 +495,10 @@ class AcpDialogue:
     def _row_id(self, name: str) -> str:
         return f"{name}:{self.order.earlier_attempts}" if self.order.earlier_attempts else name
 
+    def _says_busy(self, message: str) -> bool:
+        said = "\n".join([*self.complaints, message])
+        return any(text in said for text in self.row.busy)
+
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         rounds, limit = self.transcript.rounds, self.order.max_turns
         return AgentOutcome(
@@ -507,7 +511,7 @@ class AcpDialogue:
             model=self.model,
             session=self.session or self.order.resume,
             touched_files=list(self.transcript.touched),
-            is_busy=bool(self.row.busy) and not self._is_open and self.row.busy in (message or ""),
+            is_busy=not self._is_open and self._says_busy(message or ""),
         )
 
 

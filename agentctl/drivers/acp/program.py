@@ -105,7 +105,9 @@ class AcpProgram(NamedTuple):
     #: It reports what its sessions have cost, in US dollars.
     reports_cost: bool = False
     #: What it says where it cannot begin since another one of it just does: it is tried again then.
-    busy: str = ""
+    busy: tuple[str, ...] = ()
+    #: The variables by which it is told what others have to know who want to be heard by it: it opens a port.
+    secrets: tuple[str, ...] = ()
     #: It may ask about a call before it has told the arguments: they come with a later update of the call.
     tells_late: bool = False
     #: It asks the user with a tool of its own.
@@ -146,11 +148,10 @@ class AcpProgram(NamedTuple):
             "program": self.program, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
             "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
-            "instructions": self.instructions, "busy": self.busy, "serversIn": self.servers_in, "tools": self.tools,
-            "reads": self.reads, "tellsLate": self.tells_late or None,
-            "usage": self.usage, "reportsCost": self.reports_cost or None, "asks": self.asks or None,
-            "home": self.home,
-            "sessionMeta": dict(self.session_meta),
+            "instructions": self.instructions, "busy": list(self.busy), "secrets": list(self.secrets),
+            "serversIn": self.servers_in, "tools": self.tools, "reads": self.reads,
+            "tellsLate": self.tells_late or None, "usage": self.usage, "reportsCost": self.reports_cost or None,
+            "asks": self.asks or None, "home": self.home, "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
         said = {key: value for key, value in fields.items() if value not in (None, "", [], {})}
         return {**said, **{key: manner.to_json() for key, manner in manners.items() if manner is not None}}
@@ -208,6 +209,8 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         environ=partial(_environ_for, row),
         dialogue=_dialogue,
         settings_argv=settings_argv,
+        busy=row.busy,
+        secrets=row.secrets,
         is_known_to_ask=row.asking is not None,
         needs_nonce=_NAME in json.dumps(row.to_json()),
         # While it works: what is told at the end of a turn comes too late for a limit.
@@ -397,7 +400,8 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "instructions": ("instructions", _one_of(*_INSTRUCTIONS)),
     "usage": ("usage", _one_of(PER_SESSION, PER_TURN, PER_MESSAGE)),
     "reportsCost": ("reports_cost", _flag),
-    "busy": ("busy", _text),
+    "busy": ("busy", _texts),
+    "secrets": ("secrets", _variables),
     "asks": ("asks", _flag),
     "tellsLate": ("tells_late", _flag),
     "serversIn": ("servers_in", _text),

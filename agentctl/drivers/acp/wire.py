@@ -8,8 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
-from acp.schema import (
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+# Inherited by the library's models, so before they exist: the validator of each is made when it is first used, and few
+# are. That saves a sixth of the library's 0.4 s, for which a program that starts fast has to wait.
+BaseModel.model_config = ConfigDict(defer_build=True)
+
+from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION  # noqa: E402
+from acp.schema import (  # noqa: E402
     AgentMessageChunk,
     AgentPlanUpdate,
     AgentThoughtChunk,
@@ -34,9 +40,8 @@ from acp.schema import (
     Usage,
     UsageUpdate,
 )
-from pydantic import BaseModel, ValidationError
 
-from agentctl.domain.own_tools import INHERIT_VARIABLE
+from agentctl.domain.own_tools import INHERIT_VARIABLE  # noqa: E402
 
 __all__ = [
     "AGENT_METHODS", "CLIENT_METHODS", "PROTOCOL_VERSION",
