@@ -22,7 +22,7 @@ from tests.agents.surroundings import environ_of
 
 #: How many times as long as the program by itself an agent may take. The library of ACP is loaded while the program
 #: starts, and takes longer than codex-acp, which has a home of its own to set up where something is restricted.
-#: opencode is started twice then: the first start tells what the person's settings deny.
+#: opencode is started twice then, at once: one start tells what the person's settings deny.
 GOALS = {"claude": 1.4, "codex": 2.2, "opencode": 1.5, "qwen": 1.4, "claude-agent-acp": 1.4, "codex-acp": 2.6}
 _PROMPT = "SCENARIO:text"
 _BARE = {"claude": ["-p", _PROMPT], "codex": ["exec", "--skip-git-repo-check", _PROMPT]}
