@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
-from collections.abc import Iterator
+import os
+import stat
+from pathlib import Path
 
 import psutil
 
@@ -16,17 +18,15 @@ def test_strangers(lab: Lab) -> None:
     """While it works, no other user of the machine and no page is heard by it."""
     agent = lab.spawn("ask=file")
     lab.question(agent)
-    heard = [f"{host}:{port} answers {told}" for host, port in doors(lab) if (told := asked(host, port)) != 401]
+    heard = [told for process in lab.processes() for told in (*ports(process), *sockets(process, lab.folder))]
     lab.cancel(agent)
     assert heard == []
 
 
-def doors(lab: Lab) -> Iterator[tuple[str, int]]:
-    """Yield where the processes of all workers listen, to anybody who finds it."""
-    for process in lab.processes():
-        for connection in process.net_connections(kind="inet"):
-            if connection.status == psutil.CONN_LISTEN:
-                yield connection.laddr.ip, connection.laddr.port
+def ports(process: psutil.Process) -> list[str]:
+    """Return the ports of a process at which a question of no name is not refused."""
+    found = [one.laddr for one in process.net_connections(kind="inet") if one.status == psutil.CONN_LISTEN]
+    return [f"{place} answers {told}" for place in found if (told := asked(place.ip, place.port)) != 401]
 
 
 def asked(host: str, port: int) -> int | str:
@@ -39,3 +39,15 @@ def asked(host: str, port: int) -> int | str:
         return repr(error)
     finally:
         connection.close()
+
+
+def sockets(process: psutil.Process, home: Path) -> list[str]:
+    """Return the names of a process's sockets in the file system, or beside it, to which other users have a way."""
+    names = {str(one.laddr) for one in process.net_connections(kind="unix")} - {""}
+    return sorted(name for name in names if not name.startswith("/") or is_open(Path(name), home))
+
+
+def is_open(path: Path, home: Path) -> bool:
+    """Whether neither a socket nor a folder above it is closed to others; what is above a test's is not counted."""
+    places = {path, *path.parents} - {*home.parents}
+    return all(os.lstat(place).st_mode & (stat.S_IRWXO | stat.S_IRWXG) for place in places)
