@@ -284,7 +284,7 @@ class Driver(NamedTuple):
     settings_argv: Callable[[Order], list[str]] | None = None
     #: What its program says where it cannot begin since another one of it just does: it is tried again then.
     busy: Sequence[str] = ()
-    #: Variables of its program that have a new secret at each start: who does not know it is not heard by the program.
+    #: Variables of its program that have a new secret at each start: whoever connects to its port has to know it.
     secrets: Sequence[str] = ()
     #: Its program is told a name that is made at each start.
     needs_nonce: bool = False

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Mapping
+from random import random
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
@@ -22,11 +23,17 @@ from agentctl.drivers.dialogue import AgentOutcome, Driver, Fallback
 from agentctl.drivers.order import Order
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.host import UNHAPPY, Host
-from agentctl.driving.querying import MOST_AGAIN, Query, pause_before
+from agentctl.driving.querying import Query
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram, start
 from agentctl.errors import Refused
 from agentctl.operations.start.answer_schema import ask_for
+
+#: Between two starts of a program that is busy with another start of it, at least, and up to twice as long: those that
+#: were started at the same time then are not once more.
+_PAUSES_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+#: So often a pause looks whether somebody has cancelled meanwhile.
+_LOOK_S = 0.1
 
 
 async def run_agent(
@@ -42,15 +49,14 @@ async def run_agent(
         os.unlink(worker.fallback)  # Left by an earlier attempt.
     host, driver = Host(worker, started, changes, signals, may_try_again=True), started.driver
     code = await host.run()
-    for number in range(1, MOST_AGAIN + 1):
+    for number, pause_s in enumerate(_PAUSES_S, 1):
         if host.unbegun is None or not host.unbegun.is_busy:
             break
-        await asyncio.sleep(pause_before(number))
-        if host.is_interrupted:
+        if await _is_stopped(pause_s * (1 + random()), host, signals):
             return _refused(worker, str(host.unbegun.message))
         again = start(worker, _with_messages(host), driver)
         changes = {**changes, "again": number}
-        host = Host(worker, again, changes, signals, may_try_again=number < MOST_AGAIN)
+        host = Host(worker, again, changes, signals, may_try_again=number < len(_PAUSES_S))
         code = await host.run()
     if host.unbegun is None or driver.fallback is None:
         return code
@@ -64,6 +70,15 @@ async def run_agent(
     when_there_is_room(lambda: write_whole(worker.fallback, to_json(record)))
     other = start(worker, order, driver.fallback.driver)
     return await Host(worker, other, {**changes, "fallback": why}, signals).run()
+
+
+async def _is_stopped(pause_s: float, host: Host, signals: HeldSignals) -> bool:
+    """Wait before another try; return whether it is cancelled, which may be told before a host hears of it."""
+    for _ in range(int(pause_s / _LOOK_S)):
+        if host.is_interrupted or signals.are_held:
+            return True
+        await asyncio.sleep(_LOOK_S)
+    return False
 
 
 def _check_limits(worker: WorkerDir, way: Driver) -> None:

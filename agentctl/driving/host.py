@@ -97,7 +97,11 @@ class Host:
         if self.order.session:
             self.recorder.session(self.driver.name, SessionIs(self.order.session, self.order.model))
         if self.started.process is None:
-            self.recorder.outcome(self.started.refusal or AgentOutcome())
+            refusal = self.started.refusal or AgentOutcome()
+            if refusal.is_busy and self._may_try_again:
+                self.unbegun = refusal
+            else:
+                self.recorder.outcome(refusal)
             return UNHAPPY
         self.loop = asyncio.get_running_loop()
         self.loop.set_exception_handler(self._broken)

@@ -24,6 +24,7 @@ from agentctl.driving.offering import Offering
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
+from agentctl.supervision.worker.environment import SECRETS
 
 
 class StartedProgram(NamedTuple):
@@ -71,57 +72,78 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
     outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     meter = UsageMeter(worker)
     excess = meter.refusal()
-    process: subprocess.Popen[bytes] | AgentOutcome
+    launched: subprocess.Popen[bytes] | AgentOutcome
     if excess is not None:
-        process = AgentOutcome(reason=Reason.BUDGET, message=excess)
+        launched = AgentOutcome(reason=Reason.BUDGET, message=excess)
     elif problem is not None:
-        process = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
+        launched = AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
     else:
-        order, process = _launched(order, driver)
-    if isinstance(process, AgentOutcome):
-        return StartedProgram(order, driver, meter, outbox, driver.dialogue(order), b"", [], None, None, process)
+        order, launched = _launched(order, driver)
+    if isinstance(launched, AgentOutcome):
+        return StartedProgram(order, driver, meter, outbox, driver.dialogue(order), b"", [], None, None, launched)
     offering = Offering(worker, order, environ_of(order, driver))
     dialogue = driver.dialogue(order)
-    said, opening = _say(process, dialogue.begin())
-    return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, process, offering, None)
+    said, opening = _say(launched, dialogue.begin())
+    return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, launched, offering, None)
 
 
 def _launched(order: Order, driver: Driver) -> tuple[Order, subprocess.Popen[bytes] | AgentOutcome]:
     """Return the order as it counts now, and its program, just started, or why that was not to be.
 
-    A driver may look at the person's own settings: what they deny holds. Opencode takes a second to tell them, and two
-    to get ready itself: so it does both at once, and is started again by the few settings that make a difference.
-    Nothing was said to it by then.
+    A driver may look at the person's own settings: what they deny holds. To tell them takes as long as to get ready, so
+    the program does both at once, and is started again where they deny something. Nothing was said to it by then.
     """
     process = _begun(order, driver)
     argv = driver.settings_argv(order) if driver.settings_argv is not None else []
     if isinstance(process, AgentOutcome) or not argv:
         return order, process
-    from agentctl.driving.querying import Query, own_settings  # Few programs need it.
+    try:
+        informed, refusal = _informed(argv, order, driver)
+        is_needed_again = refusal is None and driver.environ(informed, {}) != driver.environ(order, {})
+        # That took a while, in which somebody may have written something there.
+        refusal = refusal or _refusal_in_project(informed, driver)
+    except BaseException:
+        _end(process)
+        raise
+    if refusal is None and not is_needed_again:
+        return informed, process
+    _end(process)
+    return informed, refusal or _begun(informed, driver)
+
+
+def _informed(argv: list[str], order: Order, driver: Driver) -> tuple[Order, AgentOutcome | None]:
+    """Return the order with the person's own settings, which a command line prints, or why they cannot be told."""
+    from agentctl.driving.querying import Busy, Query, own_settings  # Few programs need it.
 
     try:
         query = Query(argv, order, driver)
         driver.dialogue(order)  # What it imports is loaded meanwhile.
-        informed = order._replace(own_settings=own_settings(query))
+        return order._replace(own_settings=own_settings(query)), None
     except Refused as problem:
-        _end(process)
-        return order, AgentOutcome(reason=Reason.NOT_STARTED, message=f"{problem} ({problem.hint})")
-    if driver.environ(informed, {}) == driver.environ(order, {}):
-        return informed, process
-    _end(process)
-    return informed, _begun(informed, driver)
+        message = f"{problem} ({problem.hint})"
+        return order, AgentOutcome(reason=Reason.NOT_STARTED, message=message, is_busy=isinstance(problem, Busy))
 
 
 def _begun(order: Order, driver: Driver) -> subprocess.Popen[bytes] | AgentOutcome:
     """Start the program of an order, or return why that was not to be."""
-    problem = problem_in_project(order, driver)
-    if problem is not None:
-        return AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
-    secrets = {name: os.urandom(16).hex() for name in driver.secrets}
+    refusal = _refusal_in_project(order, driver)
+    if refusal is not None:
+        return refusal
     try:
-        return _popen(driver.argv(order), {**environ_of(order, driver), **secrets})
+        return _popen(driver.argv(order), {**environ_of(order, driver), **_secrets_of(driver)})
     except OSError as error:
         return _not_started(order.program, driver, error)
+
+
+def _secrets_of(driver: Driver) -> dict[str, str]:
+    """Return the new secrets of a program, and their names for the workers below it, which do not inherit them."""
+    secrets = {name: os.urandom(16).hex() for name in driver.secrets}
+    return {**secrets, SECRETS: ",".join(secrets)} if secrets else {}
+
+
+def _refusal_in_project(order: Order, driver: Driver) -> AgentOutcome | None:
+    problem = problem_in_project(order, driver)
+    return None if problem is None else AgentOutcome(reason=Reason.NOT_STARTED, message=problem)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -195,6 +217,11 @@ class HeldSignals:
         self._held: list[int] = []
         for number in self.NUMBERS:
             signal.signal(number, lambda got, _frame: self._held.append(got))
+
+    @property
+    def are_held(self) -> bool:
+        """Whether any has arrived that was not handed on."""
+        return bool(self._held)
 
     def hand_on(self, handlers: Mapping[int, Callable[[], None]]) -> None:
         """Call the handlers of the signals that were held, once."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 from agentctl.lean import NamedTuple
 
 _DENY, _ALL = "deny", "*"
+#: Whatever else a rule may say of a later release: it may have been meant to deny.
+_KNOWN = ("allow", "ask", _DENY)
 #: The tools of agentctl's own server: only a denial that names them is about them.
 _OURS = "agentctl_"
 
@@ -36,9 +38,14 @@ def with_denials(ours: Mapping[str, str], theirs: Any) -> dict[str, Any]:
 
 
 def _rules(theirs: Any) -> Iterator[_Rule]:
-    for tool, answers in ({_ALL: theirs} if isinstance(theirs, str) else theirs or {}).items():
-        for pattern, answer in ({_ALL: answers} if isinstance(answers, str) else answers).items():
-            yield _Rule(tool, pattern, answer)
+    for tool, answers in _for_each(theirs):
+        for pattern, answer in _for_each(answers):
+            yield _Rule(tool, pattern, answer if answer in _KNOWN else _DENY)
+
+
+def _for_each(said: Any) -> Iterable[tuple[str, Any]]:
+    """Return what is said for each tool or pattern; what is said alone is so for all."""
+    return said.items() if isinstance(said, Mapping) else [] if said is None else [(_ALL, said)]
 
 
 def _answers(tool: str, ours: Mapping[str, str], rules: list[_Rule]) -> Any:

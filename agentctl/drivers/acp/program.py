@@ -106,7 +106,7 @@ class AcpProgram(NamedTuple):
     reports_cost: bool = False
     #: What it says where it cannot begin since another one of it just does: it is tried again then.
     busy: tuple[str, ...] = ()
-    #: The variables by which it is told what others have to know who want to be heard by it: it opens a port.
+    #: Variables that have a new secret at each start: it opens a port, and whoever connects to that has to know it.
     secrets: tuple[str, ...] = ()
     #: It may ask about a call before it has told the arguments: they come with a later update of the call.
     tells_late: bool = False

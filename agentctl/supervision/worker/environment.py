@@ -29,6 +29,8 @@ FOLDER_VARIABLES = ("XDG_RUNTIME_DIR", "TMPDIR", "XDG_STATE_HOME", "HOME")
 COOKIE, AGENT_DIR = "AGENTCTL_COOKIE", "AGENTCTL_AGENT_DIR"
 #: The token of a worker without a waiting environment: only its own spawn can start it.
 NO_ENVIRONMENT = "0"
+#: Names the variables that are secrets of one agent's program.
+SECRETS = "AGENTCTL_SECRETS"
 #: More than execve(2) takes.
 _MOST_BYTES = 16 << 20
 
@@ -131,9 +133,12 @@ def _unpacked(blob: bytes) -> Mapping[bytes, bytes]:
 
 
 def for_worker(environ: Mapping[bytes, bytes], extra: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Return the environment that a worker inherits: without agentctl's own variables, with what `--env` adds."""
-    own = OWN_PREFIX.encode()
-    kept = {name: value for name, value in environ.items() if not name.startswith(own)}
+    """Return the environment that a worker inherits, with what `--env` adds.
+
+    It has neither agentctl's own variables nor the secrets of the program that it is started by.
+    """
+    own, secrets = OWN_PREFIX.encode(), environ.get(SECRETS.encode(), b"").split(b",")
+    kept = {name: value for name, value in environ.items() if not name.startswith(own) and name not in secrets}
     kept.update({os.fsencode(name): os.fsencode(value) for name, value in extra.items()})
     return kept
 
