@@ -193,10 +193,10 @@ def test_databases_are_sought_where_the_config_says() -> None:
 # -- a Codex that another program starts -----------------------------------------------------------------------------
 
 
-def of_adapter(given: Order) -> dict[str, Any]:
+def of_adapter(given: Order, configured: str = LOOSE) -> dict[str, Any]:
     folder = adapter_home.home_of(given)
     assert folder is not None
-    return tomllib.loads(folder.replaced(given, {"config.toml": LOOSE.encode()}).files["config.toml"].decode())
+    return tomllib.loads(folder.replaced(given, {"config.toml": configured.encode()}).files["config.toml"].decode())
 
 
 def test_an_adapter_finds_in_the_config_what_it_is_not_told() -> None:
@@ -229,3 +229,21 @@ def test_of_who_may_only_read_everything_else_is_switched_off() -> None:
     assert (found["approval_policy"], found["default_permissions"]) == ("never", "agentctl-read-only")
     assert "deny" in found["permissions"]["agentctl-read-only"]["filesystem"].values()
     assert found["mcp_servers"]["w"]["enabled"] is False
+
+
+@pytest.mark.parametrize("is_reading", [True, False])
+@pytest.mark.parametrize(
+    ("git", "configured", "markers"),
+    [
+        ("/project/.git", "", []),
+        (None, "", []),
+        ("/project/.git", 'project_root_markers = [".git"]', []),
+        ("/.git", "", None),
+        ("/project/.git", 'project_root_markers = [".hg", ".git"]', [".hg", ".git"]),
+    ],
+)
+def test_it_is_spared_the_search_for_a_project_that_begins_where_it_works(
+    git: str | None, configured: str, markers: list[str] | None, is_reading: bool
+) -> None:
+    found = of_adapter(order(read_only=is_reading, walls={"workspace": "/project", "git": git}), configured)
+    assert found.get("project_root_markers") == markers

@@ -16,7 +16,16 @@ from typing import Any
 
 from agentctl.drivers.codex.home import FOLDER, asked_servers, config_in, replaced_with
 from agentctl.drivers.codex.home import home_of as usual_home_of
-from agentctl.drivers.codex.opening import NEVER, ON_REQUEST, filesystem_for_reading, profile_of, reviewer, server
+from agentctl.drivers.codex.opening import (
+    GIT,
+    NEVER,
+    ON_REQUEST,
+    filesystem_for_reading,
+    is_on_top,
+    profile_of,
+    reviewer,
+    server,
+)
 from agentctl.drivers.codex.walls import PROFILE, profile
 from agentctl.drivers.dialogue import HomeFolder, Replaced
 from agentctl.drivers.order import Order
@@ -40,12 +49,14 @@ def _makes_databases(order: Order) -> list[str]:
 def _replaced(order: Order, files: Mapping[str, bytes]) -> Replaced:
     configured = config_in(order, files)
     name, known = profile_of(order) or PROFILE, object_in(configured.get("mcp_servers"))
-    more = {
+    more: dict[str, Any] = {
         "approval_policy": NEVER if order.read_only else ON_REQUEST,
         "approvals_reviewer": reviewer(order),
         "default_permissions": name,
         "permissions": {**object_in(configured.get("permissions")), name: _profile(order, configured)},
     }
+    # What a config does not say is the program's default.
+    more |= {"project_root_markers": []} if is_on_top(order, {"project_root_markers": [GIT], **configured}) else {}
     servers = _servers(order, known)
     return replaced_with(order, files, more | ({"mcp_servers": servers} if servers else {}))
 

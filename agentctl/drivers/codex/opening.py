@@ -17,7 +17,7 @@ from agentctl.lean import NamedTuple
 _READING = "agentctl-read-only"
 _FILESYSTEM = {":root": "read", "/nonexistent/agentctl": "deny"}
 #: The marker of a project's folder, unless the person has configured others.
-_GIT = ".git"
+GIT = ".git"
 #: The field that tells the profile of a thread.
 _PROFILE_FIELD = "activePermissionProfile"
 #: The sandboxes, as they are told; the stricter first. All others let everything out.
@@ -45,6 +45,17 @@ def profile_of(order: Order) -> str | None:
 def filesystem_for_reading(order: Order) -> dict[str, str]:
     """Return the files of the profile of an agent that may only read."""
     return _FILESYSTEM | dict.fromkeys(map(text_in, list_in(order.walls.get("hidden"))), "deny")
+
+
+def is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:
+    """Return whether the agent's own folder is known to be the project's, so that Codex need not search for that.
+
+    With a denied read, Codex examines each file in a process inside the sandbox, and looks into all folders above at
+    once. Without markers, the project's folder is the one where the agent works, just as if no folder above had one.
+    """
+    if configured.get("project_root_markers") != [GIT] or "git" not in order.walls:
+        return False
+    return order.walls["git"] in (None, f"{text_in(order.walls.get('workspace')).rstrip('/')}/{GIT}")
 
 
 def thread_params(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,7 +179,7 @@ def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
         config[f"permissions.{_READING}"] = {"filesystem": filesystem_for_reading(order)}
         # All others are switched off: they run outside the sandbox, and it is unknown which of their tools write.
         servers |= {name: {"enabled": False} for name in others}
-        config |= {"project_root_markers": []} if _is_on_top(order, configured) else {}
+        config |= {"project_root_markers": []} if is_on_top(order, configured) else {}
     elif order.walls:
         config[f"permissions.{PROFILE}"] = profile(order, object_in(configured.get("sandbox_workspace_write")))
     if order.stance == ASKING:
@@ -176,17 +187,6 @@ def _config(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]:
         modes = {name: {"tools": dict.fromkeys(object_in(value.get("tools")))} for name, value in others.items()}
         servers = asked_servers({**servers, **modes})
     return config | ({"mcp_servers": servers} if servers else {})
-
-
-def _is_on_top(order: Order, configured: Mapping[str, Any]) -> bool:
-    """Return whether the agent's own folder is known to be the project's, so that Codex need not search for that.
-
-    With a denied read, Codex examines each file in a process inside the sandbox, and looks into all folders above at
-    once. Without markers, the project's folder is the one where the agent works, just as if no folder above had one.
-    """
-    if configured.get("project_root_markers") != [_GIT] or "git" not in order.walls:
-        return False
-    return order.walls["git"] in (None, f"{text_in(order.walls.get('workspace')).rstrip('/')}/{_GIT}")
 
 
 def server(value: Any, *, is_asked: bool) -> dict[str, Any]:
