@@ -99,7 +99,7 @@ def _with_messages(host: Host) -> Order:
 def _ready(order: Order, fallback: Fallback) -> Order:
     if order.output_schema and "outputSchema" not in fallback.driver.honours:
         order = order._replace(prompt=f"{order.prompt}\n\n{ask_for(order.output_schema)}")
-    return fallback.ready(order, lambda argv: Query(argv, order, fallback.driver).answer())
+    return fallback.ready(order, lambda argv: Query(argv, order, fallback.driver).printed())
 
 
 def _refused(worker: WorkerDir, message: str) -> int:

@@ -12,7 +12,7 @@ from agentctl.drivers.order import Order
 from agentctl.driving.starting import environ_of
 from agentctl.errors import Refused
 
-#: How long the program may take to answer.
+#: How long the program may take to print it.
 _QUERY_S = 60
 
 
@@ -21,7 +21,7 @@ class Busy(Refused):
 
 
 class Query:
-    """A command line of an agent program, at work; what it prints is the answer.
+    """A command line of an agent program, at work; what it prints is what was asked for.
 
     It is in the group of its host, so the SIGINT of a cancel ends it.
 
@@ -39,8 +39,8 @@ class Query:
         except OSError as error:
             raise Refused(f"{driver.name} could not be queried: {error}", hint=driver.install) from error
 
-    def answer(self) -> bytes:
-        """Wait for the answer and return it.
+    def printed(self) -> bytes:
+        """Wait for its end; return what it has printed.
 
         Raises:
             Busy: It failed as a program does that is busy with another start.
@@ -50,7 +50,7 @@ class Query:
             printed, complaints = self._process.communicate(timeout=_QUERY_S)
         except subprocess.TimeoutExpired as error:
             self.end()
-            raise self._refused(f"no answer within {_QUERY_S} s") from error
+            raise self._refused(f"it did not end within {_QUERY_S} s") from error
         code, said = self._process.returncode, complaints.decode(errors="replace")
         if code == 0:
             return printed
@@ -69,14 +69,14 @@ class Query:
 
 
 def own_settings(query: Query) -> Mapping[str, Any]:
-    """Return the person's own settings of a program, which are the answer to a query.
+    """Return the person's own settings of a program, which a query prints.
 
     Raises:
         Busy: As of the query.
         Refused: It prints none that can be read: what the person denies in them would not be denied.
     """
     try:
-        found = json.loads(query.answer())
+        found = json.loads(query.printed())
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):

@@ -340,5 +340,5 @@ if __name__ == "__main__":
         sys.exit()
     if sys.argv[1] == "locks" and (tries := int(Path("locked").read_text())):
         note("locked", str(tries - 1))
-        sys.exit("SQLiteError: database is locked")
+        sys.exit("SQLiteError: database is locked\n" + "    at some function\n" * 20)
     asyncio.run(main())

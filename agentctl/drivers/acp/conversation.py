@@ -52,7 +52,8 @@ from agentctl.drivers.values import bounded, list_in, object_in, parse_line, tex
 Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
 _CANCEL_S = 15.0
-_COMPLAINTS = 10
+#: So many lines of standard error may explain an end; more are kept, since a program may go on about what it met.
+_EXPLAINING, _COMPLAINTS = 10, 100
 #: Nobody answers more questions than these at once.
 _MOST_OPEN = 100
 #: By these some tell of a mode that their model has entered, beside the protocol's own update or in place of it.
@@ -76,8 +77,6 @@ class AcpDialogue:
         self.manner = self.row.manner(order)
         self.modes = Modes(order.driver, self.manner, order.stance)
         self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
-        #: Its standard error has said so, maybe long before its last lines.
-        self._is_busy = False
         self.session, self.model = "", order.model
         #: Messages that no prompt has taken up yet.
         self._waiting = [order.prompt]
@@ -313,7 +312,6 @@ class AcpDialogue:
         """Keep the last lines of its standard error: they may explain an end that nothing else explains."""
         if text := line.decode(errors="replace").strip():
             self.complaints.append(bounded(text))
-            self._is_busy |= self._tells_busy(text)
         return ()
 
     def received(self, line: bytes) -> Sequence[Action]:
@@ -478,7 +476,9 @@ class AcpDialogue:
         if self._ending is not None:
             return self._outcome(*self._ending)
         doubt = "" if self._has_greeted else self._doubt
-        return self._outcome(*ended_early(code, list(self.complaints), has_begun=self._is_open, doubt=doubt))
+        return self._outcome(
+            *ended_early(code, list(self.complaints)[-_EXPLAINING:], has_begun=self._is_open, doubt=doubt)
+        )
 
     def _stop(self, reason: Reason, message: str) -> Actions:
         self._ending = (reason, message)
@@ -498,8 +498,9 @@ class AcpDialogue:
     def _row_id(self, name: str) -> str:
         return f"{name}:{self.order.earlier_attempts}" if self.order.earlier_attempts else name
 
-    def _tells_busy(self, text: str) -> bool:
-        return any(sign in text for sign in self.row.busy)
+    def _tells_busy(self, message: str | None) -> bool:
+        said = (*self.complaints, message or "")
+        return not self._is_open and any(sign in text for text in said for sign in self.row.busy)
 
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         rounds, limit = self.transcript.rounds, self.order.max_turns
@@ -513,7 +514,7 @@ class AcpDialogue:
             model=self.model,
             session=self.session or self.order.resume,
             touched_files=list(self.transcript.touched),
-            is_busy=not self._is_open and (self._is_busy or self._tells_busy(message or "")),
+            is_busy=self._tells_busy(message),
         )
 
 
