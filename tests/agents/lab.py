@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +105,18 @@ class Lab:
 
     def question(self, instance: str) -> dict[str, Any]:
         """Wait until a worker has asked something; return the question as any terminal lists it."""
+        return self._question(instance, lambda _: True)
+
+    def question_of_sub_agent(self, instance: str) -> dict[str, Any]:
+        """Wait until a sub-agent has asked something: a program may name the sub-agent after it has asked."""
+        return self._question(instance, lambda question: "askedBy" in question)
+
+    def _question(self, instance: str, is_meant: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         self.task.has("interaction.requested", instance, timeout_s=PATIENCE_S)
-        return self.open_questions(instance)[0]
+        found = wait_until(
+            lambda: self.open_questions(instance), what="the question", accept=lambda open_: any(map(is_meant, open_))
+        )
+        return next(filter(is_meant, found))
 
     def respond(self, instance: str, answer: str) -> Completed:
         """Answer the open question of a worker."""

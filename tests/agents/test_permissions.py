@@ -41,8 +41,7 @@ def test_denied(lab: Lab) -> None:
 def test_of_sub_agent(lab: Lab, kind: str) -> None:
     """A sub-agent's permission: {kind}."""
     agent = lab.spawn("subagent=ask")
-    question = lab.question(agent)
-    assert question["askedBy"]
+    question = lab.question_of_sub_agent(agent)
     lab.respond(agent, option(question, kind))
     assert lab.completed(agent).startswith("Done: subagent")
     assert written(lab) == (["asked.txt"] if kind == "allow" else [])

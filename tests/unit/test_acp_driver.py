@@ -463,6 +463,34 @@ def test_the_call_of_a_sub_agent_that_is_known_only_by_a_request_is_no_round_of_
     assert [row.id for row in talk.rows if row.type is RowType.AGENT] == ["child"]
 
 
+@pytest.mark.parametrize("answer", [None, "deny"])
+def test_a_question_names_the_sub_agent_as_soon_as_its_program_does(answer: str | None) -> None:
+    talk = Talk().opened()
+    talk.update("tool_call", toolCallId="t", title="Agent", rawInput={"subagent_type": "general"})
+    talk.update("tool_call", toolCallId="c", title="touch x", kind="execute", rawInput={"command": "touch x"})
+    talk.asks(title="touch x", kind="execute")
+    first = talk.of(Ask)[0]
+    if answer is not None:
+        talk.do(talk.dialogue.answered(first.key, answer))
+    talk.update("tool_call_update", toolCallId="c", status="in_progress")
+    assert talk.of(Ask) == [first]
+    for _ in range(2):
+        talk.update("tool_call_update", toolCallId="c", _meta={"claudeCode": {"parentToolUseId": "t"}})
+    assert first.asked_by is None
+    again = [] if answer else [first._replace(asked_by="t", asked_by_type="general")]
+    assert talk.of(Ask)[1:] == again
+    assert talk.of(Withdraw) == [Withdraw(first.key) for _ in again]
+
+
+def test_a_request_under_the_id_of_a_call_that_is_over_shows_nothing_of_that_call_later_either() -> None:
+    talk = Talk().opened()
+    below: dict[str, Any] = {"_meta": {"claudeCode": {"parentToolUseId": "t"}}}
+    talk.update("tool_call", toolCallId="c", title="ls", kind="read", status="completed", **below)
+    talk.asks(title="rm x", kind="execute", rawInput={"command": "rm x"})
+    talk.update("tool_call_update", toolCallId="c", status="in_progress", **below)
+    assert [ask.arguments for ask in talk.of(Ask)] == [{"command": "rm x"}]
+
+
 def test_nothing_ends_the_deadline_of_a_cancel_but_the_end_of_its_turn() -> None:
     talk = Talk(order(max_turns=1)).opened()
     for number in range(2):

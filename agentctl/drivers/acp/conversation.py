@@ -48,6 +48,7 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.registry import ANY_ACP
 from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded, list_in, object_in, parse_line, text_in
+from agentctl.lean import NamedTuple
 
 Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
@@ -63,6 +64,23 @@ _CANCEL_REQUEST = "$/cancel_request"
 _DRAIN = "craft/drainMidTurnQueue"
 #: The updates that tell a session's mode.
 _OF_MODES = frozenset({"current_mode_update", "config_option_update"})
+
+
+class _Asked(NamedTuple):
+    """A request for permission, and what was known of its call when it was asked."""
+
+    request_id: Any
+    session: str
+    call: AcpCall
+    options: Any
+    #: Its arguments may still be told; the sub-agent that makes it, if it was known.
+    is_untold: bool
+    parent: str | None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether so much more is known of the call now that a person has to see it."""
+        return (self.is_untold and not self.call.is_untold) or self.parent != self.call.parent
 
 
 class AcpDialogue:
@@ -87,8 +105,8 @@ class AcpDialogue:
         self._is_interrupted = self._is_steered = self._is_over = False
         self._has_noted_own_turn = self._is_retrying = False
         self._replayed = 0
-        #: Calls that were asked about before their arguments were known, and what the requests were, by their ids.
-        self._early: dict[str, tuple[Any, str, AcpCall, Any]] = {}
+        #: The newest request about each call, by the call's id.
+        self._asked: dict[str, _Asked] = {}
         self._ways_to_log_in: Any = None
         #: The method that continues a session; None where the program has none.
         self._way_to_continue: str | None = None
@@ -451,21 +469,25 @@ class AcpDialogue:
             call.reads(self.order.cwd) if self.row.reads else None,
         )
         request.on_denial = lambda: self.transcript.denied(call)
-        if self.row.tells_late and call.is_untold:
+        is_untold = self.row.tells_late and call.is_untold
+        if is_untold:
             request.asks = [ask._replace(is_cut=True) for ask in request.asks]
-            self._early[call.id] = (request_id, session, call, options)
         if self._is_cancelled or (self.order.read_only and not call.only_reads):
             return self.requests.refuse(request)
+        self._asked[call.id] = _Asked(request_id, session, call, options, is_untold, call.parent)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
 
     def _asked_anew(self, call_id: str) -> Actions:
-        """Ask again about a call that was asked about before its arguments were known, once they are."""
-        early = self._early.get(call_id)
-        if early is None or early[2].is_untold:
+        """Ask again about a call that was asked about before its arguments, or its sub-agent, were known.
+
+        Some programs ask by another way than they tell of their calls, and one may be faster than the other.
+        """
+        asked = self._asked.get(call_id)
+        if asked is None or not asked.is_outdated:
             return []
-        del self._early[call_id]
-        gone = self.requests.withdraw(early[0])
-        return [*gone, *self._permission(*early)] if gone else []
+        del self._asked[call_id]
+        gone = self.requests.withdraw(asked.request_id)
+        return [*gone, *self._permission(asked.request_id, asked.session, asked.call, asked.options)] if gone else []
 
     # -- the end ---------------------------------------------------------------------------------------------------
 

@@ -65,6 +65,7 @@ def adopt(world: World) -> None:
         put(file, file.read_text().replace(ORIGIN, "1" * 32))
     ended = run(world, Command(("trust", TASK)), Bounds())
     assert ended.code == 0, ended.err
+    world.settle()  # While the path leads to the task: a piece may make it lead elsewhere.
 
 
 def part(commands: Sequence[Command], number: int, of: int) -> Sequence[Command]:

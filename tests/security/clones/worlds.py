@@ -187,6 +187,8 @@ class World:
         self.codes: dict[str, int] = {}
         #: What `allowing` found when the world was settled, or has been told of since.
         self.rules: set[str] = set()
+        #: What `_marks` has found, by the folder of tasks.
+        self._given: dict[str, list[bool]] = {}
         self._make()
         self._before = self._look()
 
@@ -272,11 +274,17 @@ class World:
     def _is_watched(self, folder: str, name: str) -> bool:
         return os.path.relpath(os.path.join(folder, name), self.base) not in _OF_AGENTCTL
 
-    def _marks(self) -> list[bool]:
-        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything."""
+    def _marks(self) -> dict[str, list[bool]]:
+        """Tell whether the person has given their word for the clone's task, and for rules there that allow everything.
+
+        They give it for the place that a path leads to, so it is told for each that this path has led to: for one that
+        it does not lead to now, as it was when it did.
+        """
         folder, path = FilePath(str(self.home / ".config/agentctl/own")), str(self.clone / TASK)
         marks, tasks = (("task",), ("rules", text_of(ALLOWING))), (TaskDir(path), _AsNoted(path, folder))
-        return [any(origin.is_marked(folder, task, *told) for task in tasks) for told in marks]
+        told = [any(origin.is_marked(folder, task, *mark) for task in tasks) for mark in marks]
+        self._given[os.path.realpath(os.path.dirname(path))] = told
+        return {place: given for place, given in self._given.items() if any(given)}
 
 
 class _AsNoted(TaskDir):
