@@ -179,6 +179,19 @@ def test_nothing_in_a_task_of_ones_own_does_harm(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize(("number", "piece"), [*enumerate(gates())], ids=str)
+def test_nothing_that_much_hangs_on_does_harm_in_a_task_of_ones_own(
+    number: int, piece: Piece, tmp_path: Path, canary: subprocess.Popen[bytes]
+) -> None:
+    """Whatever else is tried: what repairs it is tried on each."""
+    world = World(tmp_path / "w", canary)
+    adopt(world)
+    repairing = [command for command in ADOPTED if "--fix" in command.args]
+    assert repairing
+    check(world, [piece], once([*part(ADOPTED, number, 12), *repairing]))
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("is_own", [False, True], ids=["a stranger's", "one's own"])
 def test_no_clone_with_any_of_these_does_harm(is_own: bool, tmp_path: Path, canary: subprocess.Popen[bytes]) -> None:
     """Other ones each day, the same ones all day."""
