@@ -191,6 +191,23 @@ def test_a_call_that_is_asked_about_before_its_arguments_are_known_is_asked_abou
     }
 
 
+@pytest.mark.parametrize("kind", ["write", "edit"])
+def test_a_change_that_is_asked_about_before_its_text_is_known_is_asked_about_again(kind: str) -> None:
+    told, request = TOLD[f"{kind}, extended"]
+    talk = Talk().opened()
+    begun: dict[str, Any] = {"content": [], "locations": []}
+    talk.update("tool_call", toolCallId="c", status="pending", title="x", **{**told, "rawInput": {}, **begun})
+    talk.asks(**request)
+    first = talk.of(Ask)[-1]
+    assert not may_be_allowed(first)
+    for _ in range(2):
+        talk.update("tool_call_update", toolCallId="c", **told)
+    assert talk.of(Withdraw) == [Withdraw(first.key)]
+    (second,) = talk.of(Ask)[1:]
+    assert may_be_allowed(second)
+    assert "hi" in str(second.arguments)
+
+
 def test_what_was_denied_by_then_is_not_asked_about_again() -> None:
     talk = late()
     talk.do(talk.dialogue.answered(talk.of(Ask)[-1].key, "deny"))

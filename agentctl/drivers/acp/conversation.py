@@ -73,14 +73,9 @@ class _Asked(NamedTuple):
     session: str
     call: AcpCall
     options: Any
-    #: Its arguments may still be told; the sub-agent that makes it, if it was known.
-    is_untold: bool
+    #: Not all of it was; the sub-agent that makes it, if that was.
+    is_cut: bool
     parent: str | None
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether so much more is known of the call now that a person has to see it."""
-        return (self.is_untold and not self.call.is_untold) or self.parent != self.call.parent
 
 
 class AcpDialogue:
@@ -469,21 +464,26 @@ class AcpDialogue:
             call.reads(self.order.cwd) if self.row.reads else None,
         )
         request.on_denial = lambda: self.transcript.denied(call)
-        is_untold = self.row.tells_late and call.is_untold
-        if is_untold:
-            request.asks = [ask._replace(is_cut=True) for ask in request.asks]
+        is_cut = self._is_cut(call)
+        request.asks = [ask._replace(is_cut=is_cut) for ask in request.asks]
         if self._is_cancelled or (self.order.read_only and not call.only_reads):
             return self.requests.refuse(request)
-        self._asked[call.id] = _Asked(request_id, session, call, options, is_untold, call.parent)
+        self._asked[call.id] = _Asked(request_id, session, call, options, is_cut, call.parent)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
 
+    def _is_cut(self, call: AcpCall) -> bool:
+        return call.is_cut or (self.row.tells_late and call.is_untold)
+
     def _asked_anew(self, call_id: str) -> Actions:
-        """Ask again about a call that was asked about before its arguments, or its sub-agent, were known.
+        """Ask again about a call that was asked about before all of it, or its sub-agent, was known.
 
         Some programs ask by another way than they tell of their calls, and one may be faster than the other.
         """
         asked = self._asked.get(call_id)
-        if asked is None or not asked.is_outdated:
+        if asked is None:
+            return []
+        is_whole_now = asked.is_cut and not self._is_cut(asked.call)
+        if not is_whole_now and asked.parent == asked.call.parent:
             return []
         del self._asked[call_id]
         gone = self.requests.withdraw(asked.request_id)
