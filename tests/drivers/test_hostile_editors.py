@@ -216,6 +216,7 @@ me.answer("the end")
         async with wired() as wire:
             session = await opened(wire)
             await wire.send(**prompt(session, plays(tmp_path, script), 10))
+            await asyncio.to_thread(task.has, "agent.started", session)
             await asyncio.to_thread(run, "wait-any", session, "--for", "blocked")
             seen_text = ""
             while (message := await wire.got()).get("id") != 10:
