@@ -15,7 +15,7 @@ from agentctl.errors import Refused
 from agentctl.operations.start import from_template
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import alike, by_turns, run, wait_until, worker
+from tests.support import alike, by_turns, is_alive, run, wait_until, worker
 
 FOREIGN = "was not made here by you"
 #: What starts, writes or decides something, on the worker `w` of the task.
@@ -60,7 +60,10 @@ def foreign(root: Path) -> Task:
     task = new_task()
     spawn(worker("exits", 0), name="w")
     task.ended("w")
+    # Its shim writes the roster and gives its slot back when the end has been told.
+    wait_until(lambda: is_alive(task.shim_of("w")), what="its shim to leave", accept=lambda alive: not alive)
     run("list")
+    assert task.roster() == {"w": "completed"}
     forget(task)
     return task
 
