@@ -463,8 +463,9 @@ def test_the_call_of_a_sub_agent_that_is_known_only_by_a_request_is_no_round_of_
     assert [row.id for row in talk.rows if row.type is RowType.AGENT] == ["child"]
 
 
+@pytest.mark.parametrize("kind", ["tool_call", "tool_call_update"])
 @pytest.mark.parametrize("answer", [None, "deny"])
-def test_a_question_names_the_sub_agent_as_soon_as_its_program_does(answer: str | None) -> None:
+def test_a_question_names_the_sub_agent_as_soon_as_its_program_does(answer: str | None, kind: str) -> None:
     talk = Talk().opened()
     talk.update("tool_call", toolCallId="t", title="Agent", rawInput={"subagent_type": "general"})
     talk.update("tool_call", toolCallId="c", title="touch x", kind="execute", rawInput={"command": "touch x"})
@@ -475,7 +476,7 @@ def test_a_question_names_the_sub_agent_as_soon_as_its_program_does(answer: str 
     talk.update("tool_call_update", toolCallId="c", status="in_progress")
     assert talk.of(Ask) == [first]
     for _ in range(2):
-        talk.update("tool_call_update", toolCallId="c", _meta={"claudeCode": {"parentToolUseId": "t"}})
+        talk.update(kind, toolCallId="c", _meta={"claudeCode": {"parentToolUseId": "t"}})
     assert first.asked_by is None
     again = [] if answer else [first._replace(asked_by="t", asked_by_type="general")]
     assert talk.of(Ask)[1:] == again

@@ -40,6 +40,8 @@ def permission(
     given: Any,
     withheld: Collection[str] = (),
     reads: Sequence[str] | None = None,
+    *,
+    is_cut: bool,
 ) -> ProgramRequest:
     """Return a request for permission.
 
@@ -47,6 +49,7 @@ def permission(
         given: The options as the program sent them.
         withheld: The kinds of options that nobody is offered.
         reads: The paths that the call reads, if the program's tools are known and it does nothing else.
+        is_cut: Not all of the call is known.
     """
     read_ = (read(PermissionOption, one) for one in list_in(given)[:_MOST_OPTIONS])
     options = [option for option in read_ if option is not None and option.kind not in withheld]
@@ -62,7 +65,7 @@ def permission(
     allow = next((name for name, meaning in means.items() if meaning == ALLOW), "")
     ask = Ask(
         key, _wording(call), shown, tool=call.name, arguments=call.asked_arguments(), claimed=call.claimed_name,
-        own_name=call.own_name, allow=allow, deny=deny, means=means, reads=reads, harmless=allow, is_cut=call.is_cut,
+        own_name=call.own_name, allow=allow, deny=deny, means=means, reads=reads, harmless=allow, is_cut=is_cut,
     )  # fmt: skip
 
     def result(answers: Answers) -> Any:

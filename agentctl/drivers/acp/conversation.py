@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
+from enum import IntEnum
 from typing import Any
 
 import agentctl
@@ -62,8 +63,30 @@ _MODE_NOTICES = frozenset({"qwen/notify/session/mode-update"})
 _CANCEL_REQUEST = "$/cancel_request"
 #: By this some ask, between two steps of a turn, for messages that came meanwhile.
 _DRAIN = "craft/drainMidTurnQueue"
+#: The updates that tell of a call: the first, and all later ones.
+_OF_CALLS = frozenset({"tool_call", "tool_call_update"})
 #: The updates that tell a session's mode.
 _OF_MODES = frozenset({"current_mode_update", "config_option_update"})
+
+
+class _SessionPhase(IntEnum):
+    """How far a session has come; only the last two follow each other more than once."""
+
+    #: The program was greeted, and has not answered.
+    GREETING = 1
+    #: It was asked for a session.
+    OPENING = 2
+    #: For one that is continued: what it says until it has opened that is the history, even where none was asked for.
+    LOADING = 3
+    #: The session is there: mode, model and effort are set.
+    SETTING = 4
+    IDLE = 5
+    TURNING = 6
+
+    @property
+    def is_open(self) -> bool:
+        """Whether prompts are taken."""
+        return self >= _SessionPhase.IDLE
 
 
 class _Asked(NamedTuple):
@@ -95,7 +118,7 @@ class AcpDialogue:
         self._waiting = [order.prompt]
         is_first = order.resume is None and self.row.instructions == IN_PROMPT
         self._role_text = order.instructions if is_first else ""
-        self._has_greeted = self._is_turning = self._is_open = self._is_loading = False
+        self._phase = _SessionPhase.GREETING
         #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
         self._is_interrupted = self._is_steered = self._is_over = False
         self._has_noted_own_turn = self._is_retrying = False
@@ -137,7 +160,7 @@ class AcpDialogue:
             spoken = f"version {version!r}"[:40]
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
-        self._has_greeted, self._ways_to_log_in = True, result.get("authMethods")
+        self._phase, self._ways_to_log_in = _SessionPhase.OPENING, result.get("authMethods")
         self._way_to_continue = _way_to_continue(greeted)
         servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
@@ -146,8 +169,7 @@ class AcpDialogue:
             return [*actions, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
         if self._way_to_continue is None:
             return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
-        # What it says until it has opened the session is the history, even where none was asked for.
-        self._is_loading = True
+        self._phase = _SessionPhase.LOADING
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
         return [*actions, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
 
@@ -184,7 +206,7 @@ class AcpDialogue:
         if not session:
             return self._stop(Reason.NOT_STARTED, f"{self.order.driver} opened a session without an id")
         self.session = self.transcript.session = session
-        self._is_loading = False
+        self._phase = _SessionPhase.SETTING
         replayed = [self._note(f"replayed: {self._replayed} updates of the session so far")] if self._replayed else []
         offers, order = settings.Offers(session, result), self.order
         self.model = self.model or offers.current(settings.MODEL) or None
@@ -205,7 +227,7 @@ class AcpDialogue:
         if not steps:
             if (problem := self.modes.problem()) is not None:
                 return self._stop(Reason.NOT_STARTED, problem)
-            self._is_open = True
+            self._phase = _SessionPhase.IDLE
             return [Progress(), *([HangUp()] if self._is_interrupted else self._prompt())]
         (category, value), rest = steps[0], steps[1:]
 
@@ -242,9 +264,9 @@ class AcpDialogue:
         if self._is_interrupted:
             return []
         self._waiting.append(text)
-        if not self._is_open:
+        if not self._phase.is_open:
             return []
-        if not self._is_turning:
+        if self._phase is _SessionPhase.IDLE:
             return self._prompt()
         if not interrupt:
             return []
@@ -254,7 +276,7 @@ class AcpDialogue:
     def _prompt(self) -> Actions:
         said, self._waiting = self._waiting, []
         texts = [*self._role(), *map(_as_text, said)]
-        self._is_turning, self._ending = True, None
+        self._phase, self._ending = _SessionPhase.TURNING, None
         self.transcript.begin_turn()
         self._is_steered = self.requests.was_denied = self._has_noted_own_turn = False
         params = {"sessionId": self.session, "prompt": text_blocks(texts)}
@@ -292,7 +314,7 @@ class AcpDialogue:
         return self._is_interrupted or self._is_steered or self._is_over
 
     def _turn_ended(self, ending: Decision) -> Actions:
-        is_own, self._is_turning = self._is_cancelled, False
+        is_own, self._phase = self._is_cancelled, _SessionPhase.IDLE
         rows = [Note(row) for row in self.transcript.end_turn(is_cancelled=is_own or ending[0] is not None)]
         actions: Actions = [*self.requests.cancel_all(), *rows, Progress()]
         if self._is_interrupted:
@@ -317,7 +339,7 @@ class AcpDialogue:
         if self._is_interrupted:
             return []
         self._is_interrupted, self._ending = True, INTERRUPTED
-        return [*self.requests.cancel_all(), self._cancel() if self._is_turning else HangUp()]
+        return [*self.requests.cancel_all(), self._cancel() if self._phase is _SessionPhase.TURNING else HangUp()]
 
     # -- the program's output --------------------------------------------------------------------------------------
 
@@ -368,7 +390,7 @@ class AcpDialogue:
         return [UsageReported(windows)] if windows else []
 
     def _updated(self, params: Mapping[str, Any]) -> Actions:
-        if self._is_loading:
+        if self._phase is _SessionPhase.LOADING:
             self._replayed += 1
             return []
         rows: Actions = [Note(row) for row in self.transcript.rows(params)]
@@ -382,27 +404,32 @@ class AcpDialogue:
             rows += map(Note, self.usage.of_message(update))
         elif kind == "session_info_update":
             rows += self._retried(object_in(update.get("_meta")))
-        elif kind == "tool_call_update":
+        elif kind in _OF_CALLS:
             rows += self._asked_anew(text_in(update.get("toolCallId")))
         elif kind in _OF_MODES and (gone := self._changed_mode(update)):
             return [*rows, *gone]
         if kind in WORK:
             rows += self._went_on()
         self.requests.was_denied = self.requests.was_denied and kind not in GOES_ON
-        if not self._is_turning and kind in WORK:
+        if self._phase is _SessionPhase.IDLE and kind in WORK:
             return [*rows, *self._began_by_itself()]
         return [*rows, *self._cancelled_beyond_limit()]
 
     def _changed_mode(self, update: Mapping[str, Any]) -> Actions:
         """Stop a program that has left the mode that was ordered; before its first prompt, that is looked at there."""
         self.modes.told(update)
-        problem = self.modes.problem_later() if self._is_open else None
+        problem = self.modes.problem_later() if self._phase.is_open else None
         return [] if problem is None else self._stop(Reason.PERMISSION_DENIED, f"{problem}, so it was stopped")
 
     def _cancelled_beyond_limit(self) -> Actions:
         """Cancel the turn once it has had more rounds of tools than it may."""
         limit = self.order.max_turns
-        if limit is None or self.transcript.rounds <= limit or self._is_over or not self._is_turning:
+        if (
+            limit is None
+            or self.transcript.rounds <= limit
+            or self._is_over
+            or self._phase is not _SessionPhase.TURNING
+        ):
             return []
         self._is_over = True
         over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
@@ -411,7 +438,7 @@ class AcpDialogue:
     def _retried(self, meta: Mapping[str, Any]) -> Actions:
         """Handle what a program tells of a request that it tries once more."""
         failure = failure_in(meta)
-        if failure is None or failure.is_final or not self._is_turning or self._is_over:
+        if failure is None or failure.is_final or self._phase is not _SessionPhase.TURNING or self._is_over:
             return []
         if not failure.is_known:
             return [self._note(failure.message)]
@@ -426,7 +453,7 @@ class AcpDialogue:
 
     def _began_by_itself(self) -> Actions:
         """End a turn that nobody asked for: an agent without a prompt has no slot to work in."""
-        if self._has_noted_own_turn or not self._is_open or self._is_interrupted:
+        if self._has_noted_own_turn or self._is_interrupted:
             return []
         self._has_noted_own_turn = True
         return [self._note("it began a turn by itself, which was cancelled"), self._cancel()]
@@ -455,6 +482,7 @@ class AcpDialogue:
 
     def _permission(self, request_id: Any, session: str, call: AcpCall, options: Any) -> Actions:
         offered = [one for one in list_in(options) if not self.modes.leads_elsewhere(object_in(one))]
+        is_cut = self._is_cut(call)
         request = asks.permission(
             request_id,
             session,
@@ -462,10 +490,9 @@ class AcpDialogue:
             offered,
             self.row.withheld,
             call.reads(self.order.cwd) if self.row.reads else None,
+            is_cut=is_cut,
         )
         request.on_denial = lambda: self.transcript.denied(call)
-        is_cut = self._is_cut(call)
-        request.asks = [ask._replace(is_cut=is_cut) for ask in request.asks]
         if self._is_cancelled or (self.order.read_only and not call.only_reads):
             return self.requests.refuse(request)
         self._asked[call.id] = _Asked(request_id, session, call, options, is_cut, call.parent)
@@ -497,9 +524,9 @@ class AcpDialogue:
             return self._outcome(Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
         if self._ending is not None:
             return self._outcome(*self._ending)
-        doubt = "" if self._has_greeted else self._doubt
+        doubt = self._doubt if self._phase is _SessionPhase.GREETING else ""
         return self._outcome(
-            *ended_early(code, list(self.complaints)[-_EXPLAINING:], has_begun=self._is_open, doubt=doubt)
+            *ended_early(code, list(self.complaints)[-_EXPLAINING:], has_begun=self._phase.is_open, doubt=doubt)
         )
 
     def _stop(self, reason: Reason, message: str) -> Actions:
@@ -522,7 +549,7 @@ class AcpDialogue:
 
     def _tells_busy(self, message: str | None) -> bool:
         said = (*self.complaints, message or "")
-        return not self._is_open and any(sign in text for text in said for sign in self.row.busy)
+        return not self._phase.is_open and any(sign in text for text in said for sign in self.row.busy)
 
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         rounds, limit = self.transcript.rounds, self.order.max_turns
