@@ -503,6 +503,38 @@ def test_nothing_ends_the_deadline_of_a_cancel_but_the_end_of_its_turn() -> None
     assert Progress() in talk.result(stopReason="cancelled")
 
 
+def test_what_a_continued_session_tells_once_it_is_open_is_no_history() -> None:
+    talk = Talk(order(resume=SESSION, model="b"))
+    talk.result(protocolVersion=1, agentCapabilities={"loadSession": True})
+    talk.update("tool_call", toolCallId="then", title="x")
+    talk.result(models={"currentModelId": "a", "availableModels": [{"modelId": "b", "name": "B"}]})
+    talk.update("tool_call", toolCallId="now", title="x")
+    assert [row.id for row in talk.rows if row.type is RowType.TOOL] == ["now"]
+    assert "replayed: 1 updates" in str([row.text for row in talk.rows])
+    talk.result()
+    assert talk.methods[-1] == "session/prompt"
+
+
+def test_between_two_turns_a_cancel_hangs_up_at_once_and_a_failure_is_none_of_a_turn() -> None:
+    talk = Talk().opened()
+    talk.result(stopReason="end_turn")
+    failure = {"air": {"sessionFailure": {"category": "service", "severity": "warning"}}}
+    talk.update("session_info_update", _meta=failure)
+    assert not talk.of(Retrying)
+    talk.do(talk.dialogue.interrupted())
+    assert talk.of(HangUp)
+    assert "session/cancel" not in talk.methods
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_program_is_busy_with_another_start_only_before_it_has_begun(*, is_open: bool) -> None:
+    talk = Talk(order(PLAIN._replace(busy=("locked",))))
+    if is_open:
+        talk.opened()
+    talk.dialogue.complained(b"database is locked")
+    assert talk.dialogue.ended(1).is_busy is not is_open
+
+
 # -- questions --------------------------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ import pytest
 from agentctl.domain.permissions import parse_policy
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.program import AcpProgram, Manner
-from agentctl.drivers.dialogue import Ask
+from agentctl.drivers.dialogue import Ask, StopProgram
 from tests.unit.test_acp_driver import SESSION, Talk, order
 
 ASKS = AcpProgram(program="agent", asking=Manner(mode="ask", modes=("plan",)), allowing=Manner(mode="all"))
@@ -40,7 +40,7 @@ def ended(talk: Talk, reason: Reason, *words: str) -> None:
 
 
 def is_working(talk: Talk) -> bool:
-    return talk.methods[-1] == "session/prompt"
+    return talk.methods[-1] == "session/prompt" and not talk.of(StopProgram)
 
 
 @pytest.mark.parametrize("policy", ["ask", "deny"])
@@ -80,6 +80,16 @@ def test_a_mode_that_it_tells_before_the_first_prompt_is_looked_at_there() -> No
     talk.update("current_mode_update", currentModeId="auto")
     talk.result()
     ended(talk, Reason.NOT_STARTED, "in the mode auto")
+
+
+def test_a_mode_that_it_only_passes_through_before_the_first_prompt_stops_nothing() -> None:
+    talk = under(ASKS, "ask", model="b").opened(
+        modes=modes("ask"), models={"currentModelId": "a", "availableModels": [{"modelId": "b", "name": "B"}]}
+    )
+    for mode in ("auto", "ask"):
+        talk.update("current_mode_update", currentModeId=mode)
+    talk.result()
+    assert is_working(talk)
 
 
 @pytest.mark.parametrize("update", [{"currentModeId": "auto"}, {"configOptions": options("auto")}])
