@@ -68,7 +68,7 @@ def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
         sys.stdout.flush()
         return code
     except AgentctlError as error:
-        return _say(error.message, error.hint, error.exit_code)
+        return _say(error.message, _next(error.hint, argv), error.exit_code)
     except KeyboardInterrupt:
         return _say_interrupted()
     except OSError as error:
@@ -209,6 +209,14 @@ def _say(message: str, hint: str | None, code: int) -> int:
     if hint:
         _print_error(f"hint: {plain(hint, keep=chr(10))}")
     return code
+
+
+def _next(hint: str | None, argv: list[str]) -> str | None:
+    if not hint or f"{PROGRAM} " not in hint:
+        return hint
+    from agentctl.cli.advice import in_same_place
+
+    return in_same_place(hint, argv)
 
 
 def _described(error: OSError) -> str:

@@ -13,6 +13,7 @@ from agentctl.domain.ends import HIDDEN
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.where.command_lines import command_line
 
 app = module()
 
@@ -55,7 +56,7 @@ def cancel(
         done = cancel_workers(task, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
         note("interrupted: the cancel goes on without this command")
-        note("hint: agentctl list shows the outcome")
+        note(f"hint: {command_line(task, 'list')} shows the outcome")
         return ExitCode.INTERRUPTED
     _show(call, done, one=len(named) == 1)
     return ExitCode.DONE if all(_is_as_asked(one, waited=not no_wait) for one in done) else ExitCode.REFUSED

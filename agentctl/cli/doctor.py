@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from agentctl.cli import options as opt
+from agentctl.cli.advice import in_same_place
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
 from agentctl.cli.verb import module, verb
@@ -107,7 +108,8 @@ def doctor(
 
 
 def _show(call: Invocation, findings: list[Finding]) -> int:
-    call.show([finding.to_json() for finding in findings], (line for finding in findings for line in _lines(finding)))
+    lines = (line for finding in findings for line in _lines(finding, call.place_words()))
+    call.show([finding.to_json() for finding in findings], lines)
     left = any(finding.is_error_left for finding in findings)
     return ExitCode.REFUSED if left else ExitCode.DONE
 
@@ -140,9 +142,9 @@ def _free(call: Invocation, name: str) -> int:
     return ExitCode.DONE
 
 
-def _lines(finding: Finding) -> Iterator[str]:
+def _lines(finding: Finding, place: list[str]) -> Iterator[str]:
     where = f" ({plain(finding.where)})" if finding.where else ""
     fixed = " [fixed]" if finding.fixed else ""
     yield f"{finding.severity}: {plain(finding.what)}{where}{fixed}"
     if finding.next and not finding.fixed:
-        yield f"    {plain(finding.next)}"
+        yield f"    {plain(in_same_place(finding.next, place))}"

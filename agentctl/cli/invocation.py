@@ -66,6 +66,10 @@ class Invocation:
             note(f"{plain(task.id)} was not made here by you: it is shown as its files describe it")
         return task
 
+    def place_words(self) -> list[str]:
+        """Return the options of the command line that name its root; its task, if any, is that of each line's own."""
+        return [] if self.root_named is None else ["--root", self.root_named]
+
     def show(
         self,
         value: Any,

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.ends import because
 from agentctl.cli.render import is_terminal, note, plain
@@ -15,6 +16,7 @@ from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import ExitCode
 from agentctl.operations.show.results import read_result
+from agentctl.operations.where.command_lines import command_line
 
 app = module()
 
@@ -42,9 +44,10 @@ def result(
     declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
     1 while the worker has not ended.
     """
-    result = read_result(call.task_to_show(), instance, max_bytes=max_bytes)
-    call.show(result, _texts(result), notes=_notes(result))
-    return _code(result)
+    task = call.task_to_show()
+    result = read_result(task, instance, max_bytes=max_bytes)
+    call.show(result, _texts(result), notes=_notes(task, result))
+    return _code(task, result)
 
 
 def _texts(result: dict[str, Any]) -> Iterator[str]:
@@ -53,13 +56,13 @@ def _texts(result: dict[str, Any]) -> Iterator[str]:
         yield (plain(text, keep="\n\t") if is_terminal(sys.stdout) else text).removesuffix("\n")
 
 
-def _notes(result: dict[str, Any]) -> Iterator[str]:
+def _notes(task: TaskDir, result: dict[str, Any]) -> Iterator[str]:
     for what, text, cut in (
         ("summary cut", "summary", result.get("summaryCut") if result["source"] != "declared" else None),
         ("cut", "text", result if result.get("truncated") else None),
     ):
         if cut:
-            command = f"agentctl result {result['agentInstance']} --max-bytes {cut['size']}"
+            command = command_line(task, "result", result["agentInstance"], "--max-bytes", str(cut["size"]))
             whole = plain(cut["path"]) if cut.get("path") else command
             yield f"[{what}: {len((result[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]"
     for file in result.get("files") or []:
@@ -68,11 +71,12 @@ def _notes(result: dict[str, Any]) -> Iterator[str]:
         yield f"what it changed in its worktree was not recorded; to record it: {plain(result['worktree']['next'])}"
 
 
-def _code(result: dict[str, Any]) -> int:
+def _code(task: TaskDir, result: dict[str, Any]) -> int:
     status, instance = result["status"], result["agentInstance"]
     if status not in TERMINAL:
         note(f"error: {instance} is {status}: it has not ended")
-        note(f"hint: agentctl {'interact list' if status == Status.BLOCKED else f'wait {instance}'}")
+        step = ("interact", "list") if status == Status.BLOCKED else ("wait", instance)
+        note(f"hint: {command_line(task, *step)}")
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE

@@ -11,11 +11,13 @@ from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import QuestionNotes, note, plain
 from agentctl.domain.ends import end_in_words
+from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.options import FLAG, OPTIONS, TEXT, given_options
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
+from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 #: In characters: some 100,000 workers.
 _LONGEST_BATCH = 64 << 20
+#: So many workers are named in a command that stops them.
+_MOST_NAMES = 20
 
 
 def start(
@@ -194,9 +198,11 @@ def _end_line(end: WaitedEnd) -> str:
 
 
 def _note_left(task: TaskDir, names: list[str]) -> None:
-    shown = " ".join(names[:3]) + (" ..." if len(names) > 3 else "")
-    note(f"interrupted: {shown} left running in {task.id}")
-    note(f"hint: agentctl show {names[0]} --task {task.id}; agentctl cancel {shown} --task {task.id}")
+    note(f"interrupted: {first_of(names, 3)} left running in {task.id}")
+    if len(names) > _MOST_NAMES:
+        note(f"hint: {command_line(task, 'list')}")
+    else:
+        note(f"hint: {command_line(task, 'show', names[0])}; {command_line(task, 'cancel', *names)}")
 
 
 def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:

@@ -17,6 +17,7 @@ from agentctl.cli.startoptions import with_start_options
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
 from agentctl.operations.start.options import OPTIONS, SUBTASK, given_options
+from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
     from agentctl.operations.delegate.subtasks import Subtask
@@ -138,7 +139,7 @@ def _show_interrupted(call: Invocation, child: TaskDir) -> int:
     if end is not None:
         return _show_end(call, end)
     note(f"interrupted: {child.id} left running")
-    note(f"hint: agentctl wait-all --task {child.id}; agentctl cancel --all --task {child.id}")
+    note(f"hint: {command_line(child, 'wait-all')}; {command_line(child, 'cancel', '--all')}")
     return ExitCode.INTERRUPTED
 
 

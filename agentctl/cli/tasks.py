@@ -16,6 +16,7 @@ from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
+from agentctl.operations.where.command_lines import command_line
 
 app = module()
 
@@ -104,7 +105,7 @@ def new(
     _name(task, named)
     _show(call, task, start_template(task) if start else [])
     if not start:
-        note("hint: agentctl spawn-template starts its workers")
+        note(f"hint: {command_line(task, 'spawn-template')} starts its workers")
 
 
 def _named(notify: list[str] | None) -> dict[str, list[str]]:

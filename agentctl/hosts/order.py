@@ -11,7 +11,7 @@ from agentctl.domain.hosts import CommandHost
 from agentctl.errors import UsageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.agents_above import PASSED_ON, agent_above
-from agentctl.operations.where.calling import FROM_AGENT, FROM_WORKER
+from agentctl.operations.where.calling import BY_HOST, FROM_AGENT, FROM_WORKER
 
 #: Of the environment here a command elsewhere gets these alone: how to draw, and whether a model calls.
 _FORWARDED = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", *PASSED_ON)
@@ -54,6 +54,7 @@ def order_for(
         is_worker: A worker here calls.
     """
     environ = {name: os.environ[name][:_LONGEST_VALUE] for name in _FORWARDED if name in os.environ}
+    environ[BY_HOST] = host.name
     if is_worker:
         environ[FROM_WORKER] = "1"
     elif _may_be_an_agents():

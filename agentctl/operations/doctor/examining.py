@@ -27,6 +27,7 @@ from agentctl.operations.doctor.models import examine_models
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
 from agentctl.operations.show.current_state import mend_roster, read_task
+from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.odd_files import (
     examine_notes,
@@ -263,8 +264,9 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
         match condition:
             case Condition.UNSUPERVISED:
                 yield finding(
-                    "warning", "unsupervised: its shim is gone, but it is alive", where, f"agentctl cancel {instance}"
-                )
+                    "warning", "unsupervised: its shim is gone, but it is alive", where,
+                    command_line(task, "cancel", instance),
+                )  # fmt: skip
             case Condition.LOST:
                 yield finding("warning", "lost: worker and shim are gone, the exit was not seen", where, "", fixed=True)
             case Condition.ELSEWHERE:
@@ -307,7 +309,8 @@ def _queue(task: TaskDir) -> Iterator[Finding]:
     for ticket in read_queue(task):
         where = ticket.worker_id
         if not environment.waits(folder, ticket.environment):
-            yield finding("warning", "queued, but its environment is gone", where, "agentctl resume-queue")
+            what = "queued, but its environment is gone"
+            yield finding("warning", what, where, command_line(task, "resume-queue"))
         with contextlib.suppress(AgentctlError):
             spec = read_spec(task.worker_at(ticket.worker_id).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]

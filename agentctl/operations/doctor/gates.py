@@ -12,6 +12,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import NotFound
 from agentctl.operations.where.calling import is_from_worker
+from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller, who
 from agentctl.operations.where.ownership import check_own
@@ -35,7 +36,7 @@ def examine_gates(task: TaskDir) -> Iterator[Finding]:
         left = breaker.left(limits, failed_ago(task, breaker.agent))
         state = f"not started for another {left:.0f} s" if left else "it may be tried again"
         what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
-        next_ = f"agentctl doctor --close-breaker {breaker.agent}, once the cause is fixed"
+        next_ = f"{command_line(task, 'doctor', '--close-breaker', breaker.agent)}, once the cause is fixed"
         yield finding("warning", what, task.id, next_)
 
 
@@ -45,7 +46,7 @@ def examine_targets(task: TaskDir) -> Iterator[Finding]:
 
     for target, number, said in () if root_task_of(task).path != task.path else failing(task):
         what = f"the target {target} was not told {number} notice{'' if number == 1 else 's'}: {said}"
-        yield finding("warning", what, task.id, f"agentctl notify test {target}")
+        yield finding("warning", what, task.id, command_line(task, "notify", "test", target))
 
 
 def examine_accounts() -> Iterator[Finding]:

@@ -14,6 +14,8 @@ from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARI
 #: Set where a worker of another host calls by --host, and where an agent does that a person has started by hand there:
 #: no process tree shows them here.
 FROM_WORKER, FROM_AGENT = "AGENTCTL_FROM_WORKER", "AGENTCTL_FROM_AGENT"
+#: Set where another host has ordered this command: the name under which that host knows this one.
+BY_HOST = "AGENTCTL_BY_HOST"
 
 
 class Caller(NamedTuple):

@@ -1,4 +1,4 @@
-"""The command line about a task, as it has to be typed here: with `--task` and `--root` only where they are needed."""
+"""The command line about a task, as it has to be typed: with `--task`, `--root` and `--host` only where needed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,24 @@ import os
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError
+from agentctl.operations.where.calling import BY_HOST
 from agentctl.operations.where.locating import current_task, find_root
 from agentctl.supervision.worker.environment import TASK_VARIABLE
 
 
 def command_line(task: TaskDir, *words: str) -> str:
     """Return `agentctl WORDS`, with the options without which it would mean another task than this one."""
-    return " ".join(["agentctl", *words, *_options(task)])
+    return " ".join([*program_words(), *words, *_options(task)])
+
+
+def program_words() -> list[str]:
+    """Return the words with which a command line begins: where another host has ordered this command, with its name."""
+    host = os.environ.get(BY_HOST)
+    if not host:
+        return ["agentctl"]
+    import shlex
+
+    return ["agentctl", "--host", shlex.quote(host)]
 
 
 def root_option(root: Root) -> list[str]:
