@@ -33,7 +33,9 @@ def test_commands_results_and_exit_codes(both: Both) -> None:
         there = run("--host", "a", *args, check=False)
         assert there.code == code, there
         at_home = a.run(*args, check=False)
-        assert (there.out, there.err, there.code) == (at_home.out, at_home.err, at_home.code)
+        # What is advised there has to be typed here.
+        advice = at_home.err.replace("agentctl spawn", "agentctl --host a spawn")
+        assert (there.out, there.err, there.code) == (at_home.out, advice, at_home.code)
     for code in (0, 1, 130, 255):
         assert run("--host", "b", "spawn", "--wait", "--", *worker("exits", code), check=False).code == code
     assert [row["taskId"] for row in run("--host", "b", "tasks", "--json").json] == ["on-b"]

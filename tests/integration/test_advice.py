@@ -11,6 +11,7 @@ import pytest
 
 from tests.advice import follow
 from tests.agent_steps import define
+from tests.fakessh import FAR_END, put_ssh
 from tests.life import set_config, state_of
 from tests.steps import Task, kill, new_task, row, spawn, statuses
 from tests.support import is_alive, run, start, wait_until, worker
@@ -90,6 +91,17 @@ def test_advice_is_about_the_root_that_was_named(root: Path, tmp_path: Path) -> 
     assert row("a")["status"] == "cancelled"
     unknown = run("cancel", "--root", root, check=False, cwd=tmp_path, env=elsewhere)
     assert "cancelled" in follow(unknown, f"agentctl list --root {root}", cwd=tmp_path, env=elsewhere).out
+
+
+def test_advice_is_about_the_host_that_was_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    put_ssh(tmp_path / "bin", f"exec {FAR_END}")
+    new_task()
+    run("--host", "build", "spawn", "--name", "a", "--", *worker("sleeps", 60))
+
+    follow(run("--host", "build", "retry", "a", check=False), "agentctl --host build cancel a")
+
+    assert row("a")["status"] == "cancelled"
 
 
 def test_an_interrupted_spawn_names_what_is_left_as_it_can_be_stopped(root: Path, tmp_path: Path) -> None:
