@@ -9,19 +9,16 @@ import contextlib
 import signal
 from enum import Enum
 
-from agentctl.adapters import eventlog, processes
-from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters import processes
+from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.taskyaml.roster import RosterRow, update
-from agentctl.domain import events as ev
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any, NamedTuple
-from agentctl.supervision import failpoints
+from agentctl.lean import NamedTuple
 from agentctl.supervision.dispatch.slots import is_being_started
 from agentctl.supervision.dispatch.taking_over import take_over
 from agentctl.supervision.life.belonging import record_of
@@ -31,9 +28,10 @@ from agentctl.supervision.queue.places import shim_beside
 from agentctl.supervision.queue.tickets import take_out, tickets_of
 from agentctl.supervision.stop.undertaker import begin_burial
 from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.cancel_request import put_request
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import Decision, clear_no_decision, decide, publish
-from agentctl.supervision.worker.spec import asked_grace, read_spec
+from agentctl.supervision.worker.spec import read_spec
 
 
 class Request(NamedTuple):
@@ -75,14 +73,15 @@ def request_end(worker: WorkerDir, request: Request) -> Answer:
                 if found is _Withdrawal.DONE:
                     return Answer.WITHDRAWN
                 if found is _Withdrawal.STARTING:
-                    _put(worker, request)  # The shim looks for it before it forks, and when it watches.
+                    # The shim looks for it before it forks, and when it watches.
+                    put_request(worker, request.by, request.grace_s)
                     return Answer.UNDER_WAY
             case Condition.SUPERVISED:
-                _put(worker, request)
+                put_request(worker, request.by, request.grace_s)
                 if _wake(worker):
                     return Answer.UNDER_WAY
             case Condition.UNSUPERVISED | Condition.UNFOLLOWED:
-                _put(worker, request)
+                put_request(worker, request.by, request.grace_s)
                 # Of a worker on a node, only the shim there can prove that it is gone: another one here asks it.
                 begin_burial(worker) if condition is Condition.UNSUPERVISED else take_over(worker)
                 return Answer.UNDER_WAY
@@ -108,21 +107,6 @@ def _wake_stopped(worker: WorkerDir) -> None:
         stat = processes.read_stat(shim.pid) if shim else None
         if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root_task):
             processes.send(shim, signal.SIGCONT)
-
-
-def _put(worker: WorkerDir, request: Request) -> None:
-    grace_s = request.grace_s
-    body: dict[str, Any] = {"by": request.by, "at": now_iso()}
-    if grace_s is not None:
-        body["graceSeconds"] = grace_s
-    make_folder(worker.path)  # It may have been removed while the worker ran.
-    if not worker.cancel.exists() and create_whole(worker.cancel, to_json(body)):
-        event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, worker.task.id, request.by, {}, worker.instance)
-        with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
-            eventlog.append(worker.task.events, [event])
-    elif grace_s is not None and ((asked := asked_grace(worker)) is None or grace_s < asked):
-        write_whole(worker.cancel, to_json({**read_quietly(worker.cancel), "graceSeconds": grace_s}))
-    failpoints.reached("cancel.after-request")
 
 
 class _Withdrawal(Enum):
