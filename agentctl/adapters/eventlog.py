@@ -24,12 +24,18 @@ _TOO_LONG = f"longer than {LONGEST_LINE} bytes"
 
 
 def append(
-    path: AnyPath, events: Iterable[Event], *, unless: Callable[[int], bool] | None = None, durable: bool = True
+    path: AnyPath,
+    events: Iterable[Event],
+    *,
+    unless: Callable[[int], bool] | None = None,
+    known: Callable[[int], Collection[str]] | None = None,
+    durable: bool = True,
 ) -> bool:
     """Append `events`, durably; all of them are in the log, whole and together, or none.
 
     Args:
         unless: Called under the lock with the log's descriptor; where it returns True, nothing is appended.
+        known: Called in the same way; it returns the workers whose events are left out.
         durable: On disk, and not only in memory, when this returns.
 
     Returns:
@@ -39,12 +45,15 @@ def append(
         StorageError: The disk is full or read-only; the log is as it was.
         LockTimeout: Another writer is stuck.
     """
-    data = encode(events)
+    data = encode(events) if known is None else b""
     with storage_errors(path, "append to"):
         with locked(path) as fd:
             size = cut_torn_tail(fd)
             if unless is not None and unless(fd):
                 return False
+            if known is not None:
+                has = known(fd)
+                data = encode(event for event in events if event.get("agentInstance") not in has)
             try:
                 os.lseek(fd, size, os.SEEK_SET)
                 write_all(fd, data)
@@ -133,6 +142,16 @@ def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterat
         yield from events_in(fd, instance, kinds)
     finally:
         os.close(fd)
+
+
+def instances_in(fd: int, kinds: Collection[str], since: int = 0) -> set[str]:
+    """Return the workers that an open log has events of these kinds about, from an offset on."""
+    found = set()
+    for _, lines in blocks(fd, since):
+        for row in decode(lines, 1):
+            if not isinstance(row, BadLine) and row[1]["type"] in kinds:
+                found.add(str(row[1].get("agentInstance")))
+    return found
 
 
 def events_in(fd: int, instance: str, kinds: Collection[str], since: int = 0) -> Iterator[Event]:

@@ -21,7 +21,7 @@ _MANY = 16
 #: Each of these marks may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
 #: With no more brackets than `nesting.DEEPEST` no value is too deep.
-_MANY = 300
+_MANY_BRACKETS = 300
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -141,19 +141,23 @@ def set_aside(path: AnyPath) -> str:
     return aside
 
 
-def create_whole(path: AnyPath, data: bytes) -> bool:
+def create_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> bool:
     """Create `path` with `data`, durably, unless it exists; return whether it was created.
 
     If several race, one wins and the others see its whole file: creating a hard link is atomic.
+
+    Args:
+        durable: On disk, and not only in memory, when this returns; for many files, `make_durable` is faster.
     """
     with storage_errors(path, "write"):
-        temporary = _write_beside(path, data, durable=True)
+        temporary = _write_beside(path, data, durable)
         try:
             return _link(temporary, path)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary)
-            sync_folder(os.path.dirname(path))
+            if durable:
+                sync_folder(os.path.dirname(path))
 
 
 def _link(temporary: str, path: AnyPath) -> bool:
@@ -233,7 +237,7 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
         raise Damaged(f"{path} is damaged: {error}", hint="agentctl doctor --fix") from error
     if not isinstance(value, dict):
         raise Damaged(f"{path} is damaged: not a JSON object", hint="agentctl doctor --fix")
-    if data.count(b"[") + data.count(b"{") > _MANY and _is_too_deep(value):
+    if data.count(b"[") + data.count(b"{") > _MANY_BRACKETS and _is_too_deep(value):
         raise OddFile(f"{path} is nested deeper than any of ours", hint="agentctl doctor looks at it")
     return value
 

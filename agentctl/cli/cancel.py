@@ -10,6 +10,7 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
 from agentctl.cli.verb import module, verb
 from agentctl.domain.ends import HIDDEN
+from agentctl.domain.names import first_of
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
@@ -68,16 +69,26 @@ def _show(call: Invocation, done: list[Cancelled], *, one: bool) -> None:
     call.show(
         {**rows[0], **below} if one else rows,
         (line for each in done for line in _lines(each)),
-        notes=[] if done else ["nothing to cancel: every worker has ended"],
+        notes=([] if one else [_meanwhile(done)]) if done else ["nothing to cancel: every worker has ended"],
     )
+
+
+def _meanwhile(done: list[Cancelled]) -> str:
+    """Say how many workers have left the queue to run since the command began."""
+    started = [_name(one) for one in done if one.started_meanwhile]
+    return f"started in between: {len(started)}" + (f" ({first_of(started)})" if started else "")
 
 
 def _is_as_asked(one: Cancelled, *, waited: bool) -> bool:
     return not one.survivors and (one.status in TERMINAL or not waited)
 
 
+def _name(one: Cancelled) -> str:
+    return one.agent_instance if one.task_id is None else f"{one.task_id}/{one.agent_instance}"
+
+
 def _lines(one: Cancelled) -> Iterator[str]:
-    name = one.agent_instance if one.task_id is None else f"{one.task_id}/{one.agent_instance}"
+    name = _name(one)
     if one.status in TERMINAL and (one.note or not one.cancelled):
         was = "been cancelled" if one.cancelled else one.status
         yield f"{name} had {was} before; nothing changed"

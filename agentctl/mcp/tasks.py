@@ -17,9 +17,11 @@ from agentctl.mcp import elicitation, forms, handles
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import BegunCall, Context, as_result, is_modern
-from agentctl.operations.stop.cancelling import cancel_workers
+from agentctl.operations.stop.cancelling import cancel_found
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import true_caller
+from agentctl.operations.where.locating import find_worker
+from agentctl.operations.where.ownership import check_may_be_stopped
 from agentctl.tools.definition import Call
 from agentctl.tools.progress import doing
 from agentctl.tools.registry import Toolbox
@@ -195,7 +197,8 @@ def _update(kept: _Kept, params: UpdateParams) -> dict[str, Any]:
 def _cancel(kept: _Kept) -> dict[str, Any]:
     scope, handle = kept
     handles.cancelled(scope.task, handle)
-    for task_id in {key.task_id for key in handle.pending.keys}:
-        names = [key.instance for key in handle.pending.keys if key.task_id == task_id]
-        cancel_workers(scope.task.sibling(task_id), names, wait=False)
+    workers = [scope.task.worker_at(key) for key in dict.fromkeys(handle.pending.keys)]
+    for task in {worker.task.path: worker.task for worker in workers}.values():
+        check_may_be_stopped(task)
+    cancel_found([find_worker(one.task, one.instance) for one in workers], seen_from=scope.task, wait=False)
     return {}

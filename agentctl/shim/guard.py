@@ -305,7 +305,7 @@ class Guard:
         if self.logged_attempt == number:
             return  # Another process stands in for a worker on a node, which goes on.
         if number == 1:
-            self.since = log_size(self.worker)
+            self.since = log_size(self.worker.task)
             runner = {"runner": self.spec.placement["runner"]} if self.spec.placement else {}
             self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at)
         else:

@@ -14,7 +14,7 @@ from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.requests import AgentWork, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
-from agentctl.operations.stop.cancelling import cancel_workers
+from agentctl.operations.stop.cancelling import cancel_found, cancel_workers
 from agentctl.operations.talk.answerers import who_answers
 from agentctl.operations.talk.interacting import respond
 from agentctl.operations.talk.messaging import send
@@ -104,8 +104,8 @@ def _close(scope: Scope, given: Arguments, call: Call) -> Any:
 def _let_go(scope: Scope, worker: WorkerDir, call: Call) -> dict[str, Any] | None:
     """Let an idle agent end, and cancel the workers below it; return None if it does not end in time."""
     below = [one for one in cancelled_with(worker) if not one.has_ended]
-    for one in below:
-        cancel_workers(one.task, [one.instance])
+    if below:
+        cancel_found(below, seen_from=worker.task)
     send(worker.task, worker.instance, "", close=True)
     key = worker.id
     sight = gather(

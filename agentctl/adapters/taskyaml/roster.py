@@ -26,6 +26,7 @@ _LINE = b"\n"
 _HEAD_LIMIT = 1 << 20
 #: The roster of half a million workers.
 _MOST_BYTES = 64 << 20
+_MANY = 50
 
 
 class RosterRow(NamedTuple):
@@ -176,16 +177,37 @@ def _replace(tail: bytes, rows: Mapping[str, RosterRow], subtasks: Iterable[str]
     kept = bytearray(tail[start:]) if start else bytearray()
     if kept and not kept.endswith(_LINE):  # Some editors save a file without the last newline.
         kept += _LINE
+    kept = (_put_many if len(rows) > _MANY else _put_each)(kept, rows, keep=keep)
+    state = task_state(status for mark, status in _STATE_MARKS if mark in kept)
+    head = b"state: " + state.encode() + _LINE + _children_line(tail[:start] if start else tail, subtasks)
+    return head + (b"roster:\n" if kept else b"roster: []\n") + bytes(kept)
+
+
+def _put_each(kept: bytearray, rows: Mapping[str, RosterRow], *, keep: bool) -> bytearray:
+    """Put a few lines into a roster, however long that is: it is not taken apart."""
     for instance, row in rows.items():
         line = row.line(instance)
-        at = kept.find(line[: line.index(b",") + 1])
+        at = kept.find(_key_of(line))
         if at < 0:
             kept += line
         elif not keep:
             kept[at : kept.index(b"\n", at) + 1] = line
-    state = task_state(status for mark, status in _STATE_MARKS if mark in kept)
-    head = b"state: " + state.encode() + _LINE + _children_line(tail[:start] if start else tail, subtasks)
-    return head + (b"roster:\n" if kept else b"roster: []\n") + bytes(kept)
+    return kept
+
+
+def _put_many(kept: bytearray, rows: Mapping[str, RosterRow], *, keep: bool) -> bytearray:
+    """Put many lines into a roster: searching it for each of them would take the square of their number."""
+    lines: dict[bytes, bytes] = {_key_of(line): line for line in bytes(kept).splitlines(keepends=True)}
+    for instance, row in rows.items():
+        line = row.line(instance)
+        if not keep or _key_of(line) not in lines:
+            lines[_key_of(line)] = line
+    return bytearray(b"".join(lines.values()))
+
+
+def _key_of(line: bytes | bytearray) -> bytes:
+    """Return the beginning of a line, which names the worker."""
+    return bytes(line[: line.find(b",") + 1] or line)
 
 
 def _children_line(head: bytes, subtasks: Iterable[str]) -> bytes:

@@ -39,6 +39,7 @@ from agentctl.operations.where.ownership import is_own, may_be_stopped, put_orig
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
+from agentctl.supervision.dispatch.stop_order import read_order
 from agentctl.supervision.life.judging import Condition, is_unguarded, judge, queued_instances
 from agentctl.supervision.queue.tickets import UNSEEN, read_queue
 from agentctl.supervision.worker import environment
@@ -171,6 +172,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from examine_notes(task)
     yield from _log(task)
     yield from _leftovers(task, fix)
+    yield from _stop_order(task, fix)
     for instance in task.instances():
         yield from _agent_files(task.worker(instance), fix)
     try:
@@ -230,6 +232,26 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
     for path in sorted(Path(task.cursors).glob("*.claim")):
         if not is_alive_held(path):
             yield finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
+
+
+def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Yield a decision to stop workers that was not carried out to its end."""
+    with contextlib.suppress(FileNotFoundError):
+        with locked(task.queue_lock):  # A live cancel holds this lock until it is.
+            if not task.stop_order.exists():
+                return
+            try:
+                order = read_order(task)
+            except Damaged as error:
+                if fix:
+                    set_aside(task.stop_order)
+                yield finding("error", error.message, task.stop_order, _NOTHING_STARTS, fixed=fix)
+                return
+        what = f"a cancel of {len(order.workers)} workers was killed; the next look at the queue carries it out"
+        yield finding("note", what, task.stop_order, "agentctl cancel --all, or any command that waits")
+
+
+_NOTHING_STARTS = "nothing is started before it is gone: agentctl doctor --fix sets it aside"
 
 
 def _agent_files(worker: WorkerDir, fix: bool) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ below have ended; since each guardian does the same, the deepest end first.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,13 +20,13 @@ from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.current_state import mend_roster, read_task
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own, may_be_stopped
-from agentctl.supervision.life.judging import is_unguarded, queued_instances
-from agentctl.supervision.stop.requesting import Answer, Request, request_end
+from agentctl.supervision.life.judging import is_unguarded
+from agentctl.supervision.stop.requesting import Answer, Request, request_ends
 from agentctl.supervision.worker.endings import decision_of, status_at_end
 from agentctl.supervision.worker.kinship import cancelled_with, task_name
 from agentctl.supervision.worker.spec import asked_grace, grace_of
@@ -47,6 +47,9 @@ class Cancelled:
     note: str | None = None
     #: Its shim was gone: what is said of its processes holds for those that could be found.
     unguarded: bool = False
+    #: Whether it was in the queue when the command began, and was started before the decision was on disk; None if the
+    #: decision was about this worker alone.
+    started_meanwhile: bool | None = None
     #: Its task, where that may differ from the one asked about; the task's path if it is in another root.
     task_id: str | None = None
 
@@ -59,7 +62,8 @@ class Cancelled:
             "survivors": self.survivors,
         }
         more = {"note": self.note, "unguarded": self.unguarded, "taskId": self.task_id}
-        return value | {key: item for key, item in more.items() if item}
+        started = {} if self.started_meanwhile is None else {"startedMeanwhile": self.started_meanwhile}
+        return value | started | {key: item for key, item in more.items() if item}
 
 
 def cancel_workers(
@@ -73,6 +77,8 @@ def cancel_workers(
 ) -> list[Cancelled]:
     """Cancel workers and those that they started; return once each has ended, or its survivors are known.
 
+    It is one decision about all of them: once it is on disk, none of them is started any more.
+
     Args:
         all_: Cancel all that have not ended.
         recursive: With `all_`, those of the sub-tasks too.
@@ -82,16 +88,43 @@ def cancel_workers(
     Interrupting this call leaves the escalations running: shims carry them out.
     """
     check_may_be_stopped(task)
-    named = [find_worker(task, name) for name in dict.fromkeys(instances)]
-    if all_:
-        named = _all_living(task, recursive=recursive)
-    asked = _request_all(named, grace_s)
+    if not all_:
+        named = [find_worker(task, name) for name in dict.fromkeys(instances)]
+        return cancel_found(named, seen_from=task, grace_s=grace_s, wait=wait)
+    tasks = _living_tasks(task, recursive=recursive)
+    named = _all_living(tasks)
+    return cancel_found(named, seen_from=task, also_of=tasks, names_tasks=recursive, grace_s=grace_s, wait=wait)
+
+
+def cancel_found(
+    named: Sequence[WorkerDir],
+    *,
+    seen_from: TaskDir,
+    also_of: Sequence[TaskDir] = (),
+    names_tasks: bool = False,
+    grace_s: float | None = None,
+    wait: bool = True,
+) -> list[Cancelled]:
+    """Cancel workers of any tasks, as `cancel_workers` does.
+
+    Args:
+        seen_from: The task that the outcomes need not name.
+        also_of: Tasks of which every worker is meant that is in the queue or at work, named or not.
+        names_tasks: The outcomes name every task.
+    """
+    asked, started = _request_all(named, grace_s, also_of)
     pending = [worker for worker, answer in asked.values() if answer is None]
     ends = _await_ends(pending) if wait else {_key(worker): _on_its_way(worker) for worker in pending}
-    _run_queue(task)
-    names = [_key(worker) for worker in named]
+    for task in {worker.task.path: worker.task for worker, _ in asked.values()}.values():
+        _settle_books(task)
+    _run_queue(seen_from)
+    names = dict.fromkeys(map(_key, named))
     done = {
-        key: replace(answer or ends[key], task_id=task_name(worker.task, task) or (task.id if recursive else None))
+        key: replace(
+            answer or ends[key],
+            task_id=task_name(worker.task, seen_from) or (seen_from.id if names_tasks else None),
+            started_meanwhile=key in started if len(asked) > 1 else None,
+        )
         for key, (worker, answer) in asked.items()
     }
     below = [key for key, (_, answer) in asked.items() if key not in names and (answer is None or answer.cancelled)]
@@ -106,52 +139,62 @@ def _key(worker: WorkerDir) -> _Key:
     return worker.task.path, worker.instance
 
 
-def _all_living(task: TaskDir, *, recursive: bool) -> list[WorkerDir]:
-    tasks = [task]
-    if recursive:
-        from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
+def _living_tasks(task: TaskDir, *, recursive: bool) -> list[TaskDir]:
+    if not recursive:
+        return [task]
+    from agentctl.operations.where.subtasks_below import subtree  # Few look at more than one task.
 
-        tasks = subtree(task)
+    return list(filter(may_be_stopped, subtree(task)))
+
+
+def _all_living(tasks: Iterable[TaskDir]) -> list[WorkerDir]:
     return [
         one.worker(worker.instance)
-        for one in filter(may_be_stopped, tasks)
+        for one in tasks
         for worker in read_task(one)[0].workers.values()
         if not worker.is_terminal
     ]
 
 
-def _request_all(named: Sequence[WorkerDir], grace_s: float | None) -> dict[_Key, tuple[WorkerDir, Cancelled | None]]:
-    """Request the ends of workers and of all below them; None for each whose end must be waited for."""
-    asked: dict[_Key, tuple[WorkerDir, Cancelled | None]] = {}
-    left = _queued_first(named)
-    while left:
-        for worker in left:
-            asked[_key(worker)] = worker, _request(worker, grace_s)
+_Asked = dict[_Key, tuple[WorkerDir, Cancelled | None]]
+
+
+def _request_all(
+    named: Sequence[WorkerDir], grace_s: float | None, also_of: Sequence[TaskDir]
+) -> tuple[_Asked, set[_Key]]:
+    """Request the ends of workers and of all below them; None for each whose end must be waited for.
+
+    Returns:
+        Also those that were started between the call and the decision.
+    """
+    asked: _Asked = {}
+    started: set[_Key] = set()
+    # One alone is asked at once, without the queue's lock; its request bars all below it.
+    is_one = len(named) == 1 and not also_of
+    left = [*named, *([] if is_one else _with_all_below(named, set(map(_key, named))))]
+    while left or also_of:
+        ends = request_ends(left, Request(who(), grace_s), also_of=also_of)
+        asked |= {_key(worker): (worker, _told(worker, answer)) for worker, answer in ends.answers}
+        started |= set(map(_key, ends.started))
+        also_of = ()
         if all(answer is not None for _, answer in asked.values()) and not _with_all_below(named, asked):
             break  # None of them ran, so none of them had a spawn under way.
         for root in {str(root_task_of(worker.task).path) for worker, _ in asked.values()}:
             with locked(TaskDir(root).queue_lock):
                 pass  # A child whose spawn was under way is recorded by now; later ones are refused.
         left = _with_all_below(named, asked)
-    return asked
+    return asked, started
 
 
-def _queued_first(agents: Iterable[WorkerDir]) -> list[WorkerDir]:
-    """Return the workers, queued ones first: the end of a running one would start them."""
-    agents = list(agents)
-    queued = {str(one.path): queued_instances(one) for one in {str(a.task.path): a.task for a in agents}.values()}
-    return sorted(agents, key=lambda worker: worker.instance not in queued[str(worker.task.path)])
-
-
-def _with_all_below(named: Sequence[WorkerDir], asked: dict[_Key, Any]) -> list[WorkerDir]:
+def _with_all_below(named: Sequence[WorkerDir], asked: Collection[_Key]) -> list[WorkerDir]:
     """Return the workers below the named ones that have no request yet, deepest first."""
     found = {_key(below): below for worker in named for below in cancelled_with(worker)}
     return [worker for key, worker in reversed(found.items()) if key not in asked]
 
 
-def _request(worker_dir: WorkerDir, grace_s: float | None) -> Cancelled | None:
-    """Request a worker's end; None where that must be waited for."""
-    match request_end(worker_dir, Request(who(), grace_s)):
+def _told(worker_dir: WorkerDir, answer: Answer) -> Cancelled | None:
+    """Return the outcome of a request; None where it must be waited for."""
+    match answer:
         case Answer.ENDED:
             return _had_ended(worker_dir)
         case Answer.ELSEWHERE:
@@ -233,6 +276,12 @@ def _too_late(worker_dir: WorkerDir, worker: WorkerView | None) -> Cancelled:
     status = worker.status if worker else Status.RUNNING
     note = "its shim has not answered in time: is it stopped? the request stays on disk"
     return _result(worker_dir, cancelled=False, status=status, note=note)
+
+
+def _settle_books(task: TaskDir) -> None:
+    """Bring the roster up to date: those that ended in the queue have no shim that would do it."""
+    if task.stale_roster.exists():
+        mend_roster(task)
 
 
 def _run_queue(task: TaskDir) -> None:

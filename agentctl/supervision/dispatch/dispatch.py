@@ -38,6 +38,7 @@ from agentctl.supervision.dispatch.slots import (
     starting_of,
     survey,
 )
+from agentctl.supervision.dispatch.stop_order import carry_out_the_rest
 from agentctl.supervision.queue.places import Occupant, Place
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_queue
 from agentctl.supervision.worker import environment
@@ -64,7 +65,7 @@ class Dispatched:
 
 def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
     """Start the workers that can start, and give each shim its order; returns before the shims have answered."""
-    if not read_queue(root_task) and not guests_of(root_task):
+    if not read_queue(root_task) and not guests_of(root_task) and not root_task.stop_order.exists():
         return Dispatched()
     with locked(root_task.queue_lock):
         done = dispatch_locked(root_task, given=given, lender=lender)
@@ -118,12 +119,13 @@ def dispatch_locked(
         shim: The calling shim, which takes the first place and ticket itself.
         folder: Where environments wait. A shim has this from its order, since its own environment is empty.
     """
-    done = Dispatched()
+    done, folder = Dispatched(), folder or environment.store_folder()
+    carry_out_the_rest(root_task, folder)
     queue = read_queue(root_task)
     found = survey(root_task, known_limits(root_task).max_concurrent_agents, len(queue) + len(guests_of(root_task)))
     try:
         move_guests(root_task, found)
-        folder, held, room = folder or environment.store_folder(), HeldInTree(root_task), _Room(root_task, found)
+        held, room = HeldInTree(root_task), _Room(root_task, found)
         for ticket in ready_tickets(root_task, queue, starting_of(root_task, found), given or (), done.removed):
             if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root_task, ticket)):
                 continue

@@ -218,12 +218,13 @@ def describe_taken(taken: list[Occupant]) -> str:
     return first_of(sorted(occupant.worker_id.instance for occupant in taken))
 
 
-def is_being_started(root_task: TaskDir, worker_id: WorkerId) -> bool:
-    """Return whether a place whose lock is held names this worker."""
+def workers_being_started(root_task: TaskDir) -> set[WorkerId]:
+    """Return the workers that places name whose locks are held; some of them may run already."""
+    found = set()
     for name, occupant in held_places(root_task):
-        if occupant.worker_id == worker_id:
-            fd = _try_lock(root_task.slots / name)
-            if fd is None:
-                return True
+        fd = _try_lock(root_task.slots / name)
+        if fd is None:
+            found.add(occupant.worker_id)
+        else:
             os.close(fd)  # A shim that was killed left the name behind.
-    return False
+    return found

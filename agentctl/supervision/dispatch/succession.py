@@ -49,6 +49,8 @@ class Succession:
         """Give `place` to the next worker and return its ticket; None, with nothing done, if a full look is due."""
         if monotonic() >= self._until or version_of(self._root_task) != self._config:
             return None
+        if self._root_task.stop_order.exists():
+            return None  # Somebody has decided who is to end, and was killed: the full look carries that out first.
         names = read_names(self._root_task)
         ticket = self._first(names)
         if ticket is not None:

@@ -100,6 +100,14 @@ def read_queue(root_task: TaskDir) -> list[Ticket]:
     return list(map(Ticket, names))
 
 
+def instances_by_task(queue: Iterable[Ticket]) -> dict[str, set[str]]:
+    """Return the workers that have tickets, by their tasks."""
+    found: dict[str, set[str]] = {}
+    for ticket in queue:
+        found.setdefault(ticket.task_id, set()).add(ticket.instance)
+    return found
+
+
 def some_wait(names: Sequence[str]) -> bool:
     """Return whether any ticket waits for other workers: one search through all names."""
     return ".w." in "/".join(names)
@@ -167,9 +175,13 @@ def take_out(root_task: TaskDir, tickets: Iterable[Ticket], folder: FilePath) ->
 
     The worker's end must be decided before: without a ticket and an end, it would count as never started.
     """
+    tokens = {environment.NO_ENVIRONMENT: False}
     for ticket in tickets:
         remove_ticket(root_task, ticket)
-        forget_environment(ticket.environment, folder, read_queue(root_task))
+        tokens.setdefault(ticket.environment, True)
+    tokens.update((ticket.environment, False) for ticket in read_queue(root_task))
+    for token in filter(tokens.get, tokens):
+        environment.drop(folder, token)
 
 
 def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> None:

@@ -65,14 +65,16 @@ class Offspring:
     def _pass_on(self, living: list[WorkerDir]) -> None:
         from agentctl.supervision.stop.requesting import (  # Few workers have children to be cancelled.
             Request,
-            request_end,
+            request_ends,
         )
 
         asked = read_quietly(self.worker.cancel)
         request = Request(str(asked.get("by", "agentctl")), asked_grace(self.worker), self.folder)
-        for child in living:
+        new = [child for child in living if not child.cancel.exists()]
+        again = ([child] for child in living if child.cancel.exists())  # Each is only woken, or buried.
+        for children in (new, *again) if new else again:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
-                request_end(child, request)
+                request_ends(children, request)
 
     def outlast(self, rest: Callable[[float], None], tell: Tell) -> list[str]:
         """Do what the task says about children that outlive their parent; return them, as `task/instance`,

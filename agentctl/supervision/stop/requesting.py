@@ -7,31 +7,37 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Collection, Sequence
 from enum import Enum
+from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_quietly
-from agentctl.adapters.locks import locked
+from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.taskyaml.roster import RosterRow, update
+from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, LockTimeout
 from agentctl.lean import NamedTuple
-from agentctl.supervision.dispatch.slots import is_being_started
+from agentctl.supervision.dispatch.slots import workers_being_started
+from agentctl.supervision.dispatch.stop_order import StopOrder, Stopped, stop_all, withdraw
 from agentctl.supervision.dispatch.taking_over import take_over
-from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.life.strangers import is_guardian
-from agentctl.supervision.queue.places import shim_beside
-from agentctl.supervision.queue.tickets import take_out, tickets_of
+from agentctl.supervision.queue.places import occupants_in, shim_beside
+from agentctl.supervision.queue.tickets import instances_by_task, read_queue, tickets_of
 from agentctl.supervision.stop.undertaker import begin_burial
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.cancel_request import put_request
 from agentctl.supervision.worker.control import poke
-from agentctl.supervision.worker.endings import Decision, clear_no_decision, decide, publish
+from agentctl.supervision.worker.endings import clear_no_decision, publish
 from agentctl.supervision.worker.spec import read_spec
+
+#: So long are running workers left alone for the sake of the queue's lock, which is mostly held for milliseconds.
+_PATIENCE_S = 1.0
 
 
 class Request(NamedTuple):
@@ -42,6 +48,10 @@ class Request(NamedTuple):
     grace_s: float | None = None
     #: Where environments wait; set by a shim, whose own environment is empty.
     folder: FilePath | None = None
+
+    def store(self) -> FilePath:
+        """Return where environments wait."""
+        return self.folder or environment.store_folder()
 
 
 class Answer(Enum):
@@ -57,11 +67,118 @@ class Answer(Enum):
     UNDER_WAY = "under way"
 
 
-def request_end(worker: WorkerDir, request: Request) -> Answer:
-    """Do what the worker's condition requires to make it end."""
+class Ends(NamedTuple):
+    """The outcome of one decision about several workers."""
+
+    answers: list[tuple[WorkerDir, Answer]]
+    #: Those that were in the queue when the decision was made, and had been started before it was on disk.
+    started: list[WorkerDir]
+
+
+def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Sequence[TaskDir] = ()) -> Ends:
+    """Make workers end by one decision for each tree of tasks: from then on, none of them is started.
+
+    One worker alone needs no such decision, nor the queue's lock, unless it is in the queue.
+
+    Args:
+        also_of: Tasks of which every worker is meant that is in the queue or at work, named or not.
+
+    Raises:
+        LockTimeout: The queue's lock could not be had: those in the queue wait on, those that run have been asked.
+        StorageError: The disk refused. Every worker has been tried.
+    """
+    if len(workers) == 1 and not also_of:
+        return Ends([(workers[0], request_end(workers[0], request))], [])
+    members: dict[str, list[WorkerDir]] = {}
+    tasks: dict[str, set[str]] = {}
+    for worker in workers:
+        members.setdefault(root_task_of(worker.task).path, []).append(worker)
+    for task in also_of:
+        tasks.setdefault(root_task_of(task).path, set()).add(task.id)
+    ends, problems = Ends([], []), list[AgentctlError | OSError]()
+    for path in dict.fromkeys([*members, *tasks]):
+        root_task, mine = TaskDir(path), members.get(path, [])
+        waiting = _waiting(root_task)
+        try:
+            stopped = _decide(root_task, mine, tasks.get(path, set()), waiting, request)
+            _ask_each(root_task, mine, stopped, waiting, request, ends)
+        except (AgentctlError, OSError) as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+    return ends
+
+
+def _decide(
+    root_task: TaskDir,
+    members: Sequence[WorkerDir],
+    also_of: Collection[str],
+    waiting: Collection[WorkerId],
+    request: Request,
+) -> Stopped:
+    """Decide about workers of one tree. Where that cannot be done, or not soon, those that run are asked at once."""
+    order = StopOrder(request.by, request.grace_s, [worker.id for worker in members])
+    stop = partial(stop_all, root_task, order, request.store(), also_of=also_of)
+    running = [worker for worker in members if worker.id not in waiting]
+    try:
+        return stop(limit_s=_PATIENCE_S)
+    except LockTimeout:
+        _ask_at_once(running, request)
+        return stop(limit_s=LOCK_LIMIT_S - _PATIENCE_S)
+    except (AgentctlError, OSError):
+        _ask_at_once(running, request)
+        raise
+
+
+def _ask_at_once(workers: Sequence[WorkerDir], request: Request) -> None:
+    for worker in workers:
+        with contextlib.suppress(AgentctlError, OSError):  # The caller is told of what stood in the way before.
+            request_end(worker, request)
+
+
+def _ask_each(
+    root_task: TaskDir,
+    members: Sequence[WorkerDir],
+    stopped: Stopped,
+    waiting: Collection[WorkerId],
+    request: Request,
+    ends: Ends,
+) -> None:
+    """Note who has ended in the queue, and do for each of the others what its condition requires."""
+    workers = {worker.id: worker for worker in members}
+    workers |= {one: root_task.worker_at(one) for one in stopped.workers if one not in workers}
+    queued, problem = instances_by_task(read_queue(root_task)), None
+    for worker_id, worker in workers.items():
+        if worker_id in stopped.withdrawn:
+            ends.answers.append((worker, Answer.WITHDRAWN))
+            continue
+        try:
+            answer = request_end(worker, request, queued.get(worker_id.task_id, ()))
+        except (AgentctlError, OSError) as error:
+            problem = problem or error
+            continue
+        ends.answers.append((worker, answer))
+        if worker_id in waiting and (answer is Answer.UNDER_WAY or worker.process.exists()):
+            ends.started.append(worker)
+    if problem is not None:
+        raise problem
+
+
+def _waiting(root_task: TaskDir) -> set[WorkerId]:
+    """Return the workers that are in the queue of a tree and have no place yet."""
+    placed = {occupant.worker_id for _, occupant in occupants_in(root_task.slots)}
+    return {ticket.worker_id for ticket in read_queue(root_task)} - placed
+
+
+def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | None = None) -> Answer:
+    """Do what the worker's condition requires to make it end.
+
+    Args:
+        queued: The workers of its task that have a ticket, if that was just read.
+    """
     clear_no_decision(worker)  # A worker that wrote a false end itself would not be cancelled.
     for _ in range(100):  # It may move from the queue to a shim between the look and the act.
-        condition = judge_surely(worker)
+        condition, queued = judge_surely(worker, queued), None
         match condition:
             case Condition.ENDED | Condition.LOST:
                 settle(worker, condition)
@@ -127,14 +244,10 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
         mine = tickets_of(root_task, worker)
         if not mine:
             return _Withdrawal.TOO_LATE
-        if is_being_started(root_task, worker.id):
+        if worker.id in workers_being_started(root_task):
             return _Withdrawal.STARTING
-        ran, worked = record_of(worker), read_quietly(worker.worked)
-        message = "it was waiting in the queue"
-        decide(worker, Decision(status=Status.CANCELLED, by=request.by, message=message, started_at=ran.started_at,
-                             attempt=ran.attempt, worked=worked or None))  # fmt: skip
-        take_out(root_task, mine, request.folder or environment.store_folder())
-    publish(worker)
+        if not withdraw(root_task, {worker.id: mine}, request.by, request.store()):
+            publish(worker)  # Another process has decided its end.
     with contextlib.suppress(AgentctlError):
         update(worker.task, {worker.instance: RosterRow(read_spec(worker.spec).agent, Status.CANCELLED)})
     return _Withdrawal.DONE

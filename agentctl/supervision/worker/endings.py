@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, read_json, set_aside, to_json
 from agentctl.adapters.locks import is_alive_held, locked
-from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
@@ -78,21 +79,25 @@ class Decision(NamedTuple):
         return {key: item for key, item in value.items() if item is not None and item not in ([], ())}
 
 
-def decide(worker: WorkerDir, decision: Decision) -> Decision | None:
-    """Make the one decision about a worker's end, and return it; None if one was made before."""
+def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> Decision | None:
+    """Make the one decision about a worker's end, and return it; None if one was made before.
+
+    Args:
+        durable: On disk when this returns; who decides about many makes their files durable together.
+    """
     if not worker.path.exists():  # It may have been removed while the worker ran.
         worker.path.mkdir(exist_ok=True)
     value = decision.now().to_json()
     value = {key: item for key, item in value.items() if _fits(key, item)}
     content, decision = to_json(value), _decision_from(value)
     with locked(worker.lock):
-        if create_whole(worker.exit, content):
+        if create_whole(worker.exit, content, durable=durable):
             return decision
         try:
             read_decision(worker)
         except (Damaged, PermissionError):  # The worker wrote something else there, or took its mode.
             set_aside(worker.exit)
-            return decision if create_whole(worker.exit, content) else None
+            return decision if create_whole(worker.exit, content, durable=durable) else None
         return None
 
 
@@ -179,6 +184,18 @@ def publish(worker: WorkerDir, decision: Decision | None = None, *, since: int =
     decision = decision or read_decision(worker)
     if decision.status is Status.FAILED:
         _note_failure(worker, decision.reason)
+    event = _event_of(worker, decision)
+    eventlog.append(worker.task.events, [event], unless=lambda fd: has_end(fd, worker.instance, since), durable=False)
+
+
+def publish_all(task: TaskDir, decisions: Mapping[str, Decision], *, since: int = 0) -> None:
+    """Append the events of ends that were decided in the queue, by one write; those that the log has are left out."""
+    events = [_event_of(task.worker(instance), decision) for instance, decision in decisions.items()]
+    known = partial(eventlog.instances_in, kinds=ev.END_STATUS, since=since)
+    eventlog.append(task.events, events, known=known, durable=False)
+
+
+def _event_of(worker: WorkerDir, decision: Decision) -> ev.Event:
     value = decision.to_json()
     payload: dict[str, Any] = {key: value[key] for key in _TOLD if key in value}
     if payload.get("attempt") == 1:
@@ -188,8 +205,7 @@ def publish(worker: WorkerDir, decision: Decision | None = None, *, since: int =
     if decision.uncollected:
         payload["uncollected"] = len(decision.uncollected)
     kind = ev.END_EVENT[decision.status]
-    event = ev.make_event(now_iso(), kind, worker.task.id, decision.by, payload, worker.instance)
-    eventlog.append(worker.task.events, [event], unless=lambda fd: has_end(fd, worker.instance, since), durable=False)
+    return ev.make_event(now_iso(), kind, worker.task.id, decision.by, payload, worker.instance)
 
 
 def _note_failure(worker: WorkerDir, reason: str | None) -> None:
@@ -234,10 +250,21 @@ def _last_start(worker: WorkerDir) -> Mapping[str, Any]:
     return last
 
 
-def log_size(worker: WorkerDir) -> int:
+def started_among(task: TaskDir, instances: Collection[str]) -> set[str]:
+    """Return those of some workers of which `was_started` is true, by one look through the log."""
+    started: set[str] = set()
+    for event in eventlog.LogReader(task.events).events() if instances else ():
+        if event["type"] in _STARTS:
+            started.add(str(event.get("agentInstance")))
+        elif event["type"] == ev.PARKED:
+            started.discard(str(event.get("agentInstance")))
+    return started.intersection(instances)
+
+
+def log_size(task: TaskDir) -> int:
     """Return the size of the log now: any later end comes after that offset."""
     try:
-        return os.stat(worker.task.events).st_size
+        return os.stat(task.events).st_size
     except FileNotFoundError:
         return 0
 
