@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from agentctl.operations.where.agents_above import PASSED_ON
 from tests import alone, leaks, order, support, turns
+from tests.faults import faults, faulty  # noqa: F401 - fixtures
 from tests.strangers import Strangers
 
 #: The time limit of a soak test and of a slow one; ordinary tests have the limit in pyproject.toml.
