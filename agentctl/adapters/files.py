@@ -9,25 +9,30 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from agentctl.adapters.opening import ODD_HINT, OddFile, kind_of, open_plain, read_bytes
+from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.domain.numbers import finite
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import Any
+from agentctl.world_errors import FULL, next_step
 
 AnyPath = str | os.PathLike[str]
 _MANY = 16
 #: Each of these marks may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
+#: So often a call is made again that was interrupted.
+_MOST_INTERRUPTIONS = 100
 #: With no more brackets than `nesting.DEEPEST` no value is too deep.
 _MANY_BRACKETS = 300
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class storage_errors:  # noqa: N801 - it is used as a function; a generator would cost a shim 0.1 ms for each worker
-    """Turn an `OSError` of the disk into a `StorageError` that names the place."""
+    """Turn an error of the world into a `StorageError` that says what was to be done, and where.
+
+    That nothing is there, or something else than was expected, is not one: whoever asks knows what follows from it.
+    """
 
     __slots__ = ("_doing", "_path")
 
@@ -39,13 +44,13 @@ class storage_errors:  # noqa: N801 - it is used as a function; a generator woul
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Raise the `StorageError` for `error`, where there is one."""
-        if not isinstance(error, OSError):
+        if not isinstance(error, OSError) or error.errno == errno.EAGAIN:
             return
         what = f"{self._doing} {self._path}"
         if error.errno in FULL:
             raise StorageError(f"the disk is full: cannot {what}", hint="free some space, then try again") from error
-        if error.errno == errno.EROFS or isinstance(error, PermissionError):
-            raise StorageError(f"cannot {what}: {error.strerror}", hint="is the folder read-only?") from error
+        if (step := next_step(error)) is not None:
+            raise StorageError(f"cannot {what}: {error.strerror}", hint=step) from error
 
 
 def make_folder(path: AnyPath) -> None:
@@ -127,10 +132,27 @@ def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
 def _put(temporary: str, path: AnyPath) -> None:
     """Rename a file to its path; a folder there, which only a worker can have made, is set aside."""
     try:
-        os.rename(temporary, path)
+        _rename(temporary, path)
     except (IsADirectoryError, FileExistsError):
         set_aside(path)
+        _rename(temporary, path)
+
+
+def _rename(temporary: str, path: AnyPath) -> None:
+    """Rename a file of a name of its own; whoever was interrupted (FUSE) may have done it all the same."""
+    with contextlib.suppress(InterruptedError):
         os.rename(temporary, path)
+        return
+    with contextlib.suppress(FileNotFoundError):
+        _repeated(os.rename, temporary, path)
+
+
+def _repeated(call: Callable[..., None], *paths: AnyPath) -> None:
+    """Make a system call that Python does not repeat by itself where it is interrupted (EINTR, by FUSE)."""
+    for _ in range(_MOST_INTERRUPTIONS):
+        with contextlib.suppress(InterruptedError):
+            return call(*paths)
+    return call(*paths)
 
 
 def set_aside(path: AnyPath) -> str:
@@ -155,16 +177,16 @@ def create_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> bool:
             return _link(temporary, path)
         finally:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
+                _repeated(os.unlink, temporary)
             if durable:
                 sync_folder(os.path.dirname(path))
 
 
 def _link(temporary: str, path: AnyPath) -> bool:
     try:
-        os.link(temporary, path)
+        _repeated(os.link, temporary, path)
     except FileExistsError:
-        return False
+        return os.path.samestat(os.lstat(temporary), os.lstat(path))  # By a call of ours that was interrupted?
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK):
             raise
@@ -249,10 +271,36 @@ def _is_too_deep(value: dict[str, Any]) -> bool:
 
 
 def read_quietly(path: AnyPath) -> dict[str, Any]:
-    """Return the object in a file; {} where there is none or it is damaged (for data that decides nothing)."""
+    """Return the object in a file; {} where there is none, or what is there is not one.
+
+    Raises:
+        StorageError: It cannot be read, so it is not known whether there is one.
+    """
+    with storage_errors(path, "read"):
+        try:
+            return read_json(path) or {}
+        except Damaged:
+            return {}
+
+
+def text_in(path: AnyPath, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
+    """Return the text in a file; empty where there is none, or what is there is not one.
+
+    Raises:
+        StorageError: It cannot be read, so it is not known whether there is one.
+    """
+    with storage_errors(path, "read"):
+        try:
+            return read_bytes(path, most).decode(encoding)
+        except (FileNotFoundError, NotADirectoryError, Damaged, UnicodeDecodeError):
+            return ""
+
+
+def read_to_show(path: AnyPath) -> dict[str, Any]:
+    """Return the object in a file for a view that shows the rest without it; nothing is decided by it or written."""
     try:
-        return read_json(path) or {}
-    except (Damaged, OSError):
+        return read_quietly(path)
+    except StorageError:
         return {}
 
 

@@ -34,10 +34,19 @@ class KnownFiles:
     def __init__(self, file: Path) -> None:
         self._file = file
         self._by = f"{agentctl.__version__} {max(os.stat(code).st_mtime_ns for code in _CODE)}"
-        found = read_quietly(file) if _is_ours(file) else {}
-        rows = found.get("files") if found.get("by") == self._by else None
-        self._rows: dict[str, dict[str, Any]] = rows if isinstance(rows, dict) else {}
+        #: Where the cache cannot be read now, what is in it stays.
+        self._is_readable = True
+        self._rows: dict[str, dict[str, Any]] = self._read()
         self._has_more = False
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        try:
+            found = read_quietly(self._file) if _is_ours(self._file) else {}
+        except (StorageError, OSError):
+            self._is_readable = False
+            return {}
+        rows = found.get("files") if found.get("by") == self._by else None
+        return rows if isinstance(rows, dict) else {}
 
     def said(self, form: str, path: Path, data: bytes) -> dict[str, Any] | None:
         """Return the parsed content of a file whose bytes are `data`; None where it is not in the cache."""
@@ -57,7 +66,7 @@ class KnownFiles:
 
     def save(self) -> None:
         """Write new entries to disk; where that fails, the next command parses the files again."""
-        if self._has_more:
+        if self._has_more and self._is_readable:
             self._has_more = False
             rows = dict(list(self._rows.items())[-_MOST_FILES:])
             with contextlib.suppress(OSError, StorageError, TypeError):  # TypeError: a value that JSON lacks.
@@ -78,6 +87,6 @@ def known_files(environ: Mapping[str, str]) -> KnownFiles:
 def _is_ours(file: Path) -> bool:
     try:
         found = os.stat(file)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return is_ones_own(found)

@@ -159,7 +159,7 @@ def is_alive_held(path: str | os.PathLike[str]) -> bool:
     """Return whether a process holds the liveness lock, without touching it (5 us); an odd file has no holder."""
     try:
         fd = open_plain(path)
-    except (FileNotFoundError, OddFile):
+    except (FileNotFoundError, NotADirectoryError, OddFile):
         return False
     try:
         return is_held_elsewhere(fd)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 
-from agentctl.adapters.files import AnyPath
+from agentctl.adapters.files import AnyPath, storage_errors
 from agentctl.lean import NamedTuple
 
 #: The mounts of this process.
@@ -39,13 +40,13 @@ class Mount(NamedTuple):
 
 
 def mount_of(path: AnyPath, mounts: str | None = None) -> Mount | None:
-    """Return what `path` lies on; None where that is unknown.
+    """Return what `path` lies on; None where this system does not tell.
 
     The nearest mount above it counts, and of several at the same place the last.
     """
     real = os.path.realpath(path)
     best, found = "", None
-    try:
+    with storage_errors(mounts or TABLE, "read"), contextlib.suppress(FileNotFoundError, IndexError, ValueError):
         with open(mounts or TABLE, encoding="utf-8", errors="surrogateescape") as rows:
             for row in rows:
                 left, _, right = row.partition(" - ")
@@ -53,9 +54,8 @@ def mount_of(path: AnyPath, mounts: str | None = None) -> Mount | None:
                 point = _plain(fields[4])
                 if len(point) >= len(best) and (real + "/").startswith(point.rstrip("/") + "/"):
                     best, found = point, Mount(kind, _plain(source), _plain(fields[3]))
-    except (OSError, IndexError, ValueError):
-        return None
-    return found
+        return found
+    return None
 
 
 def _plain(text: str) -> str:

@@ -49,8 +49,7 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
     try:
         fd = os.open(path, flags | _ALWAYS, mode)
     except OSError as error:
-        if error.errno in _OF_ODD:
-            kind = "leased to a process" if error.errno == errno.EWOULDBLOCK else kind_of(path)
+        if error.errno in _OF_ODD and (kind := _kind_at_refusal(path, error)) is not None:
             raise OddFile(_message(path, kind), hint=ODD_HINT) from error
         raise
     except ValueError as error:  # A NUL, half a character: no file has such a name.
@@ -60,6 +59,11 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
         os.close(fd)
         raise OddFile(_message(path, _kind(found)), hint=ODD_HINT)
     return fd
+
+
+def _kind_at_refusal(path: str | os.PathLike[str], error: OSError) -> str | None:
+    """Return what is there instead of a plain file; None: the disk fails, which gives some of these errors, too."""
+    return "leased to a process" if error.errno == errno.EWOULDBLOCK else kind_of(path)
 
 
 def _message(path: str | os.PathLike[str], kind: str | None) -> str:
@@ -90,6 +94,7 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
 
     Raises:
         OddFile: It is not a plain file, or holds more than `most` bytes.
+        OSError: It is not there, or cannot be read; the error names it.
     """
     fd = open_plain(path)
     try:
@@ -100,6 +105,10 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
                 raise OddFile(f"{os.fspath(path)} is larger than {most} bytes", hint="agentctl doctor looks at it")
             parts.append(os.read(fd, _FIRST if len(parts) == 1 else _BLOCK))
         return b"".join(parts)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = os.fspath(path)  # A call on a descriptor does not know its name.
+        raise
     finally:
         os.close(fd)
 

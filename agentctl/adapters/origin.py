@@ -10,13 +10,12 @@ whatever a worker does to `origin`, what runs there can be stopped.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, write_whole
-from agentctl.adapters.opening import open_plain, read_bytes
+from agentctl.adapters.files import make_folder, storage_errors, text_in, write_whole
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.adapters.taskdir import TaskDir
@@ -58,18 +57,22 @@ def note_place(folder: FilePath, task: TaskDir, nonce: str) -> None:
 
 
 def noted_at(folder: FilePath, task: TaskDir) -> str:
-    """Return the random text of this person's latest task at a task's path; empty where there was none."""
+    """Return the random text of this person's latest task at a task's path; empty where there was none.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
     path = folder / _name_of_place(task)
-    try:
-        return read_bytes(path, _MOST_NOTED).decode("ascii").strip() if _is_ones_own(folder, path) else ""
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return text_in(path, "ascii", _MOST_NOTED).strip() if _is_ones_own(folder, path) else ""
 
 
 def forget_place(folder: FilePath, task: TaskDir) -> None:
-    """Forget that a task at this path is this person's."""
-    with contextlib.suppress(OSError):
-        os.unlink(folder / _name_of_place(task))
+    """Forget that a task at this path is this person's.
+
+    Raises:
+        StorageError: That is not possible.
+    """
+    _remove(folder / _name_of_place(task))
 
 
 def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
@@ -84,26 +87,40 @@ def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
 
 
 def is_marked(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
-    """Return whether this mark exists, and nobody else could have left it."""
+    """Return whether this mark exists, and nobody else could have left it.
+
+    Raises:
+        StorageError: That cannot be known.
+    """
     if not task.nonce():
         return False
     return _is_ones_own(folder, folder / _name_of(task, what, parts))
 
 
 def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
-    try:
-        found, above = os.lstat(path), os.stat(folder)
-    except OSError:
-        return False
+    with storage_errors(path, "look at"):
+        try:
+            found, above = os.lstat(path), os.stat(folder)
+        except (FileNotFoundError, NotADirectoryError, PermissionError):
+            return False  # A folder that is closed to this process (a sandbox's, another user's) never took its marks.
     return found.st_uid == os.geteuid() and is_ones_own(above)
 
 
 def unmark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
-    """Take a mark back; return whether it was there."""
-    try:
-        os.unlink(folder / _name_of(task, what, parts))
-    except OSError:
-        return False
+    """Take a mark back; return whether it was there.
+
+    Raises:
+        StorageError: That is not possible.
+    """
+    return _remove(folder / _name_of(task, what, parts))
+
+
+def _remove(path: FilePath) -> bool:
+    with storage_errors(path, "remove"):
+        try:
+            os.unlink(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
     return True
 
 

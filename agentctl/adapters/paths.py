@@ -6,8 +6,11 @@ docs/decisions. Where more methods are needed, use `pathlib.Path(path)`.
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 
+from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import MOST_BYTES, read_bytes
 
 
@@ -30,15 +33,33 @@ class FilePath(str):
         return FilePath(os.path.dirname(self))
 
     def exists(self) -> bool:
-        """Return whether it names something that can be reached."""
-        try:
-            return os.access(self, os.F_OK)  # os.stat would raise an exception for each missing file.
-        except ValueError:  # A NUL, half a character: no file has such a name.
-            return False
+        """Return whether it names something that can be reached.
+
+        Raises:
+            StorageError: That cannot be known.
+        """
+        return self._look() is not None
 
     def is_dir(self) -> bool:
-        """Return whether it names a folder."""
-        return os.path.isdir(self)
+        """Return whether it names a folder.
+
+        Raises:
+            StorageError: That cannot be known.
+        """
+        found = self._look()
+        return found is not None and stat.S_ISDIR(found.st_mode)
+
+    def _look(self) -> os.stat_result | None:
+        try:
+            return os.stat(self)
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no file has such a name.
+            return None
+        except OSError as error:
+            # A link that leads nowhere: a worker can make one, and none of our files is one.
+            if error.errno in (errno.ELOOP, errno.ENAMETOOLONG) or os.path.islink(self):
+                return None
+            with storage_errors(self, "look at"):
+                raise
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Make a private folder of this name."""

@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from enum import Enum
 from functools import cache, lru_cache
 
+from agentctl.adapters.files import storage_errors
 from agentctl.lean import Any, NamedTuple
 
 LINUX = sys.platform == "linux"
@@ -95,7 +96,7 @@ def pid_namespace() -> str:
     """Return the pid namespace of this process; pids of another one mean nothing here (pid_namespaces(7))."""
     try:
         return os.readlink("/proc/self/ns/pid")
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return "none"
 
 
@@ -112,11 +113,25 @@ def is_in_sandbox() -> bool:
 
 
 def _read_text(path: str) -> str:
+    """Return the text that the system has in a file; empty where it has none, or shows none to this process."""
     try:
-        with open(path, "rb") as file:
-            return file.read().decode("ascii").strip()
-    except (OSError, UnicodeDecodeError):
+        return _content_of(path).decode("ascii").strip()
+    except UnicodeDecodeError:
         return ""
+
+
+def _content_of(path: str) -> bytes:
+    """Return what the system has in a file; empty where it has none, or shows none to this process.
+
+    Raises:
+        StorageError: It is not known what is there: this process has no free descriptor, for example.
+    """
+    with storage_errors(path, "read"):
+        try:
+            with open(path, "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError, ProcessLookupError, PermissionError):
+            return b""
 
 
 def _ask(*argv: str) -> str:
@@ -342,13 +357,8 @@ def all_pids() -> list[int]:
 
 def environment_of(pid: int) -> dict[bytes, bytes]:
     """Return the environment that a process was started with; {} where it cannot be read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            data = file.read()
-    except OSError:
-        return {}
     found = {}
-    for entry in data.split(b"\0"):
+    for entry in _content_of(f"/proc/{pid}/environ").split(b"\0"):
         name, mark, value = entry.partition(b"=")
         if mark:
             found[name] = value
@@ -359,12 +369,7 @@ def command_line(pid: int) -> list[str]:
     """Return the arguments of a process; [] where it is gone or a zombie."""
     if not LINUX:
         return _ask("ps", "-o", "args=", "-p", str(pid)).split()
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            data = file.read()
-    except OSError:
-        return []
-    return [os.fsdecode(part) for part in data.split(b"\0")[:-1]]
+    return [os.fsdecode(part) for part in _content_of(f"/proc/{pid}/cmdline").split(b"\0")[:-1]]
 
 
 def names_of(pid: int) -> tuple[str, str]:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
+from agentctl.adapters.files import text_in
 from agentctl.adapters.opening import ODD_HINT, OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import WorkerId, is_name
@@ -196,11 +197,12 @@ class TaskDir(_Folder):
         return Root(self.path.parent.parent)
 
     def nonce(self) -> str:
-        """Return the random text in `origin`, known only to those who have read it; empty where there is none."""
-        try:
-            return self.origin.read_text(encoding="ascii").strip()[:_NONCE_CHARACTERS]
-        except (OSError, UnicodeDecodeError):
-            return ""
+        """Return the random text in `origin`, known only to those who have read it; empty where there is none.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return text_in(self.origin, "ascii").strip()[:_NONCE_CHARACTERS]
 
     @property
     def exists(self) -> bool:

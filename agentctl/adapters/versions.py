@@ -42,7 +42,10 @@ def version_of(program: str, argv: Sequence[str]) -> str | None:
 def _version(program: str, argv: Sequence[str], path: str, mark: tuple[object, ...], _when: int) -> str | None:
     """Return the version of a program whose file has a mark: in a batch, it is looked up once."""
     file = state_folder(os.environ) / _KEPT
-    known = _entries(read_quietly(file))
+    try:
+        known = _entries(read_quietly(file))
+    except StorageError:
+        return _ask(program, argv)  # What is kept there stays.
     entry = known.get(path)
     if entry is not None and entry.get("of") == list(mark) and _counts(entry):
         version: str | None = entry["version"]

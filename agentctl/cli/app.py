@@ -14,28 +14,15 @@ import sys
 
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.lean import Any, NoReturn
+from agentctl.world_errors import described, next_step
 
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
 #: Set for the commands of a worker that runs on a node of a cluster.
 LAUNCH_VARIABLE = "AGENTCTL_LAUNCH"
 
-#: Errors of the system that are not bugs, with the next step; any other `OSError` is a bug of ours.
-_WORLD = {
-    errno.ENOSPC: "make room on the disk; nothing that was reported before is lost",
-    errno.EDQUOT: "make room within the disk quota; nothing that was reported before is lost",
-    errno.EROFS: "the folder cannot be written; --root names another",
-    errno.EACCES: "check its owner and its mode; --root names another place",
-    errno.EPERM: "check its owner and its mode; --root names another place",
-    errno.EMFILE: "raise the limit of open files: ulimit -n",
-    errno.ENFILE: "the system has no open file left; end some programs",
-    errno.ENOMEM: "the system has no memory left; end some programs",
-    errno.EAGAIN: "the system starts no more processes; see ulimit -u",
-    errno.EIO: "the disk does not answer as it should",
-    errno.ENAMETOOLONG: "use a shorter name",
-}
 #: Errors because something unexpected is in the place of a file; if they name the file, they are not bugs either.
-_ODD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENXIO, errno.EEXIST, errno.ENOENT, errno.ENOTEMPTY})
+_ODD = frozenset({errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EEXIST, errno.ENOENT, errno.ENOTEMPTY})
 _LOOK = "something unexpected is in its place: look at it; agentctl doctor says more"
 
 
@@ -74,10 +61,10 @@ def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             return _leave_quietly()
-        if error.errno in _WORLD:
-            return _say(_described(error), _WORLD[error.errno], ExitCode.REFUSED)
         if error.errno in _ODD and error.filename:
-            return _say(_described(error), _LOOK, ExitCode.REFUSED)
+            return _say(described(error), _LOOK, ExitCode.REFUSED)
+        if (step := next_step(error)) is not None:
+            return _say(described(error), step, ExitCode.REFUSED)
         return _confess(error)
     except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
         return _confess(error)
@@ -217,11 +204,6 @@ def _next(hint: str | None, argv: list[str]) -> str | None:
     from agentctl.cli.advice import in_same_place
 
     return in_same_place(hint, argv)
-
-
-def _described(error: OSError) -> str:
-    where = f": {error.filename}" if error.filename else ""
-    return f"{error.strerror or error}{where}"
 
 
 def _confess(error: Exception) -> int:

@@ -1,4 +1,4 @@
-"""Writes that must not be lost: on a full disk they wait until there is room."""
+"""Writes and reads that must not be lost: they wait until there is room on the disk, and it answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def when_there_is_room(write: Callable[[], T]) -> T:
-    """Call `write`, again and again while the disk is full; return its result."""
+    """Call `write`, or what reads, again and again while the disk refuses; return its result."""
     while True:
         try:
             return write()

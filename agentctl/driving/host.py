@@ -36,6 +36,7 @@ from agentctl.drivers.order import BY_OWN_SETTINGS
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.host_rows import again_row, fallback_row, home_rows, policy_row, tampered_row
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
@@ -315,7 +316,7 @@ class Host:
             self.patience.hang_up()
         else:
             self.turns.end_turn()
-            if next_message(self.worker) is None:
+            if when_there_is_room(lambda: next_message(self.worker)) is None:
                 self.idle.begin()
             self.loop.call_soon(self._look)
 

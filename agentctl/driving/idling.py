@@ -59,7 +59,8 @@ class Idle:
         """Return the answer to "what next?"; None while there is none."""
         if self._asked is None:
             return None
-        answer = read_quietly(self.worker.answer(self._asked.question_id)).get("answer")
+        file = self.worker.answer(self._asked.question_id)
+        answer = when_there_is_room(lambda: read_quietly(file)).get("answer")
         return str(answer) if answer and str(answer).strip() else None
 
     def take_back(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.idling import Idle
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.messaging import mark_read, next_message
@@ -33,7 +34,7 @@ class Inbox:
             again: Called if the agent needs its slot for a message, and a guest is in it.
         """
         while is_open():
-            message = next_message(self.worker)
+            message = when_there_is_room(lambda: next_message(self.worker))
             if message is None and self.idle.answer() is None:
                 return
             text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))

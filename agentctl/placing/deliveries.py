@@ -13,7 +13,7 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import Any
 from agentctl.operations.talk.asking import Asked, close_question, event_of, leave, put_question, resumed_by
 from agentctl.operations.talk.outbox_entry import BadEntry, QuestionEntry, entry_in
@@ -94,10 +94,14 @@ class Deliveries:
         """Keep what the worker has reported by way of the head: its files are written here alone."""
         names = sorted(name for name in names_in(self._from.reports, _MOST) if name.endswith(".json"))
         for name in names[self._reports :]:
-            with contextlib.suppress(AgentctlError, BadEntry):
+            try:
                 entry = entry_in(read_bytes(self._from.reports / name))
                 if not isinstance(entry, QuestionEntry):
                     keep(self._worker, entry)
+            except StorageError:
+                raise  # The next look tries again.
+            except (AgentctlError, BadEntry):
+                pass
             self._reports += 1
             write_whole(self._kept, name.encode())
 

@@ -15,7 +15,7 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged, StorageError
@@ -23,6 +23,7 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.notes import Notes
 from agentctl.shim.parking import ParkedTicket, Parking, WaitTooLong
+from agentctl.shim.patience import STORAGE_RETRY_S, patiently
 from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wakeups import Wakeups
@@ -48,11 +49,13 @@ from agentctl.supervision.worker.placed import is_away
 from agentctl.supervision.worker.spec import SPEC_DIGEST, WorkerSpec, read_vouched
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from agentctl.shim.outcome import Outcome
     from agentctl.supervision.account.holds import Hold
     from agentctl.supervision.notify.switch import Switch
 
-_STORAGE_RETRY_S = 1.0
+    T = TypeVar("T")
 
 Answer = Callable[[dict[str, Any]], None]
 
@@ -102,7 +105,12 @@ class Guard:
 
         Returns at once, with nothing done, if another shim guards the worker or it has ended.
         """
-        lock = hold_alive(self.worker.shim)
+        try:
+            with storage_errors(self.worker.shim, "lock"):
+                lock = hold_alive(self.worker.shim)
+        except StorageError as error:
+            self._stay_in_queue(error)
+            return False
         if lock is None:
             self.answer({"error": f"{self.worker.instance} is guarded by another shim"})
             return False
@@ -110,12 +118,25 @@ class Guard:
             with storage_errors(self.worker.shim, "write"):
                 name_holder(lock, self.me)
             failpoints.reached("shim.locked")
-            return self._guard()
+            with storage_errors(self.worker.path, "look into"):
+                return self._guard()
         except StorageError as error:
             self._stay_in_queue(error)
             return False
         finally:
             os.close(lock)
+
+    def known(self, look: Callable[[], T]) -> T:
+        """Return what a look at the worker's files says: one that fails is made again."""
+        return patiently(look, self.worker.path, self._await_disk)
+
+    def _await_disk(self, error: StorageError) -> None:
+        restore_access(self.worker)
+        self.note(error)
+        self.wakeups.rest(STORAGE_RETRY_S)
+
+    def _is_to_be_cancelled(self) -> bool:
+        return self.known(self.worker.cancel.exists)
 
     def _stay_in_queue(self, error: StorageError) -> None:
         """Leave the worker in the queue: it has not started."""
@@ -143,7 +164,7 @@ class Guard:
             return False
         account = account_in(self.spec.order, self.worker)
         place = ParkedTicket(self.root_task, self.folder, self.ticket, self.blob)
-        self.parking = Parking(self.worker, place, account, self.spec.max_park_s)
+        self.parking = Parking(self.worker, place, account, self.spec.max_park_s, self._is_to_be_cancelled)
         self.attempt = record_of(self.worker).attempt if is_taken_over else self.parking.take_up(self.clock)
         if is_taken_over:
             self._take_over()
@@ -154,7 +175,7 @@ class Guard:
             finally:
                 os.close(control)
         except (AgentctlError, OSError) as error:  # A full disk, or something else in a file's place; nothing runs.
-            if isinstance(error, StorageError) and (self.root_task.queue / self.ticket).exists():
+            if isinstance(error, StorageError) and self.known((self.root_task.queue / self.ticket).exists):
                 self._stay_in_queue(error)
             else:  # Or a later attempt could not start.
                 self._write_end(self._unstarted(str(error), self.attempt))
@@ -172,7 +193,7 @@ class Guard:
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
             try:
-                hold = None if self.worker.cancel.exists() else self.parking.after(ending)
+                hold = None if self._is_to_be_cancelled() else self.known(partial(self.parking.after, ending))
                 if hold is not None and self._is_parked(ending, hold):
                     return kept
                 if hold is not None or not self._is_tried_again(control, ending):
@@ -183,7 +204,7 @@ class Guard:
             except (AgentctlError, OSError):
                 break  # A full disk: this attempt's end cannot be put aside, so it is the worker's end.
             self.attempt += 1
-        if self.worker.cancel.exists() and self.worker.attempt_exit(self.attempt).exists():
+        if self._is_to_be_cancelled() and self.known(self.worker.attempt_exit(self.attempt).exists):
             ending = self._cancelled_ending(self.attempt)  # The cancel came in the pause before another attempt.
         worked = self.clock.to_json() if self.clock.spans else None
         self._write_end(ending._replace(uncollected=self._outlast(control), worked=worked))
@@ -191,10 +212,10 @@ class Guard:
 
     def _outlast(self, control: int) -> list[str]:
         """Do what its task says about children that outlive the worker; return those that did."""
-        if self.worker.children.exists():
-            self.clock.tell()  # It has stopped working, but its end is not published yet.
         try:
-            return self.offspring.outlast(partial(self.rest, control), self._event)
+            if self.known(self.worker.children.exists):
+                self.clock.tell()  # It has stopped working, but its end is not published yet.
+            return self.offspring.outlast(partial(self.rest, control), self._event, self.known)
         except (AgentctlError, OSError) as error:  # The worker may have written anything there.
             self.note(error)
             return []
@@ -214,7 +235,7 @@ class Guard:
 
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
         if not self.is_taken_over:
-            if self.worker.cancel.exists() or (self.spec.parent and kinship.barred_by(self.worker)):
+            if self._is_to_be_cancelled() or (self.spec.parent and self.known(self._barred_by)):
                 return self._cancelled_ending(number), False
             over_budget = self._over_budget(number)
             if over_budget is not None:
@@ -268,7 +289,7 @@ class Guard:
 
     def _waits(self) -> bool:
         """Leave the worker in the queue if it must wait for its account; return whether this shim is done with it."""
-        hold = None if self.worker.cancel.exists() else self.parking.held()
+        hold = None if self._is_to_be_cancelled() else self.known(self.parking.held)
         if hold is None:
             return False
         if self.has_left_queue:
@@ -288,9 +309,12 @@ class Guard:
             self.debt.add(self.worker, self.spec.agent, Status.QUEUED)
         return is_parked
 
+    def _barred_by(self) -> WorkerDir | None:
+        return kinship.barred_by(self.worker)
+
     def _over_budget(self, number: int) -> Decision | None:
         """Return how the worker ends if its tree has used up its time; None if it may start."""
-        if (excess := self.wall.broken(self.clock)) is None:
+        if (excess := self.known(partial(self.wall.broken, self.clock))) is None:
             return None
         return Decision(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
 
@@ -343,14 +367,14 @@ class Guard:
         return Decision(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
 
     def _canceller(self) -> str:
-        return str(read_quietly(self.worker.cancel).get("by", "user"))
+        return str(self.known(partial(read_quietly, self.worker.cancel)).get("by", "user"))
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Decision:
         status, reason, message = outcome.status, outcome.reason, outcome.message
         if self.spec.order is not None:
             from agentctl.shim.outcome import verdict_of
 
-            status, reason, message = verdict_of(self.worker, outcome)
+            status, reason, message = self.known(partial(verdict_of, self.worker, outcome))
         return Decision(
             status=status, reason=reason, by=self._canceller() if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
@@ -361,17 +385,17 @@ class Guard:
     def _is_tried_again(self, control: int, ending: Decision) -> bool:
         """Return whether another attempt follows, after waiting for its time."""
         own = self.attempt - self.parking.times
-        if self.worker.cancel.exists() or not is_tried_again(self.spec, ending, own):
+        if self._is_to_be_cancelled() or not is_tried_again(self.spec, ending, own):
             return False
         pause_s = pause_after(self.spec, own)
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
         self._event(ev.RETRYING, retry)
-        return waited(self.worker, pause_s, partial(self.wakeups.rest, control=control))
+        return waited(self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control))
 
     def _write_end(self, ending: Decision) -> None:
         """Write the end, retrying while the disk refuses; meanwhile result and slot are kept and nothing new starts."""
-        if self.worker.worktree.exists():
+        if self.known(self.worker.worktree.exists):
             from agentctl.shim import patching  # Few workers have a worktree.
 
             patching.record(self.worker, environment.unpack(self.blob or b""), self.wakeups)
@@ -384,14 +408,14 @@ class Guard:
                 failpoints.reached("shim.after-end-event")
                 break
             except (AgentctlError, OSError) as error:
-                if not self.worker.task.path.exists():
+                if not self.known(self.worker.task.path.exists):
                     break  # The task was removed: there is nowhere to write.
-                if isinstance(error, Damaged) and self.worker.has_ended:
+                if isinstance(error, Damaged) and self.known(self.worker.exit.exists):
                     self.note(error)
                     break  # The log is no longer a log. The end is on disk: the next look publishes it.
                 restore_access(self.worker)
                 self.answer({"error": str(error)})
-                self.wakeups.rest(_STORAGE_RETRY_S)
+                self.wakeups.rest(STORAGE_RETRY_S)
         if not self.has_left_queue:
             remove_ticket(self.root_task, self.ticket)
         if self.spec.parent:
@@ -403,7 +427,7 @@ class Guard:
 
     def _have_told(self, *, only_news: bool = False) -> None:
         """Have the person told what has happened, if that is wanted; nothing here waits for it."""
-        if self.switch.exists():
+        if self.known(self.switch.exists):
             from agentctl.supervision.notify.switch import Switch
 
             self.teller = self.teller or Switch(self.root_task, self.folder)

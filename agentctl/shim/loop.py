@@ -7,16 +7,19 @@ import ctypes
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import write_all
+from agentctl.adapters.files import storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Post
 from agentctl.shim.notes import write_note
+from agentctl.shim.patience import STORAGE_RETRY_S, patiently
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.twins import await_place
 from agentctl.shim.wakeups import Wakeups
@@ -29,11 +32,16 @@ from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse
 from agentctl.supervision.worker import environment
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from agentctl.supervision.dispatch.dispatch import Dispatched
+
+    T = TypeVar("T")
 
 #: Others hold this lock for milliseconds, but a holder may be stopped.
 _QUEUE_LOCK_LIMIT_S = 3600
-_STORAGE_RETRY_S = 1.0
+#: So often, a second apart, the next worker is looked for where the disk refuses.
+_MOST_TRIES = 10
 _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 
 
@@ -90,14 +98,14 @@ class _Shim:
         self.me = processes.identify(os.getpid())
         self.wall = WallClock(self.root_task)
         self.succession = Succession(self.root_task, self.folder)
-        self.switch = environment.switch_of(self.folder, self.root_task.nonce())
+        self.switch = environment.switch_of(self.folder, self._known(self.root_task.nonce))
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
         while ticket is not None:
             leaves_children = self._guard(ticket)
             ticket = self._next(takes_more=not leaves_children)
-        if self.switch.exists():  # All workers may have ended.
+        if self._known(self.switch.exists):  # All workers may have ended.
             from agentctl.supervision.notify.switch import Switch
 
             Switch(self.root_task, self.folder).tell()
@@ -117,33 +125,42 @@ class _Shim:
             blob, self.blob = self.blob, None
             return blob
         if self.known[0] != ticket.environment:
-            self.known = ticket.environment, environment.get(self.folder, ticket.environment)
+            found = self._known(partial(environment.get, self.folder, ticket.environment))
+            self.known = ticket.environment, found
         return self.known[1]
 
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""
         from agentctl.supervision.dispatch.dispatch import (  # Only now: the first worker need not wait for it.
-            Dispatched,
             carry_out,
         )
 
         failpoints.reached("shim.before-release")
-        try:
-            with locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
-                following = self._follow(takes_more)
-                if following is not None:
-                    self.ticket = following
-                    return following
-                if self.ticket is not None:
-                    forget_environment(self.ticket.environment, self.folder, read_names(self.root_task))
-                self.place.vacate(self.me)
-                done = Dispatched() if self.was_refused else self._dispatch(takes_more)
-            if self.was_refused:  # By a full disk: others may try; this shim tries again when there may be room.
-                self.wakeups.rest(_STORAGE_RETRY_S)
-                with locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S):
-                    done = self._dispatch(takes_more)
-        except (AgentctlError, OSError):
-            return None  # A full disk, a removed task: nothing new is started; the next dispatch goes on.
+        done, has_place = None, True
+        for _ in range(_MOST_TRIES):
+            try:
+                with (
+                    storage_errors(self.root_task.path, "look into"),
+                    locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S),
+                ):
+                    if has_place:
+                        following = self._follow(takes_more)
+                        if following is not None:
+                            self.ticket = following
+                            return following
+                        self._give_back()
+                        has_place = False
+                    # By a full disk: others may try; this shim tries again when there may be room.
+                    done, self.was_refused = None if self.was_refused else self._dispatch(takes_more), False
+            except StorageError:
+                pass  # The disk may answer again, or have room: or the queue would stand still until somebody looks.
+            except (AgentctlError, OSError):
+                return None  # A removed task: nothing new is started.
+            if done is not None:
+                break
+            self.wakeups.rest(STORAGE_RETRY_S)
+        if done is None:
+            return None
         carry_out(self.root_task, done, folder=self.folder)
         for ticket in done.removed:
             self.debt.add_ended(self.root_task.worker_at(ticket.worker_id))
@@ -151,6 +168,14 @@ class _Shim:
             return None
         self.ticket, self.place = done.mine
         return self.ticket
+
+    def _give_back(self) -> None:
+        if self.ticket is not None:
+            forget_environment(self.ticket.environment, self.folder, read_names(self.root_task))
+        self.place.vacate(self.me)
+
+    def _known(self, look: Callable[[], T]) -> T:
+        return patiently(look, self.root_task.path, lambda _: self.wakeups.rest(STORAGE_RETRY_S))
 
     def _follow(self, takes_more: bool) -> Ticket | None:
         if self.ticket is None or self.was_refused or self.is_held or not takes_more or self.wakeups.is_told_to_end:

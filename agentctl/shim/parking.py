@@ -6,6 +6,8 @@ environment waits in memory like that of every queued worker, and its slot is gi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import sync_folder
@@ -53,10 +55,14 @@ class Parking:
 
     Args:
         most_s: How long the worker may be parked; None takes the limit of its tree.
+        is_cancelled: Returns whether the worker is to be cancelled.
     """
 
-    def __init__(self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None) -> None:
-        self.worker, self.place, self.account = worker, place, account
+    def __init__(
+        self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None,
+        is_cancelled: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.worker, self.place, self.account, self._is_cancelled = worker, place, account, is_cancelled
         limits = known_limits(place.root_task)
         self.most_s = limits.max_park_seconds if most_s is None else most_s
         self._pause_s = limits.cooldown_seconds
@@ -91,19 +97,20 @@ class Parking:
 
         Raises:
             WaitTooLong: The hold lasts longer than the worker may be parked.
+            StorageError: It cannot be read whether there is one.
         """
         if ending.reason is not Reason.RATE_LIMITED or self.account is None or not self._pause_s:
             return None
         from agentctl.supervision.account.holds import Hold, back_off, held_now
 
-        try:
-            hold = held_now(self.account)
-            if (hold is None or hold.window is None) and self.back_offs < MOST_BACK_OFFS:
+        hold = held_now(self.account)
+        if (hold is None or hold.window is None) and self.back_offs < MOST_BACK_OFFS:
+            try:
                 back_off(self.account, self._pause_s * 2**self.back_offs)
-                # A short pause may be over by now; the worker is started again all the same.
-                hold = held_now(self.account) or Hold(self.account.name, 0.0, 0.0)
-        except (AgentctlError, OSError):
-            return None  # The account's file cannot be written, so the hold cannot be shared.
+            except (AgentctlError, OSError):
+                return None  # The account's file cannot be written, so the hold cannot be shared.
+            # A short pause may be over by now; the worker is started again all the same.
+            hold = held_now(self.account) or Hold(self.account.name, 0.0, 0.0)
         if hold is None:
             return None
         if hold.left_s > self.most_s:
@@ -137,7 +144,7 @@ class Parking:
         root_task, folder, ticket, blob = self.place
         self.note()
         with locked(root_task.queue_lock, limit_s=_LOCK_LIMIT_S):
-            if self.worker.cancel.exists():
+            if self._is_cancelled():
                 return False
             is_kept = environment.waits(folder, ticket.environment)
             ticket = ticket.of_one_that_ran(ticket.environment if is_kept else environment.put(blob, folder))

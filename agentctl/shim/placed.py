@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from functools import partial
 
 import agentctl
 from agentctl.adapters.paths import FilePath
@@ -46,11 +47,11 @@ def followed(guard: Guard, control: int, number: int) -> Decision:
     worker, pause_s, useless = guard.worker, _FIRST_PAUSE_S, 0
     while True:
         ending, _ = guard.born_attempt(stand_in_of(guard.spec), control, number)
-        verdict = verdict_of(worker, number)
+        verdict = guard.known(partial(verdict_of, worker, number))
         if verdict is not None:
             return _joined(verdict, ending)
-        useless = 0 if is_away(worker) else useless + 1
-        if useless >= _MOST_USELESS or not worker.task.path.exists():
+        useless = 0 if guard.known(partial(is_away, worker)) else useless + 1
+        if useless >= _MOST_USELESS or not guard.known(worker.task.path.exists):
             message = ending.message or f"what follows it here ends at once: see {worker.stderr}"
             return ending._replace(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
         guard.note(f"{worker.instance}: its stand-in ended without a verdict ({ending.signal or ending.exit_code})")

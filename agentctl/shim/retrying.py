@@ -38,10 +38,10 @@ def put_aside(worker: WorkerDir, ending: Decision, attempt: int, pause_s: float)
     return {"attempt": attempt + 1, **failure}
 
 
-def waited(worker: WorkerDir, pause_s: float, rest: Callable[[float], object]) -> bool:
+def waited(is_cancelled: Callable[[], bool], pause_s: float, rest: Callable[[float], object]) -> bool:
     """Wait out a pause; return False if a cancel came first."""
     until = monotonic() + pause_s
-    while not worker.cancel.exists():
+    while not is_cancelled():
         left = until - monotonic()
         if left <= 0:
             return True

@@ -14,7 +14,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.attempt_state import AttemptPhase, AttemptState, Cause, Happening, advanced, after
 from agentctl.domain.escalation import Stage
 from agentctl.domain.states import Reason, Status
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.openquestions import OpenQuestions
 from agentctl.shim.outcome import Outcome, usage_from
@@ -90,6 +90,8 @@ class Attempt:
         self.questions = OpenQuestions(self.worker)
         #: Of a worker that runs on a node: whether it has begun there, and whether its clock stood at the last look.
         self.is_begun_there, self.stood_there = False, True
+        #: Whether the request that it be cancelled could not be read at the last look.
+        self.is_unread = False
         self.swept: list[dict[str, Any]] = []
         self.output = _OutputMeter(self.worker, self.spec.stall_s, self.began)
 
@@ -153,10 +155,22 @@ class Attempt:
             self._happen(Happening.CANCELLED, self._cancel())
 
     def _cancel(self, message: str | None = None) -> Cause:
-        asked = asked_grace(self.worker)  # A worker on a node is stopped there.
+        asked = self._asked_grace()  # A worker on a node is stopped there.
         if asked is None or self.spec.placement is not None:
             asked = self.spec.grace_s
         return Cause(Status.CANCELLED, asked, message)
+
+    def _asked_grace(self) -> float | None:
+        """Return the grace period that is asked for. One that cannot be read at a second look keeps nobody alive."""
+        was_unread, self.is_unread = self.is_unread, True
+        try:
+            asked = asked_grace(self.worker)
+        except StorageError:
+            if not was_unread:
+                raise
+            return None
+        self.is_unread = False
+        return asked
 
     def _look_at_pause(self) -> None:
         if self.spec.placement is not None:

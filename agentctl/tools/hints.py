@@ -9,6 +9,7 @@ from typing import Any
 from agentctl.errors import AgentctlError, Limited, Next
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.descriptions import short
+from agentctl.world_errors import described, next_step
 
 #: Step -> (the tool that it needs, or none; the hint). The first one whose tool the caller has is used.
 _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -37,8 +38,12 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
     Args:
         tools: The names of the tools that the caller has.
     """
-    message = error.message if isinstance(error, AgentctlError) else str(error)
-    hint = hint_of(error, tools) if isinstance(error, AgentctlError) else None
+    if isinstance(error, AgentctlError):
+        message, hint = error.message, hint_of(error, tools)
+    elif isinstance(error, OSError):
+        message, hint = described(error), _without_commands(next_step(error))
+    else:
+        message, hint = str(error), None
     return {"error": short(message)} | ({"hint": short(hint)} if hint else {})
 
 
@@ -48,7 +53,11 @@ def hint_of(error: AgentctlError, tools: Collection[str]) -> str | None:
         return _step_hint(error.next, tools)
     if isinstance(error, Limited) and true_caller() is None:
         return _OF_USER
-    parts = [part for part in (error.hint or "").split("; ") if part and not _COMMAND_LINE.search(part)]
+    return _without_commands(error.hint)
+
+
+def _without_commands(hint: str | None) -> str | None:
+    parts = [part for part in (hint or "").split("; ") if part and not _COMMAND_LINE.search(part)]
     return "; ".join(parts).removeprefix("or ") or None
 
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from agentctl.errors import AgentctlError, ExitCode, StorageError
 from agentctl.web.jsonbytes import encode
+from agentctl.world_errors import described, is_of_world, next_step
 
 MEDIA_TYPE = "application/problem+json"
 #: A wait that was over is no fault of a server: a status that clients take for one would have them ask again.
@@ -23,9 +24,8 @@ _TITLES: Mapping[int, str] = {
     415: "The body must be JSON", 429: "Every slot is in use", 500: "This is a bug in agentctl",
     503: "Not now", 507: "The disk refused",
 }  # fmt: skip
-#: Errors of the system that are not bugs.
-_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-_WORLD = frozenset({errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EIO})
+#: Errors of the world that are of this moment; any other is the disk's.
+_OF_NOW = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.EINTR})
 
 
 #: The next steps that the command line words as options, as a request has them.
@@ -58,9 +58,7 @@ def problem_of(error: AgentctlError | OSError) -> Response:
     if isinstance(error, AgentctlError):
         status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
         return problem(status, error.message, _hint_of(error), code=error.exit_code)
-    where = f": {error.filename}" if error.filename else ""
-    status = 507 if error.errno in _DISK else 503
-    return problem(status, f"{error.strerror or error}{where}", "agentctl doctor says more")
+    return problem(503 if error.errno in _OF_NOW else 507, described(error), next_step(error))
 
 
 def _hint_of(error: AgentctlError) -> str | None:
@@ -70,4 +68,4 @@ def _hint_of(error: AgentctlError) -> str | None:
 
 def is_foreseen(error: OSError) -> bool:
     """Return whether an error of the system is none of agentctl's: a full disk, a missing permission."""
-    return error.errno in _DISK or error.errno in _WORLD
+    return is_of_world(error)

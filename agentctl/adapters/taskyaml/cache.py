@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
-from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 
 
@@ -65,22 +64,24 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
 
 
 def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
+    value = read_quietly(task.config_cache)
     try:
-        value = read_json(task.config_cache)
-        return (
-            _Known(version, "", None) if value is None else _Known(version, str(value.get("head")), _from_json(value))
-        )
-    except (Damaged, BadLimit, OSError, KeyError, TypeError, ValueError, AttributeError):
-        pass
-    return _Known(version, "", None)
+        return _Known(version, str(value.get("head")), _from_json(value))
+    except (BadLimit, KeyError, TypeError, ValueError, AttributeError):
+        return _Known(version, "", None)
 
 
 def version_of(task: TaskDir) -> tuple[int, int] | None:
-    """Return a value that changes whenever another configuration is stored; None where there is none."""
-    try:
-        found = os.stat(task.config_cache)
-    except (OSError, ValueError):
-        return None
+    """Return a value that changes whenever another configuration is stored; None where there is none.
+
+    Raises:
+        StorageError: That cannot be known.
+    """
+    with storage_errors(task.config_cache, "look at"):
+        try:
+            found = os.stat(task.config_cache)
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
     return found.st_ino, found.st_mtime_ns
 
 

@@ -46,14 +46,14 @@ def rearm(task: TaskDir) -> str | None:
     """
     if caller() is not None:
         return None
-    if not os.path.exists(personal_file()):
-        with contextlib.suppress(AgentctlError, OSError):
-            os.unlink(switch_of(store_folder(), root_task_of(task).nonce()))
-        return None
     try:
-        _arm(root_task_of(task))
+        if FilePath(personal_file()).exists():
+            _arm(root_task_of(task))
+            return None
     except (AgentctlError, OSError) as error:
         return f"you are not told what happens: {error}"
+    with contextlib.suppress(AgentctlError, OSError):
+        os.unlink(switch_of(store_folder(), root_task_of(task).nonce()))
     return None
 
 

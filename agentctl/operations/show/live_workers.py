@@ -13,7 +13,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 from agentctl.supervision.worker import questions
-from agentctl.supervision.worker.endings import read_decision
+from agentctl.supervision.worker.endings import decision_of
 
 
 def judge_workers(
@@ -49,9 +49,6 @@ def _heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> No
         if worker.status is Status.BLOCKED and not questions.waiting_askers(worker_dir):
             worker.status = Status.RUNNING
         return
-    try:
-        decision = read_decision(worker_dir)
-    except (AgentctlError, OSError):
-        decision = lost_ending(worker_dir).now()
+    decision = decision_of(worker_dir) or lost_ending(worker_dir).now()
     worker.status, worker.reason, worker.message = decision.status, decision.reason, decision.message
     worker.exit_code, worker.signal, worker.ended_at = decision.exit_code, decision.signal, decision.ended_at

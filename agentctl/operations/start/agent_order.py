@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import agentctl
+from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
@@ -207,11 +208,12 @@ def _account(driver: Driver, environ: Mapping[bytes, bytes], provider: Mapping[s
 
 
 def _content(path: str) -> bytes:
-    """Return the content of a file; empty where it cannot be read."""
-    try:
-        return read_bytes(path, _MOST_BYTES)
-    except (AgentctlError, OSError, ValueError):
-        return b""
+    """Return the content of a file; empty where there is none that counts."""
+    with storage_errors(path, "read"):
+        try:
+            return read_bytes(path, _MOST_BYTES)
+        except (FileNotFoundError, NotADirectoryError, PermissionError, AgentctlError, ValueError):
+            return b""
 
 
 _Number = TypeVar("_Number", int, float)

@@ -63,7 +63,7 @@ def _of_root(root: Root) -> Mapping[str, Any]:
     Raises:
         Refused: Nobody has trusted it as it is.
     """
-    if not os.path.lexists(root.settings):
+    if not root.settings.exists() and not os.path.islink(root.settings):
         return {}
     from agentctl.operations.trust.root_settings import usable_settings  # Few roots have any.
 

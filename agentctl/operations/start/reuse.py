@@ -88,7 +88,7 @@ def _refuse_much(folder: str, names: Sequence[str]) -> None:
 def _size_of(path: str) -> int:
     try:
         return os.lstat(path).st_size
-    except OSError:  # Removed, and so different.
+    except (FileNotFoundError, NotADirectoryError):  # Removed, and so different.
         return 0
 
 

@@ -57,7 +57,7 @@ def all_templates(root: Root | None) -> Iterator[Template]:
     for folder, of_root in [*places, (personal_file().parent / "templates", False), (_shipped(), False)]:
         try:
             names = sorted(islice(filter(is_name, os.listdir(folder)), _MOST_TEMPLATES))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         yield from (Template(folder / name, of_root) for name in names if (folder / name / FILE).is_file())
 

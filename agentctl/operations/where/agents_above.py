@@ -67,7 +67,7 @@ def agent_in(line: Iterable[int]) -> AgentAbove | None:
 
 def _known() -> list[Marks]:
     known = [*SHIPPED.values(), Marks((FROM_WORKER, FROM_AGENT))]
-    if os.path.exists(own_programs_file(os.environ)):
+    if own_programs_file(os.environ).exists():
         from agentctl.drivers.registry import own_marks  # With the library of YAML; few people have added any.
 
         known += own_marks()

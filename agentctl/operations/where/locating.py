@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import make_folder
+from agentctl.adapters.files import make_folder, text_in
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
@@ -145,10 +145,7 @@ def current_task(root: Root) -> str | None:
 
 
 def _named_current(root: Root) -> str | None:
-    try:
-        name = root.current.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
+    name = text_in(root.current).strip()
     return name if is_name(name) and root.task(name).exists else None
 
 

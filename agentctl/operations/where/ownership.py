@@ -104,7 +104,8 @@ def _is_known(task: TaskDir) -> bool:
     """Return whether a task is noted as this person's, or belongs to the worker that calls."""
     if os.path.islink(task.path) or os.path.islink(task.path.parent):
         return False
-    return _is_marked(task, _TASK) or _is_callers(task)
+    # The caller first: a sandbox may keep the person's own files closed to it.
+    return _is_callers(task) or _is_marked(task, _TASK)
 
 
 def check_own(task: TaskDir) -> None:
@@ -257,9 +258,10 @@ def _folders() -> Iterator[FilePath]:
     """Yield where marks may be: among a person's own files, and in memory, for processes without a home folder."""
     yield origin.marks_folder(os.environ)
     try:
-        yield store_folder() / "own"
-    except (Refused, OSError):
+        in_memory = store_folder() / "own"
+    except Refused:
         return
+    yield in_memory
 
 
 def place_for_marks() -> FilePath:

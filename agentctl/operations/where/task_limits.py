@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.document import Document
 from agentctl.adapters.known import known_files
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import cache, reader, roster
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.domain.limits import DEEPEST, Limits
-from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.where.ownership import is_own
 from agentctl.supervision.worker.environment import store_folder, switch_of
 
@@ -149,11 +150,12 @@ def may_be_told(root_task: TaskDir) -> bool:
 
     Two looks at the disk, so that the others load nothing of what tells.
     """
-    if os.path.exists(personal_file()):
+    try:
+        return FilePath(personal_file()).exists() or switch_of(store_folder(), root_task.nonce()).exists()
+    except Refused:  # No place in memory: nothing is told.
+        return False
+    except (AgentctlError, OSError):  # It cannot be known: what tells finds out, and says so.
         return True
-    with contextlib.suppress(AgentctlError, OSError):  # No place in memory: nothing is told.
-        return switch_of(store_folder(), root_task.nonce()).exists()
-    return False
 
 
 def personal_notify() -> PersonalNotify:

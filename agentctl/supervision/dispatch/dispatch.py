@@ -16,7 +16,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId
-from agentctl.errors import NoFreeSlot
+from agentctl.errors import NoFreeSlot, StorageError
 from agentctl.supervision.account.waiters import HeldInTree
 from agentctl.supervision.dispatch.ahead import ahead_place
 from agentctl.supervision.dispatch.eligibility import ready_tickets
@@ -137,9 +137,10 @@ def dispatch_locked(
                 continue
             try:
                 _give_place(root_task, ticket, place, shim, done)
-            except OSError as error:
+            except (StorageError, OSError) as error:
                 place.let_go()
-                done.problem = f"it could not be started: {error.strerror}"
+                why = error.strerror if isinstance(error, OSError) else error.message
+                done.problem = f"it could not be started: {why}"
                 break
         done.held_s = held.soonest_s
         held.forget_freed()

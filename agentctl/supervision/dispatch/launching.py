@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.errors import StorageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_fds, send_order, twin_at
@@ -118,7 +119,7 @@ def _give_to_shim(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
             note_guardian(root_task, identity)
             place.occupy(Occupant(ticket.worker_id, identity))
             send_fds(shim.orders, place.fd)
-        except OSError:
+        except (StorageError, OSError):
             _dismiss(shim)
             if spare is None:
                 raise

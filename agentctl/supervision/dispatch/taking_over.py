@@ -14,6 +14,7 @@ from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.errors import StorageError
 from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out
 from agentctl.supervision.dispatch.launching import launch
 from agentctl.supervision.dispatch.slots import held_places
@@ -49,7 +50,7 @@ def take_over(worker: WorkerDir) -> bool:
         ticket = make_ticket(worker.task.id, worker.instance, 0, 1, NO_ENVIRONMENT, waits=False)
         try:
             done.launches.append(launch(root_task, ticket, place))
-        except OSError:
+        except (StorageError, OSError):
             place.let_go()
             return False
     carry_out(root_task, done, {worker.id: blob})

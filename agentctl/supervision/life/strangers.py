@@ -194,6 +194,4 @@ def _is_below_a_shim(worker: WorkerDir) -> bool:
 
 def _guardian_of(worker: WorkerDir) -> Identity | None:
     """Return who guards a worker, as its shim.json says while its lock is held."""
-    with contextlib.suppress(OSError):
-        return processes.identity_from(read_quietly(worker.shim)) if is_alive_held(worker.shim) else None
-    return None
+    return processes.identity_from(read_quietly(worker.shim)) if is_alive_held(worker.shim) else None

@@ -10,12 +10,12 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.domain.quiet import QuietHours
 from agentctl.domain.targets import MOST_TARGETS, NoticeTarget, target_from
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import switch_of
 
@@ -55,11 +55,15 @@ class Armed(NamedTuple):
 
 
 def read_armed(root_task: TaskDir, folder: FilePath) -> Armed | None:
-    """Return who is to be told about a tree of tasks; None where nobody is."""
+    """Return who is to be told about a tree of tasks; None where nobody is.
+
+    Raises:
+        StorageError: That cannot be read.
+    """
+    value = read_quietly(switch_of(folder, root_task.nonce()))
     try:
-        value = read_json(switch_of(folder, root_task.nonce()))
-        return None if value is None else _armed_from(value)
-    except (Damaged, OSError, TypeError, ValueError, KeyError, AttributeError):
+        return _armed_from(value)
+    except (TypeError, ValueError, KeyError, AttributeError):
         return None
 
 

@@ -35,9 +35,10 @@ def has_news(task: TaskDir, read: dict[str, int]) -> bool:
         read: By task, how much of its log was looked at; brought up to date.
     """
     try:
-        size = os.stat(task.events).st_size
-        before, read[task.id] = read.get(task.id), size
-        return before is None or (size > before and _has_mark(task.events, before, size))
+        size, before = os.stat(task.events).st_size, read.get(task.id)
+        has_any = before is None or (size > before and _has_mark(task.events, before, size))
+        read[task.id] = size  # Only now: what could not be read is looked at again.
+        return has_any
     except (AgentctlError, OSError):
         return False
 

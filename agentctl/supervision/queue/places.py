@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import json_in, read_quietly, write_in_place
+from agentctl.adapters.files import json_in, read_quietly, storage_errors, write_in_place
 from agentctl.adapters.opening import OddFile, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
@@ -126,18 +126,26 @@ def _found_in(slots: FilePath, find: Callable[[dict[str, Any]], _T | None]) -> _
 
 
 def _read_in(slots: FilePath) -> Iterator[tuple[str, bytes]]:
-    with contextlib.suppress(OSError):
-        for name in os.listdir(slots):
+    for name in _names_in(slots):
+        with storage_errors(slots / name, "read"):
             try:
-                yield name, read_bytes(slots / name)
-            except (OSError, OddFile):
-                yield name, b""
+                data = read_bytes(slots / name)
+            except (FileNotFoundError, NotADirectoryError, OddFile):
+                data = b""
+        yield name, data
 
 
 def _files_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
-    with contextlib.suppress(OSError):
-        for name in os.listdir(slots):
-            yield name, read_quietly(slots / name)
+    for name in _names_in(slots):
+        yield name, read_quietly(slots / name)
+
+
+def _names_in(slots: FilePath) -> list[str]:
+    with storage_errors(slots, "look into"):
+        try:
+            return os.listdir(slots)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
 
 def read_occupant(path: FilePath) -> Occupant | None:

@@ -16,7 +16,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worker import kinship
 from agentctl.supervision.worker.spec import asked_grace
 
@@ -26,6 +26,17 @@ _TICK_S = 1.0
 _LONGEST_HOLD_S = 120.0
 #: Appends an event about the parent.
 Tell = Callable[[str, Mapping[str, Any]], None]
+
+if TYPE_CHECKING:
+    from typing import Protocol, TypeVar
+
+    T = TypeVar("T")
+
+    class Known(Protocol):
+        """Returns what a look at the files says; it is made again while that cannot be known."""
+
+        def __call__(self, look: Callable[[], T]) -> T:
+            """Make the look."""
 
 
 class Offspring:
@@ -40,9 +51,8 @@ class Offspring:
         self._held_since: float | None = None
         self._is_paused = False
 
-    @property
-    def policy(self) -> ChildrenAtEnd:
-        """What is to become of the children."""
+    def _policy(self) -> ChildrenAtEnd:
+        """Return what is to become of the children."""
         return kinship.children_at_end(self.worker.task)
 
     def living(self) -> list[WorkerDir]:
@@ -53,7 +63,7 @@ class Offspring:
 
     def holds_cancel(self) -> bool:
         """Pass a cancel of the parent on to its children; return whether it has to wait for their ends."""
-        if self.policy is ChildrenAtEnd.LEAVE:
+        if self._policy() is ChildrenAtEnd.LEAVE:
             return False
         if not (living := self.living()):
             return False
@@ -76,18 +86,19 @@ class Offspring:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 request_ends(children, request)
 
-    def outlast(self, rest: Callable[[float], None], tell: Tell) -> list[str]:
+    def outlast(self, rest: Callable[[float], None], tell: Tell, known: Known) -> list[str]:
         """Do what the task says about children that outlive their parent; return them, as `task/instance`,
         with the path of a task in another root.
 
         Args:
             rest: Sleeps for that many seconds, or until woken.
             tell: Appends an event about the parent.
+            known: Returns what a look at the files says, however often it has to be made.
         """
-        living = self.living()
+        living = known(self.living)
         here = self.worker.task
         names = [f"{kinship.task_name(child.task, here) or here.id}/{child.instance}" for child in living]
-        if not living or self.policy is ChildrenAtEnd.LEAVE:
+        if not living or known(self._policy) is ChildrenAtEnd.LEAVE:
             return names
         from agentctl.supervision.dispatch.standby import Standby  # Imported only now: it loads the dispatch.
 
@@ -95,16 +106,16 @@ class Offspring:
             tell(ev.AWAITING_CHILDREN, {"children": names})
         standby, is_lent = Standby(self.worker, self.root_task, self.folder), False
         try:
-            while living and self.worker.task.path.exists():
-                is_cancelled = self.policy is ChildrenAtEnd.CANCEL or self.worker.cancel.exists()
-                if is_cancelled and not self.holds_cancel():
+            while known(self.worker.task.path.exists) and living:
+                is_cancelled = known(self._policy) is ChildrenAtEnd.CANCEL or known(self.worker.cancel.exists)
+                if is_cancelled and not known(self.holds_cancel):
                     break
                 if not is_cancelled:
                     self._let_go(living)
                 is_lent = is_lent or standby.lend()  # Nothing of the parent is at work any more.
                 rest(_TICK_S)
                 self._tell_pause(tell)
-                living = self.living()
+                living = known(self.living)
         finally:
             standby.end_loan()
         return names
@@ -119,9 +130,9 @@ class Offspring:
 
     def _tell_pause(self, tell: Tell) -> None:
         """Append the event of a pause. Nothing of the parent is left to stop; the children's shims stop these."""
-        if self._is_paused != self.worker.pause.exists():
-            self._is_paused = not self._is_paused
-            with contextlib.suppress(AgentctlError):
+        with contextlib.suppress(AgentctlError):  # What cannot be read or written now is told at the next look.
+            if self._is_paused != self.worker.pause.exists():
+                self._is_paused = not self._is_paused
                 tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
 
 
@@ -140,7 +151,7 @@ def wake_parent(worker: WorkerDir) -> None:
     """Wake the shim of a worker's parent: the worker has ended."""
     from agentctl.supervision.worker.control import poke
 
-    parent = kinship.parent_of(worker)
-    if parent is not None:
-        with contextlib.suppress(OSError):
+    with contextlib.suppress(AgentctlError, OSError):  # It looks once a second by itself.
+        parent = kinship.parent_of(worker)
+        if parent is not None:
             poke(parent)

@@ -14,7 +14,7 @@ from functools import partial
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, read_json, set_aside, to_json
+from agentctl.adapters.files import create_whole, read_json, set_aside, storage_errors, to_json
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
@@ -142,11 +142,16 @@ def _decision_from(value: Mapping[str, Any]) -> Decision:
 
 
 def decision_of(worker: WorkerDir) -> Decision | None:
-    """Return the decision about a worker's end; None if there is none, or it does not describe an end."""
-    try:
-        return read_decision(worker)
-    except (Damaged, OSError):
-        return None
+    """Return the decision about a worker's end; None if there is none, or it does not describe an end.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    with storage_errors(worker.exit, "read"):
+        try:
+            return read_decision(worker)
+        except (Damaged, PermissionError):  # The worker took its mode.
+            return None
 
 
 def status_at_end(worker: WorkerDir) -> Status:

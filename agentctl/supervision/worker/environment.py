@@ -14,10 +14,10 @@ import stat
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from agentctl.adapters.files import create_whole, make_folder, write_whole
+from agentctl.adapters.files import create_whole, make_folder, storage_errors, text_in, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
-from agentctl.errors import Refused, StorageError
+from agentctl.errors import Damaged, Refused, StorageError
 
 #: Begins the variables of agentctl itself: a worker gets its own and no others.
 OWN_PREFIX = "AGENTCTL_"
@@ -43,7 +43,7 @@ _HINT = 'mkdir -m 700 "$HOME/.agentctl-run" && export XDG_RUNTIME_DIR="$HOME/.ag
 def store_folder(environ: Mapping[str, str] = os.environ) -> FilePath:
     """Return the folder in memory, made and checked: it must be private to this user."""
     runtime = environ.get("XDG_RUNTIME_DIR")
-    if runtime and _is_chosen(runtime) and os.path.isdir(runtime) and os.access(runtime, os.W_OK):
+    if runtime and _is_chosen(runtime) and FilePath(runtime).is_dir() and os.access(runtime, os.W_OK):
         folder = FilePath(runtime) / "agentctl"
         if _is_made(folder):
             return folder
@@ -77,19 +77,19 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
     from agentctl.adapters.personal import state_folder
 
     kept = state_folder(environ) / _KEPT_NAME
-    try:
-        make_folder(kept.parent)
-        for _ in range(_TRIES):
-            is_kept = kept.exists()
-            name = os.fsdecode(kept.read_bytes()).strip() if is_kept else ""
-            suffix = name.removeprefix(f"{taken.name}-")
-            if suffix != name and is_name(suffix) and _is_made(taken.parent / name):
-                return taken.parent / name
-            fresh = f"{taken.name}-{os.urandom(8).hex()}\n".encode()
+    for _ in range(_TRIES):
+        is_kept, name = kept.exists(), text_in(kept).strip()
+        suffix = name.removeprefix(f"{taken.name}-")
+        if suffix != name and is_name(suffix) and _is_made(taken.parent / name):
+            return taken.parent / name
+        fresh = f"{taken.name}-{os.urandom(8).hex()}\n".encode()
+        try:
+            make_folder(kept.parent)
             write_whole(kept, fresh) if is_kept else create_whole(kept, fresh)
-    except (OSError, StorageError) as error:
-        why = error.message if isinstance(error, StorageError) else str(error)
-        raise Refused(f"{taken} is not private to you, and no other folder can be kept: {why}", hint=_HINT) from error
+        except (OSError, StorageError) as error:
+            why = error.message if isinstance(error, StorageError) else str(error)
+            what = f"{taken} is not private to you, and no other folder can be kept: {why}"
+            raise Refused(what, hint=_HINT) from error
     raise Refused(f"{taken} is not private to you, and neither is any other", hint=_HINT)
 
 
@@ -156,19 +156,22 @@ def put(blob: bytes, folder: FilePath | None = None) -> str:
 def waits(folder: FilePath, token: str) -> bool:
     """Return whether `get` would find an environment; what a ticket names may be something else."""
     path = folder / token
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return False
+    with storage_errors(path, "look at"):
+        try:
+            found = os.lstat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
     is_blob = stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES
     return token != NO_ENVIRONMENT and is_blob and os.access(path, os.R_OK)
 
 
 def get(folder: FilePath, token: str) -> bytes | None:
     """Return a blob; None if it is gone (a reboot, a logout)."""
-    with contextlib.suppress(OSError):
-        return (folder / token).read_bytes(_MOST_BYTES)
-    return None
+    with storage_errors(folder / token, "read"):
+        try:
+            return (folder / token).read_bytes(_MOST_BYTES)
+        except (FileNotFoundError, NotADirectoryError, Damaged):
+            return None
 
 
 def drop(folder: FilePath, token: str) -> None:

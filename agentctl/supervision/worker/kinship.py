@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.adapters.taskyaml import cache
 from agentctl.domain.names import is_name
@@ -71,7 +72,7 @@ def is_enlisted(parent: WorkerDir, child: WorkerDir) -> bool:
     """Return whether a worker's folder names a worker of another root as its child."""
     try:
         return (parent.children / _name_elsewhere(child)).exists()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError, OddFile):
         return False
 
 

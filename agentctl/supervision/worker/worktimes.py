@@ -6,7 +6,6 @@ A span that has not ended yet counts as long as the shim lives.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 
 from agentctl.adapters import processes
@@ -36,7 +35,7 @@ class WorkTimes:
             found = self._final[worker.path] = worked_from(measured, processes.boot_id(), monotonic())
             return found
         measured = self.known.get(worker.path) or _spans_by_files(worker)
-        is_measured = worker.path in self.known or _has_shim(worker)
+        is_measured = worker.path in self.known or is_alive_held(worker.shim)
         return worked_from(measured, processes.boot_id(), monotonic(), is_at_work=is_measured)
 
 
@@ -46,9 +45,3 @@ def _spans_by_files(worker_dir: WorkerDir) -> Mapping[str, Any]:
         return measured
     worker = read_quietly(worker_dir.process)
     return {"boot": worker.get("boot"), "since": worker.get("since")}
-
-
-def _has_shim(worker: WorkerDir) -> bool:
-    with contextlib.suppress(OSError):
-        return is_alive_held(worker.shim)
-    return False

@@ -1,0 +1,66 @@
+"""Which errors of the operating system are errors of the world and no bug of ours, and the next step after each.
+
+A disk that is full or fails, a file system that is gone, a limit that is reached: such an error is told with what was
+tried, where, and what helps. Any other `OSError` that nobody expected is a bug.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+#: The disk has no room; what is written waits for some.
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_CLOSED = "check its owner and its mode; --root names another place"
+_FAILS = "the disk does not answer as it should: look at what the system says of it (dmesg), then try again"
+_AWAY = "its file system is gone or does not answer (NFS, FUSE): see that it is mounted, then try again"
+_LOCKED = "it lies in an encrypted folder whose key is missing: unlock that, then try again"
+_IN_USE = "another program uses it: try again when that has ended"
+
+#: The next steps, by the name of the error, since not every system has each.
+_NEXT_STEPS = {
+    "ENOSPC": "make room on the disk; nothing that was reported before is lost",
+    "EDQUOT": "make room within the disk quota; nothing that was reported before is lost",
+    "EFBIG": "raise the limit of a file's size: ulimit -f",
+    "EROFS": "the folder cannot be written; --root names another",
+    "EMFILE": "raise the limit of open files: ulimit -n",
+    "ENFILE": "the system has no open file left; end some programs",
+    "ENOMEM": "the system has no memory left; end some programs",
+    "ENOBUFS": "the system has no memory left; end some programs",
+    "EAGAIN": "the system starts no more processes; see ulimit -u",
+    "EINTR": "it was interrupted: try again",
+    "ENAMETOOLONG": "use a shorter name",
+    "ELOOP": "too many links follow one another there: look at it",
+    "EMLINK": "the folder has as many entries as its file system can have; --root names another place",
+    "EOVERFLOW": "its file system has values that this system cannot hold; --root names another place",
+    "EXDEV": "something is mounted in its place: look at it",
+    "ENOLCK": "its file system gives no more locks; --root names another place",
+    "EOPNOTSUPP": "its file system cannot do this; --root names another place",
+    **dict.fromkeys(("EACCES", "EPERM"), _CLOSED),
+    **dict.fromkeys(("EBUSY", "ETXTBSY"), _IN_USE),
+    **dict.fromkeys(("EIO", "EUCLEAN", "EBADMSG", "EREMOTEIO", "ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE"), _FAILS),
+    **dict.fromkeys(
+        (
+            "ESTALE", "ETIMEDOUT", "ENOTCONN", "ECONNABORTED", "ESHUTDOWN", "EHOSTDOWN", "EHOSTUNREACH", "ENETDOWN",
+            "ENETUNREACH", "ECOMM", "ENOLINK",
+        ),
+        _AWAY,
+    ),
+    **dict.fromkeys(("ENOKEY", "EKEYEXPIRED", "EKEYREVOKED", "EKEYREJECTED"), _LOCKED),
+}  # fmt: skip
+_BY_NUMBER = {getattr(errno, name): step for name, step in _NEXT_STEPS.items() if hasattr(errno, name)}
+
+
+def next_step(error: OSError) -> str | None:
+    """Return what helps against an error of the world; None where the error is none."""
+    return _BY_NUMBER.get(error.errno or 0)
+
+
+def described(error: OSError) -> str:
+    """Return what has happened, and where if the error says that."""
+    return f"{error.strerror or error}" + (f": {os.fsdecode(error.filename)}" if error.filename else "")
+
+
+def is_of_world(error: OSError) -> bool:
+    """Return whether an error is one of the world."""
+    return error.errno in _BY_NUMBER
