@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import resource
@@ -19,6 +18,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import WorkerId
+from agentctl.errors import StorageError
 from agentctl.supervision.dispatch import slots
 from agentctl.supervision.dispatch.slots import guest_place, held_places, move_guests, survey
 from agentctl.supervision.queue.places import Occupant, names_shim
@@ -43,9 +43,9 @@ def test_where_not_all_slots_can_be_opened_none_is_kept(tmp_path: Path) -> None:
     before = survey(task, 4, 4)
     assert len(before.free) == 4
     before.release()
-    with _descriptors_left(2), pytest.raises(OSError, match="Too many open files") as refused:
+    with _descriptors_left(2), pytest.raises(StorageError, match="Too many open files") as refused:
         survey(task, 4, 4)
-    assert refused.value.errno == errno.EMFILE
+    assert refused.value.hint == "raise the limit of open files: ulimit -n"
     after = survey(task, 4, 4)
     assert len(after.free) == 4
     after.release()

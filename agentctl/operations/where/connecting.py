@@ -127,10 +127,20 @@ def _judged(pid: int, inode: int) -> Connecting:
 def _looked_at(line: list[tuple[int, int]]) -> Connecting:
     pid = line[0][0]
     try:
-        worker = shown_caller_of(pid)
-        if worker is not None or any(seems_a_shim(above) for above, _ in line):
+        is_below_a_shim = any(seems_a_shim(above) for above, _ in line)
+        worker = _worker_at(pid, is_below_a_shim=is_below_a_shim)
+        if worker is not None or is_below_a_shim:
             return Connecting(PeerKind.WORKER, worker)
         above = agent_in(descent.line_of(pid))
     except (AgentctlError, OSError):  # A worker can break every file that names it.
         return Connecting(PeerKind.GONE)
     return Connecting(PeerKind.AGENT if above is not None else PeerKind.PERSON, above=above)
+
+
+def _worker_at(pid: int, *, is_below_a_shim: bool) -> Caller | None:
+    try:
+        return shown_caller_of(pid)
+    except (AgentctlError, OSError):
+        if is_below_a_shim:
+            return None  # Of another user, or one that hides: a worker, whichever.
+        raise

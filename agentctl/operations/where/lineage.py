@@ -67,10 +67,11 @@ def shown_caller_of(pid: int) -> Caller | None:
 
 def _claimed(environ: Mapping[bytes, bytes]) -> Caller | None:
     """Return the worker that an environment claims to be in, if there is such a worker."""
-    with contextlib.suppress(AgentctlError):
+    try:
         said = caller({os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()})
-        return said if said is not None and said.worker.spec.exists() else None
-    return None
+    except AgentctlError:  # They are no names.
+        return None
+    return said if said is not None and said.worker.spec.exists() else None
 
 
 def _deepest(found: Sequence[WorkerDir]) -> Caller | None:

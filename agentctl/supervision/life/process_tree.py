@@ -13,6 +13,7 @@ from collections.abc import Iterable
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.errors import StorageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.strangers import is_foreign
@@ -21,6 +22,8 @@ from agentctl.supervision.life.strangers import is_foreign
 _STOP_PASSES = 100
 #: How often a look that found nothing is repeated because a process died during it.
 _SURE_LOOKS = 20
+#: How often the files that a process names are read: what can never be read proves nothing, as a worker may see to it.
+_LOOKS = 3
 
 
 class Member(NamedTuple):
@@ -72,10 +75,14 @@ class ProcessTree:
         return key in self._foreign
 
     def _is_somebody_elses(self, pid: int) -> bool:
-        try:
-            return is_foreign(pid, self._worker, self._cookie)
-        except Exception:  # noqa: BLE001 - what a process says of itself spares it only if it can be verified
-            return False
+        for _ in range(_LOOKS):
+            try:
+                return is_foreign(pid, self._worker, self._cookie)
+            except StorageError:
+                continue
+            except Exception:  # noqa: BLE001 - what a process says of itself spares it only if it can be verified
+                break
+        return False
 
     def signal(self, *numbers: int) -> None:
         """Send each signal to every live process."""

@@ -18,7 +18,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import LaunchDir, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.supervision.queue.places import names_shim, occupant_by_shim
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.worker.kinship import is_enlisted
@@ -94,7 +94,26 @@ def guarded_tree(pid: int) -> TaskDir | None:
 
     The others are an undertaker, a waker and a sender. None for any other process: what it says of itself is verified
     with the files.
+
+    Raises:
+        StorageError: They cannot be read.
     """
+    try:
+        return _verified_tree(pid)
+    except StorageError as error:
+        if _is_closed(pid, error):
+            return None
+        raise
+
+
+def _is_closed(pid: int, error: StorageError) -> bool:
+    """Return whether a process is of another user, who keeps their files closed: no tree of this user's has it."""
+    from agentctl.adapters.peers import user_of  # Hardly any process is.
+
+    return isinstance(error.__cause__, PermissionError) and user_of(pid) != os.geteuid()
+
+
+def _verified_tree(pid: int) -> TaskDir | None:
     arguments = processes.command_line(pid)
     if POST in arguments and any(part.endswith(_POST_SUFFIX) for part in arguments[:-1]):
         return _tree_of_launch(LaunchDir(arguments[-1]), pid)
@@ -135,7 +154,20 @@ def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
 
 
 def guarded_by(pid: int) -> WorkerDir | None:
-    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for other processes."""
+    """Return the worker that a live shim guards, as a place of its tree of tasks names it; None for other processes.
+
+    Raises:
+        StorageError: The places cannot be read.
+    """
+    try:
+        return _verified_worker(pid)
+    except StorageError as error:
+        if _is_closed(pid, error):
+            return None
+        raise
+
+
+def _verified_worker(pid: int) -> WorkerDir | None:
     arguments = processes.command_line(pid)
     if not _is_of_a_shim(arguments):
         return None
@@ -160,7 +192,13 @@ def marked_by(environ: dict[bytes, bytes]) -> WorkerDir | None:
     if not folder or not cookie:
         return None
     worker = WorkerDir(os.fsdecode(folder))
-    return worker if read_quietly(worker.process).get("cookie") == os.fsdecode(cookie) else None
+    try:
+        known = read_quietly(worker.process)
+    except StorageError as error:
+        if isinstance(error.__cause__, PermissionError):
+            return None  # Another user's, with the environment of whose worker this was called.
+        raise
+    return worker if known.get("cookie") == os.fsdecode(cookie) else None
 
 
 def _other_worker(pid: int, worker: WorkerDir, cookie: bytes | None) -> WorkerDir | None:

@@ -14,10 +14,10 @@ import stat
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from agentctl.adapters.files import create_whole, make_folder, storage_errors, text_in, write_whole
+from agentctl.adapters.files import create_whole, make_folder, storage_errors, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
-from agentctl.errors import Damaged, Refused, StorageError
+from agentctl.errors import AgentctlError, Damaged, Refused, StorageError
 
 #: Begins the variables of agentctl itself: a worker gets its own and no others.
 OWN_PREFIX = "AGENTCTL_"
@@ -78,7 +78,8 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
 
     kept = state_folder(environ) / _KEPT_NAME
     for _ in range(_TRIES):
-        is_kept, name = kept.exists(), text_in(kept).strip()
+        is_kept = kept.exists()
+        name = _name_in(kept, taken) if is_kept else ""
         suffix = name.removeprefix(f"{taken.name}-")
         if suffix != name and is_name(suffix) and _is_made(taken.parent / name):
             return taken.parent / name
@@ -87,10 +88,21 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
             make_folder(kept.parent)
             write_whole(kept, fresh) if is_kept else create_whole(kept, fresh)
         except (OSError, StorageError) as error:
-            why = error.message if isinstance(error, StorageError) else str(error)
-            what = f"{taken} is not private to you, and no other folder can be kept: {why}"
-            raise Refused(what, hint=_HINT) from error
+            raise _unkept(taken, error) from error
     raise Refused(f"{taken} is not private to you, and neither is any other", hint=_HINT)
+
+
+def _name_in(kept: FilePath, taken: FilePath) -> str:
+    with storage_errors(kept, "read"):
+        try:
+            return os.fsdecode(kept.read_bytes()).strip()
+        except Damaged as error:
+            raise _unkept(taken, error) from error
+
+
+def _unkept(taken: FilePath, error: Exception) -> Refused:
+    why = error.message if isinstance(error, AgentctlError) else str(error)
+    return Refused(f"{taken} is not private to you, and no other folder can be kept: {why}", hint=_HINT)
 
 
 def switch_of(folder: FilePath, origin: str) -> FilePath:
