@@ -1,0 +1,196 @@
+"""At stake: where a file cannot be read, nothing is decided as if there were none, and nothing is written back so."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults import OPEN, READ, SCAN, STAT, Faults
+from tests.listener import configure
+from tests.steps import Task, new_task, spawn, spawn_batch, statuses
+from tests.support import Completed, is_alive, run, wait_until, worker
+
+#: Of one moment, of a network's file system, of this process, of the whole machine.
+ERRORS = (errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENOMEM)
+OFTEN = 4
+
+
+def refused(*args: str | Path, file: Path, error: int) -> Completed:
+    """Run a command that meets an error; it says what, where and what next, and nothing else."""
+    done = run(*args, check=False)
+    assert (done.code, done.out) == (1, ""), done
+    assert os.strerror(error) in done.err, done
+    assert str(file) in done.err, done
+    assert "\nhint: " in done.err, done
+    assert not [word for word in ("bug", "trust", "not made here") if word in done.err], done
+    return done
+
+
+def files_below(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+def test_no_other_task_is_chosen_where_the_chosen_one_cannot_be_read(faulty: Faults, root: Path, error: int) -> None:
+    run("new", "My work", "--max-concurrent", "1")
+    before = files_below(root)
+    rule = faulty.fail(root / "current", OPEN, error, times=1)
+    refused("spawn", "--", *worker("exits", 0), file=root / "current", error=error)
+    assert faulty.hits(rule) == 1
+    assert files_below(root) == before, "nothing was made, and nothing was chosen"
+    run("spawn", "--wait", "--", *worker("exits", 0))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+def test_no_root_further_up_is_used_where_the_nearest_cannot_be_looked_at(
+    faulty: Faults, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int
+) -> None:
+    monkeypatch.delenv("AGENTCTL_ROOT")
+    run("new", "Far", cwd=tmp_path)
+    run("new", "Near", "--root", ".agentctl", cwd=tmp_path / "work")
+    near = tmp_path / "work" / ".agentctl"
+    faulty.fail(near, STAT, error, times=1)
+    refused("spawn", "--", *worker("exits", 0), file=near, error=error)
+    assert not list((root / "tasks").glob("*/agents/*"))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+def test_an_end_is_given_once_although_the_cursor_could_not_be_read(faulty: Faults, root: Path, error: int) -> None:
+    task = new_task()
+    names = {f"w{number}" for number in range(4)}
+    for name in names:
+        spawn(worker("exits", 0), name=name)
+    task.ended(*names)
+    wait = ("wait-any", "--consumer", "c", "--json")
+    given = [run(*wait).json for _ in range(2)]
+    file = task.path / "cursors" / "c.json"
+    before = file.read_bytes()
+    faulty.fail(file, OPEN, error, times=1)
+    refused(*wait, file=file, error=error)
+    assert file.read_bytes() == before
+    given += [run(*wait).json for _ in range(2)]
+    assert {one["agentInstance"] for one in given} == names
+    assert not [one for one in given if one.get("redelivered")]
+    assert run(*wait, check=False).code == 6
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+@pytest.mark.parametrize("command", [("spawn", "--", "true"), ("cancel", "--all"), ("use", "t1"), ("doctor", "--fix")])
+@pytest.mark.parametrize("place", ["mark", "origin"])
+def test_a_mark_that_cannot_be_read_makes_nobody_trust_anew(
+    faulty: Faults, root: Path, place: str, command: tuple[str, ...], error: int
+) -> None:
+    task = new_task()
+    marks = Path(os.environ["HOME"]) / ".config" / "agentctl" / "own"
+    before = files_below(marks), (task.path / "origin").read_bytes()
+    calls, file = (STAT, marks) if place == "mark" else (OPEN | READ, task.path / "origin")
+    rule = faulty.fail(file, calls, error)
+    done = run(*command, check=False)
+    assert faulty.hits(rule)
+    faulty.mend()
+    assert (done.code, os.strerror(error) in done.out + done.err) == (1, True), done
+    assert "trust" not in done.out + done.err
+    assert "bug" not in done.out + done.err
+    assert (files_below(marks), (task.path / "origin").read_bytes()) == before
+    run("spawn", "--wait", "--", *worker("exits", 0))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_target_that_is_switched_off_stays_so(
+    faulty: Faults, root: Path, tmp_path: Path, error: int, *, everywhere: bool
+) -> None:
+    configure(tmp_path / "home", {name: {"type": "command", "command": ["true"]} for name in ("one", "two")})
+    task = new_task()
+    where = ["--all"] if everywhere else []
+    run("notify", "off", "one", *where)
+    file = tmp_path / "home" / ".config" / "agentctl" / "notify.json" if everywhere else task.path / "notify.json"
+    before = file.read_bytes()
+    faulty.fail(file, OPEN, error, times=1)
+    refused("notify", "on", "two", *where, file=file, error=error)
+    assert file.read_bytes() == before
+    run("notify", "on", "two", *where)
+    assert b'"off": ["one"]' in file.read_bytes()
+
+
+# -- the shim ----------------------------------------------------------------------------------------------------------
+
+
+def kept(task: Task) -> None:
+    """Check that no shim of a task has died of an error."""
+    log = task.path / "shim.log"
+    assert not log.exists() or "ended unexpectedly" not in log.read_text()
+
+
+def test_a_paused_worker_stays_so_while_its_request_cannot_be_looked_at(faulty: Faults, root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="w")
+    run("pause", "w")
+    rule = faulty.fail(task.agent("w") / "pause.json", STAT, errno.EIO)
+    wait_until(lambda: faulty.hits(rule), what="looks at the request", accept=lambda many: many >= OFTEN)
+    faulty.mend()
+    assert not task.events("agent.unpaused")
+    run("unpause", "w")
+    run("cancel", "w")
+    kept(task)
+
+
+@pytest.mark.parametrize("file", ["cancel.json", "worktree.json", "children", "worker.json", "exit.1.json", "."])
+def test_an_end_keeps_its_exit_code_whatever_cannot_be_looked_at_meanwhile(
+    faulty: Faults, root: Path, tmp_path: Path, file: str
+) -> None:
+    task, gate = new_task(), tmp_path / "gate"
+    spawn(worker("exits", 3, "--after-file", gate), name="w")
+    rule = faulty.fail(task.agent("w") / file, STAT | OPEN, errno.EIO, times=OFTEN)
+    gate.touch()
+    task.ended("w")
+    found = task.exit("w")
+    assert found is not None
+    assert (found["status"], found["reason"], found["exitCode"]) == ("failed", "exit_code", 3)
+    assert file in ("worker.json", "exit.1.json") or faulty.hits(rule)
+    kept(task)
+
+
+def test_an_attempt_follows_although_it_could_not_be_known_whether_a_cancel_has_come(
+    faulty: Faults, root: Path, tmp_path: Path
+) -> None:
+    task, gate = new_task(), tmp_path / "gate"
+    spawn(worker("exits", 3, "--after-file", gate), "--retries", "1", "--retry-delay-seconds", "0.1", name="w")
+    rule = faulty.fail(task.agent("w") / "cancel.json", STAT, errno.EIO, times=OFTEN)
+    gate.touch()
+    task.ended("w")
+    assert faulty.hits(rule) == OFTEN
+    assert len(task.events("agent.retried")) == 1
+    kept(task)
+
+
+def test_a_cancel_whose_details_cannot_be_read_is_one(faulty: Faults, root: Path) -> None:
+    task = new_task()
+    spawn(worker("sleeps", 60), name="w")
+    rule = faulty.fail(task.agent("w") / "cancel.json", READ | OPEN, errno.EIO)
+    run("cancel", "w", "--no-wait", check=False)
+    wait_until(lambda: faulty.hits(rule), what="looks at the request", accept=lambda many: many >= OFTEN)
+    wait_until(lambda: not any(is_alive(one["payload"]["pid"]) for one in task.events("agent.started")),
+               what="the worker to be stopped")  # fmt: skip
+    faulty.mend()
+    task.ended("w")
+    assert statuses() == {"w": "cancelled"}
+    kept(task)
+
+
+@pytest.mark.parametrize("place", ["queue", "slots", "config.json"])
+def test_the_next_worker_starts_although_the_queue_could_not_be_read(
+    faulty: Faults, root: Path, tmp_path: Path, place: str
+) -> None:
+    task, gate = new_task(cap=1), tmp_path / "gate"
+    first = {"name": "first", "argv": worker("exits", 0, "--after-file", gate)}
+    spawn_batch([first, {"name": "second", "argv": worker("exits", 0)}])
+    wait_until(lambda: task.events("agent.started"), what="the first one to run")
+    rule = faulty.fail(task.path / place, SCAN if place != "config.json" else OPEN | STAT, errno.EIO, times=2)
+    gate.touch()
+    task.ended("first", "second")
+    assert faulty.hits(rule) == 2
+    kept(task)
