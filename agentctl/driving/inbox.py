@@ -47,4 +47,4 @@ class Inbox:
                 yield Message(answer)
             elif message is not None:
                 yield Message(text, bool(message.get("interrupt")), is_last)
-                mark_read(self.worker)
+                when_there_is_room(lambda: mark_read(self.worker))

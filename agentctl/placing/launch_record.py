@@ -8,7 +8,15 @@ from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.files import (
+    create_whole,
+    make_folder,
+    read_quietly,
+    set_aside,
+    storage_errors,
+    to_json,
+    write_whole,
+)
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
@@ -137,6 +145,8 @@ def _is_untouched(launch: LaunchDir) -> bool:
     """
     key = known_key(launch.id)
     begin = KEY_ENTRY + (b"" if key is None else key.hex().encode() + b"\0")
-    with contextlib.suppress(AgentctlError, OSError):
-        return read_bytes(launch.environment).startswith(begin)
-    return False
+    with storage_errors(launch.environment, "read"):
+        try:
+            return read_bytes(launch.environment).startswith(begin)
+        except (FileNotFoundError, NotADirectoryError, Damaged):
+            return False

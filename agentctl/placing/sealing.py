@@ -11,9 +11,9 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import write_whole
+from agentctl.adapters.files import text_in, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import Any
 from agentctl.supervision.worker.environment import store_folder
 
@@ -33,9 +33,14 @@ def new_key(launch_id: str) -> bytes:
 
 
 def known_key(launch_id: str) -> bytes | None:
-    """Return the key of a launch; None if it is gone, as after a restart of this machine."""
-    with contextlib.suppress(AgentctlError, OSError, ValueError):
-        return bytes.fromhex(_path_of(launch_id).read_text("ascii"))
+    """Return the key of a launch; None if it is gone, as after a restart of this machine.
+
+    Raises:
+        StorageError: It cannot be read: nothing counts without its seal as long as there may be a key.
+    """
+    with contextlib.suppress(Refused, ValueError):
+        text = text_in(_path_of(launch_id), "ascii")
+        return bytes.fromhex(text) if text else None
     return None
 
 

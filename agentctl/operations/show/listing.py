@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.worker_row import BLANK, WorkerRow
@@ -105,7 +105,7 @@ def row_of(
         "parked": worker.park_seq is not None, "survivors": worker.survivors,
         "awaitsChildren": worker.awaits_children,
         "health": condition.value if condition and not is_queued else None,
-        "progress": None if is_queued else read_quietly(task.worker(worker.instance).progress) or None,
+        "progress": None if is_queued else read_to_show(task.worker(worker.instance).progress) or None,
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.projection import WorkerView
 from agentctl.errors import AgentctlError
@@ -32,16 +32,16 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
     return {
         **row_of(task, worker, conditions.get(instance), Awaited(folder_of_accounts()), below),
         "taskId": task.id,
-        "spec": read_quietly(worker_dir.spec),
-        "worker": read_quietly(worker_dir.process) or None,
-        "shim": read_quietly(worker_dir.shim) or None,
-        "cancel": read_quietly(worker_dir.cancel) or None,
+        "spec": read_to_show(worker_dir.spec),
+        "worker": read_to_show(worker_dir.process) or None,
+        "shim": read_to_show(worker_dir.shim) or None,
+        "cancel": read_to_show(worker_dir.cancel) or None,
         "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
-        "result": read_quietly(worker_dir.result) or None,
-        "fallback": read_quietly(worker_dir.fallback) or None,
+        "result": read_to_show(worker_dir.result) or None,
+        "fallback": read_to_show(worker_dir.fallback) or None,
         "worktree": _worktree_of(worker_dir),
         "questions": [
-            {**read_quietly(worker_dir.question(name)), "answer": read_quietly(worker_dir.answer(name)).get("answer")}
+            {**read_to_show(worker_dir.question(name)), "answer": read_to_show(worker_dir.answer(name)).get("answer")}
             for name in worker_dir.question_ids()
         ],
         "folder": str(worker_dir.path),

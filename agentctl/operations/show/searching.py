@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.textquery import Excerpt, TextQuery, excerpt_of
-from agentctl.errors import Damaged
+from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.searched_lines import Stopped, lines_that_may_match
 from agentctl.operations.where.folding import fold
@@ -102,7 +102,7 @@ class Search:
         """Yield the workers in the log, then those that only have a folder."""
         try:
             views = fold(task).workers
-        except (Damaged, OSError) as error:
+        except (AgentctlError, OSError) as error:
             views = {}
             self.warnings.append(str(error))
         for name in dict.fromkeys([*views, *task.instances()]):
@@ -137,7 +137,7 @@ class Search:
         """Yield texts until a file cannot be read; note why."""
         try:
             yield from texts
-        except (Damaged, OSError) as error:
+        except (AgentctlError, OSError) as error:
             self.warnings.append(str(error))
 
 

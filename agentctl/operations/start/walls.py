@@ -90,7 +90,7 @@ def _own_folders(environ: Mapping[str, str]) -> list[str]:
 
 def _store(environ: Mapping[str, str]) -> list[str]:
     """Return the folder of the waiting environments; none if it belongs to somebody else, as nothing waits there."""
-    with contextlib.suppress(Refused, OSError):
+    with contextlib.suppress(Refused):
         return [str(store_folder(environ))]
     return []
 

@@ -202,8 +202,10 @@ def put_again(worker: WorkerDir, asked: Asked) -> bool:
         if read_bytes(file) == content:
             return False
         set_aside(file)  # A folder in its place would block the write.
-    except (StorageError, OSError):
+    except (FileNotFoundError, NotADirectoryError, Damaged):
         pass
+    except (StorageError, OSError):
+        return False  # It cannot be known what is there now.
     with contextlib.suppress(StorageError, OSError):
         write_whole(file, content)
         return True

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_quietly, write_whole
+from agentctl.adapters.files import make_folder, read_quietly, text_in, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
@@ -112,6 +112,6 @@ def mark_read(worker: WorkerDir) -> None:
 
 
 def _read_count(worker: WorkerDir) -> int:
-    with contextlib.suppress(OSError, ValueError):
-        return max(0, int((worker.inbox / _READ).read_text(encoding="ascii")))
+    with contextlib.suppress(ValueError):
+        return max(0, int(text_in(worker.inbox / _READ, "ascii")))
     return 0

@@ -76,6 +76,6 @@ def own_providers() -> frozenset[str]:
     own = personal_providers()
     try:
         value = _parsed(own, read_bytes(os.path.realpath(own))).value
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return frozenset()
     return frozenset(map(str, value.get("providers") or ()))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import json_in, make_folder, to_json, write_whole
+from agentctl.adapters.files import json_in, make_folder, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
-from agentctl.errors import AgentctlError
+from agentctl.errors import Damaged, StorageError
 
 #: The lines that are kept, and the characters of all together; the oldest are forgotten.
 _MOST_LINES, _MOST_CHARACTERS = 500, 200_000
@@ -30,7 +31,9 @@ class LineHistory:
 
     def __init__(self, environ: Mapping[str, str] = os.environ) -> None:
         self.path: FilePath = state_folder(environ) / "lines.json"
-        self._lines: Sequence[str] = _lines_in(self.path)
+        self._lines: Sequence[str] = ()
+        with contextlib.suppress(StorageError):  # What is kept there stays.
+            self._lines = _lines_in(self.path)
         self._at = len(self._lines)
         self._draft = ""
 
@@ -90,11 +93,16 @@ def _is_kept(line: str) -> bool:
 
 
 def _lines_in(path: FilePath) -> Sequence[str]:
-    """Return the lines in a file; none where it is missing, damaged, or cannot be ours."""
-    try:
-        found = json_in(read_bytes(path, _MOST_BYTES), path).get("lines")
-    except (AgentctlError, OSError):
-        return []
+    """Return the lines in a file; none where it is missing, damaged, or cannot be ours.
+
+    Raises:
+        StorageError: It cannot be read.
+    """
+    with storage_errors(path, "read"):
+        try:
+            found = json_in(read_bytes(path, _MOST_BYTES), path).get("lines")
+        except (FileNotFoundError, NotADirectoryError, Damaged):
+            return []
     lines = found if isinstance(found, list) else []
     return _bounded([line for line in lines if isinstance(line, str) and line.strip()])
 

@@ -12,8 +12,10 @@ import re
 import stat
 from collections.abc import Mapping
 
+from agentctl.adapters.files import storage_errors
 from agentctl.adapters.git import Git, GitError, git_in, git_of, git_of_worktree
 from agentctl.adapters.opening import read_bytes
+from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
@@ -116,17 +118,19 @@ def _check_common(common: str, places: tuple[str, ...], limit_s: float, environ:
 
 
 def _is_folder(path: str) -> bool:
-    try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except OSError:
-        return False
+    with storage_errors(path, "look at"):
+        try:
+            return stat.S_ISDIR(os.lstat(path).st_mode)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
 
 
 def _place_of(git_dir: str) -> str | None:
     """Return the path of the `.git` file in the worktree that one of git's folders belongs to."""
-    try:
-        pointer = os.fsdecode(read_bytes(os.path.join(git_dir, "gitdir"), _LONGEST_PATH)).rstrip("\n")
-    except OSError:
-        return None
+    with storage_errors(git_dir, "look into"):
+        try:
+            pointer = os.fsdecode(read_bytes(os.path.join(git_dir, "gitdir"), _LONGEST_PATH)).rstrip("\n")
+        except (FileNotFoundError, NotADirectoryError, Damaged):
+            return None
     folder, name = os.path.split(os.path.join(git_dir, pointer))
     return os.path.join(os.path.realpath(folder), name)
