@@ -15,6 +15,7 @@ from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
@@ -23,7 +24,6 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.notes import Notes
 from agentctl.shim.parking import ParkedTicket, Parking, WaitTooLong
-from agentctl.shim.patience import STORAGE_RETRY_S, patiently
 from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.wakeups import Wakeups

@@ -14,12 +14,12 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Post
 from agentctl.shim.notes import write_note
-from agentctl.shim.patience import STORAGE_RETRY_S, patiently
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.twins import await_place
 from agentctl.shim.wakeups import Wakeups

@@ -10,7 +10,7 @@ import pytest
 
 from tests.faults import OPEN, READ, SCAN, STAT, Faults
 from tests.listener import configure
-from tests.steps import Task, new_task, spawn, spawn_batch, statuses
+from tests.steps import Task, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import Completed, is_alive, run, wait_until, worker
 
 #: Of the disk, and of this process; `unit/test_world_errors.py` has the others.
@@ -193,3 +193,16 @@ def test_the_next_worker_starts_although_the_queue_could_not_be_read(
     task.ended("first", "second")
     assert faulty.hits(rule) == 2
     kept(task)
+
+
+def test_what_stops_a_worker_without_its_shim_goes_on_whatever_cannot_be_read(faulty: Faults, root: Path) -> None:
+    task = new_task()
+    pid = spawn(worker("sleeps", 60), name="w").json["pid"]
+    shim = task.events("agent.started")[0]["payload"]["shimPid"]
+    kill(shim)
+    for file in ("spec.json", "cancel.json", "worker.json"):
+        faulty.fail(task.agent("w") / file, READ, errno.EIO, times=OFTEN)
+    wait_until(lambda: run("cancel", "w", "--no-wait", check=False).code == 0, what="the request")
+    task.ended("w")
+    assert not is_alive(pid)
+    assert statuses() == {"w": "cancelled"}

@@ -9,19 +9,28 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.locks import hold_alive, locked
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.errors import AgentctlError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.account.accounts import account_of
 from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out, dispatch_locked
 from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 #: A step of the wall clock wakes nothing; one of this size may change who has to wait.
 _STEP_S = 0.5
@@ -52,15 +61,22 @@ class _Waker:
         note_guardian(self.root_task, me)
         name_holder(lock, me)
         with Watch([self.root_task.queue]) as watch:
-            folders = self._folders()
+            folders = _known(self._folders, self.root_task)
             for folder in folders:
                 watch.add(folder)
-            while self.root_task.exists:
-                stamps = _stamps(folders)
-                held_s = self._dispatch().held_s
-                if held_s is None:
-                    return
-                self._sleep(watch, held_s, folders, stamps)
+            while _known(partial(self._is_awaited, watch, folders), self.root_task):
+                pass
+
+    def _is_awaited(self, watch: Watch, folders: list[str]) -> bool:
+        """Dispatch, and sleep while somebody waits; return whether anybody did."""
+        if not self.root_task.exists:
+            return False
+        stamps = _stamps(folders)
+        held_s = self._dispatch().held_s
+        if held_s is None:
+            return False
+        self._sleep(watch, held_s, folders, stamps)
+        return True
 
     def _folders(self) -> list[str]:
         """Return the folders in which a change may let a worker start: the queue, and those of the accounts."""
@@ -82,6 +98,10 @@ class _Waker:
             if _stamps(folders) != stamps or abs(time.time() - since_boot() - offset) > _STEP_S:
                 return
             watch.sleep(left)
+
+
+def _known(look: Callable[[], T], root_task: TaskDir) -> T:
+    return patiently(look, root_task.path, lambda _: time.sleep(STORAGE_RETRY_S))
 
 
 def _stamps(folders: list[str]) -> list[int]:

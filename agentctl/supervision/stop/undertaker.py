@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
+from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.detached import start_detached
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
+from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.ends import HIDDEN
 from agentctl.domain.escalation import Stage, advance, begin, hurried
+from agentctl.domain.limits import Limits
 from agentctl.domain.states import Status
+from agentctl.errors import StorageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.process_tree import ProcessTree, UnsupervisedTree
@@ -30,6 +36,11 @@ from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.control import name_holder
 from agentctl.supervision.worker.endings import Decision, decide, publish
 from agentctl.supervision.worker.spec import asked_grace, grace_of
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 #: Polled: no SIGCHLD comes for another process's child.
 _LOOK_S = 0.02
@@ -70,12 +81,12 @@ def _bury(worker: WorkerDir, ready: int) -> None:
         note_guardian(root_task_of(worker.task), me)
         name_holder(lock, me)
     os.close(ready)
-    if lock is None or worker.has_ended:
+    if lock is None or _known(worker.exit.exists, worker):
         return
     _await_children(worker)
-    started_at = record_of(worker).started_at
-    _stop(worker, UnsupervisedTree(claim_of(worker)))
-    by = str(read_quietly(worker.cancel).get("by", "user"))
+    started_at = _known(partial(record_of, worker), worker).started_at
+    _stop(worker, UnsupervisedTree(_known(partial(claim_of, worker), worker)))
+    by = str(_known(partial(read_quietly, worker.cancel), worker).get("by", "user"))
     message = f"its shim was gone; the exit was not seen, and {HIDDEN}"
     decide(worker, Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True))
     publish(worker)
@@ -84,20 +95,33 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     Switch(root_task_of(worker.task), environment.store_folder()).tell()
 
 
+def _known(look: Callable[[], T], worker: WorkerDir) -> T:
+    return patiently(look, worker.path, lambda _: time.sleep(STORAGE_RETRY_S))
+
+
+def _grace(look: Callable[[], float | None]) -> float | None:
+    """Return a grace period; None where it cannot be read, which keeps nobody alive."""
+    try:
+        return look()
+    except StorageError:
+        return None
+
+
 def _await_children(worker: WorkerDir) -> None:
     """Pass the cancel on to the workers that this one has started, and wait until they have ended."""
     below = Offspring(worker, root_task_of(worker.task), environment.store_folder())
-    while below.holds_cancel():
+    while _known(below.holds_cancel, worker):
         time.sleep(_CHILDREN_LOOK_S)
 
 
 def _stop(worker: WorkerDir, tree: ProcessTree) -> None:
-    asked = asked_grace(worker)
-    step = begin(monotonic(), grace_of(worker.spec) if asked is None else asked)
+    asked = _grace(partial(asked_grace, worker))
+    own = _grace(partial(grace_of, worker.spec)) if asked is None else asked
+    step = begin(monotonic(), Limits().grace_seconds if own is None else own)
     enter_stage(worker, tree, step.stage)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        before, step = step, advance(hurried(step, monotonic(), asked_grace(worker)), monotonic())
+        before, step = step, advance(hurried(step, monotonic(), _grace(partial(asked_grace, worker))), monotonic())
         if step.stage is before.stage:
             stay_in_stage(tree, step.stage)
         else:

@@ -1,4 +1,4 @@
-"""What a shim does where a file cannot be read: it looks again, and takes nothing for absent meanwhile."""
+"""What a shim and its like do where a file cannot be read: they look again, and take nothing for absent meanwhile."""
 
 from __future__ import annotations
 
