@@ -54,11 +54,11 @@ class storage_errors:  # noqa: N801 - it is used as a function; a generator woul
 
 
 def make_folder(path: AnyPath) -> None:
-    """Make a private folder, and the missing ones above it."""
+    """Make a private folder; the one above it must be there, or else `FileNotFoundError` is raised.
+
+    So whoever writes into what somebody has removed makes nothing of it again.
+    """
     with storage_errors(path, "make the folder"):
-        above = os.path.dirname(path)
-        if above and not os.path.isdir(above):
-            make_folder(above)  # os.makedirs would give the upper ones the umask's mode.
         try:
             os.mkdir(path, 0o700)
         except FileExistsError:
@@ -66,6 +66,15 @@ def make_folder(path: AnyPath) -> None:
                 raise OddFile(
                     f"{os.fspath(path)} is not a folder, but {kind_of(path) or 'a file'}", hint=ODD_HINT
                 ) from None
+
+
+def make_folders(path: AnyPath) -> None:
+    """Make a private folder, and the missing ones above it: for a new root, and for what lies in none."""
+    above = os.path.dirname(path)
+    if above and not os.path.isdir(above):
+        with storage_errors(path, "make the folder"):
+            make_folders(above)  # os.makedirs would give the upper ones the umask's mode.
+    make_folder(path)
 
 
 def sync_folder(path: AnyPath) -> None:

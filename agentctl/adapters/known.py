@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
 from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.errors import StorageError
 
@@ -70,7 +70,7 @@ class KnownFiles:
             self._has_more = False
             rows = dict(list(self._rows.items())[-_MOST_FILES:])
             with contextlib.suppress(OSError, StorageError, TypeError):  # TypeError: a value that JSON lacks.
-                make_folder(os.path.realpath(self._file.parent))
+                make_folders(os.path.realpath(self._file.parent))
                 write_whole(self._file, to_json({"by": self._by, "files": rows}), durable=False)
 
 

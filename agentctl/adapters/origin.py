@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, storage_errors, text_in, write_whole
+from agentctl.adapters.files import make_folders, storage_errors, text_in, write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
@@ -52,7 +52,7 @@ def note_place(folder: FilePath, task: TaskDir, nonce: str) -> None:
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
-    make_folder(os.path.realpath(folder))
+    make_folders(os.path.realpath(folder))
     write_whole(folder / _name_of_place(task), nonce.encode() + b"\n", durable=False)
 
 
@@ -81,7 +81,7 @@ def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
-    make_folder(os.path.realpath(folder))
+    make_folders(os.path.realpath(folder))
     fd = open_plain(folder / _name_of(task, what, parts), os.O_WRONLY | os.O_CREAT)
     os.close(fd)
 
@@ -141,7 +141,7 @@ def _hash_of(task: TaskDir, *parts: str) -> str:
 def can_be_marked(folder: FilePath) -> bool:
     """Return whether marks can be left in a folder; make it if it is missing."""
     try:
-        make_folder(os.path.realpath(folder))
+        make_folders(os.path.realpath(folder))
     except (OSError, StorageError):
         return False
     return os.access(folder, os.W_OK)

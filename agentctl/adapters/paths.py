@@ -61,11 +61,8 @@ class FilePath(str):
             with storage_errors(self, "look at"):
                 raise
 
-    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
-        """Make a private folder of this name."""
-        if parents:
-            os.makedirs(self, 0o700, exist_ok=exist_ok)
-            return
+    def mkdir(self, *, exist_ok: bool = False) -> None:
+        """Make a private folder of this name; the one above it must be there."""
         try:
             os.mkdir(self, 0o700)
         except FileExistsError:

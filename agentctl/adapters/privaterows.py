@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentctl.adapters.files import make_folder, read_json, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_json, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.personal import is_ones_own
 from agentctl.errors import Damaged, Refused
@@ -45,7 +45,7 @@ def read_rows(file: Path, key: str, needed: str, again: str) -> Rows:
 
 def change_rows(file: Path, key: str, read: Callable[[], Rows], change: Callable[[Rows], Any]) -> None:
     """Replace the file as a whole, under its lock: two changes at once happen one after the other."""
-    make_folder(os.path.realpath(file.parent))
+    make_folders(os.path.realpath(file.parent))
     with locked(f"{file.parent}/"):
         before = read()
         rows = dict(before)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from time import time
 from typing import Any
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
 from agentctl.adapters.personal import state_folder
 from agentctl.errors import StorageError
 
@@ -76,7 +76,7 @@ def _keep(file: str | os.PathLike[str], known: Mapping[str, Mapping[str, Any]]) 
     """Write what is known, the newest answers only; where that cannot be, a program is asked again."""
     newest = sorted(known.items(), key=lambda item: item[1]["at"])[-_MOST_KEPT:]
     with contextlib.suppress(OSError, StorageError):
-        make_folder(os.path.dirname(file))
+        make_folders(os.path.dirname(file))
         write_whole(file, to_json(dict(newest)), durable=False)
 
 

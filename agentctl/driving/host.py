@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import OWN, Reason
@@ -47,6 +48,7 @@ from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram
 from agentctl.driving.turns import TurnNotes
 from agentctl.operations.talk.messaging import next_message
+from agentctl.supervision.worker.whereabouts import Whereabouts
 
 NATURAL, UNHAPPY, INTERRUPTED = 0, 1, 130
 
@@ -81,6 +83,9 @@ class Host:
         self.account = OwnAccount(worker, self.order)
         self.answer = FinalAnswer(self.order)
         self.turns = TurnNotes(worker)
+        self.where = Whereabouts(worker, root_task_of(worker.task))
+        #: The worker's folder is gone, or its task: the program is stopped, and nothing is written down any more.
+        self.is_removed = False
         self.is_interrupted, self._may_try_again = False, may_try_again
         #: Why the program was stopped: nothing that it prints later changes this.
         self.verdict: AgentOutcome | None = None
@@ -163,6 +168,8 @@ class Host:
 
     def _look(self) -> None:
         """Pass on new answers, messages and entries of the outbox; lend the slot of an idle agent."""
+        if self._is_out_of_place():
+            return
         for ask, answer, reason in self.questions.answered():
             self._pass_on(ask.key, answer, reason=reason)
         for what, question in self.questions.take_tampered():
@@ -172,6 +179,15 @@ class Host:
         self.idle.lend(self._look_again)
         self.outbox.look(self._look_again)
         self.recorder.flush()
+
+    def _is_out_of_place(self) -> bool:
+        """Return whether the worker's folder or its task is gone; stop the program once that has been so for long."""
+        if self.where.lasting_loss() is not None and not self.is_removed:
+            self.is_removed = True
+            self.patience.terminate()
+        elif self.where.is_in_doubt and not self.is_removed:
+            self._look_again()
+        return self.where.is_in_doubt
 
     def _look_again(self) -> None:
         self.folder_watch.again()
@@ -209,8 +225,12 @@ class Host:
         """Cancel by the protocol's own means at the first SIGINT; after the grace period the shim sends SIGTERM."""
         if self.is_interrupted:
             return
-        was_idle = self.idle.is_idle
         self.is_interrupted = True
+        if self.where.loss() is not None:
+            self.is_removed = True
+            self.patience.terminate()
+            return
+        was_idle = self.idle.is_idle
         self.patience.got_on()
         self.idle.end("its worker is being stopped")
         self.questions.close_all("its worker is being stopped")
@@ -233,6 +253,8 @@ class Host:
 
     def _do(self, actions: Iterable[Action | Decided]) -> None:
         """Carry out actions in order; the actions that they cause come after them."""
+        if self.is_removed:
+            return
         is_outermost = not self._actions
         self._actions.extend(actions)
         if not is_outermost:
@@ -322,7 +344,7 @@ class Host:
 
     def _stop(self, outcome: AgentOutcome) -> None:
         """Stop the program for a reason that it does not know itself."""
-        if self.verdict is None:
+        if self.verdict is None and not self.is_removed:
             self.verdict = outcome
             self.questions.close_all("its agent failed")
             self.patience.terminate()
@@ -336,6 +358,8 @@ class Host:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _end(self, code: int) -> int:
+        if self.where.loss() is not None:
+            return UNHAPPY
         for kind, lines in enumerate(self._lines):
             rest = lines.rest()
             if rest and kind == 0:

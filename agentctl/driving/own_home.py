@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from urllib.parse import quote
 
-from agentctl.adapters.files import make_folder, write_all
+from agentctl.adapters.files import make_folder, make_folders, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir, names_in
@@ -78,7 +78,7 @@ class OwnHome:
         _link(persons, own, folder)
         for name, data in replaced.files.items():
             place = os.path.join(own, name)
-            make_folder(os.path.dirname(place))
+            make_folders(os.path.dirname(place))
             if name in folder.secret:
                 os.symlink(self._in_memory(f"{own}/{name}", data), place)
             else:
@@ -117,7 +117,7 @@ def _persons(folder: HomeFolder) -> str:
     named = os.environ.get(folder.variable)
     path = os.path.abspath(named or os.path.join(os.path.expanduser("~"), folder.usual))
     if not named:
-        make_folder(path)
+        make_folders(path)
     if not os.path.isdir(path):
         raise Refused(
             f"{folder.variable} is {path}, and there is no folder at that path",

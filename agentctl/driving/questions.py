@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.realpath import Resolver
@@ -30,6 +31,8 @@ FORGED, CHANGED = "forged", "changed"
 #: Longer texts are cut: nobody reads more of a request's arguments.
 _LONGEST_ARGUMENTS = 20_000
 _LONGEST_QUESTION = 10_000
+#: A removal of the folder is done by then.
+_REMOVAL_S = 1.0
 #: What is left to the program, and what is harmless: no rule allows it, and nobody needs to know.
 _LEAVE, _HARMLESS = "leave", "harmless"
 _STRICTEST_FIRST = ("deny", "ask", _LEAVE, _HARMLESS, "allow")
@@ -118,6 +121,7 @@ class ProgramQuestions:
         self._used: set[str] = set()
         self._stem = "q" if attempt == 1 else f"q{attempt}-"
         self._open: dict[str, tuple[Ask, Asked]] = {}
+        self._gone_since: dict[str, float] = {}
         #: The rules by which a person has allowed calls for good, in this run of the program.
         self.lasting: list[Mapping[str, str]] = []
         #: (FORGED or CHANGED, the question's id) of each tampering -> whether it has been reported.
@@ -134,7 +138,7 @@ class ProgramQuestions:
     def answered(self) -> Iterator[tuple[Ask, str, str]]:
         """Yield new answers, each with its reason if there is one; their questions are no longer open."""
         for key, (ask, asked) in list(self._open.items()):
-            if ask.tool is not None and put_again(self.worker, asked):
+            if ask.tool is not None and not self._is_just_gone(asked) and put_again(self.worker, asked):
                 self._tampered.setdefault((CHANGED, asked.question_id), False)
             answer = _read(self.worker.answer(asked.question_id))
             if answer is None:
@@ -149,6 +153,17 @@ class ProgramQuestions:
                     if ask.tool is not None and meaning(ask.means, str(answer.get("answer"))) == ALLOW_ALWAYS:
                         self.lasting += ask.lasting
                     yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
+
+    def _is_just_gone(self, asked: Asked) -> bool:
+        """Return whether a question's file was there until now: its folder may be about to be removed.
+
+        A removal would fail if a file came back into a folder that it has just emptied.
+        """
+        name, now = asked.question_id, monotonic()
+        if os.path.lexists(self.worker.question(name)):
+            self._gone_since.pop(name, None)
+            return False
+        return now - self._gone_since.setdefault(name, now) < _REMOVAL_S
 
     def take_tampered(self) -> list[tuple[str, str]]:
         """Return the unreported cases of tampering: how, and with which question."""

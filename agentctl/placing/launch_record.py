@@ -11,6 +11,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import (
     create_whole,
     make_folder,
+    make_folders,
     read_quietly,
     set_aside,
     storage_errors,
@@ -89,6 +90,7 @@ def _made(worker: WorkerDir, attempt: int) -> LaunchDir:
     folder = placement_of(worker).folder
     base = FilePath(folder) / f"agentctl-{os.geteuid()}" if folder else worker.launches
     launch = LaunchDir(base / launch_id)
+    make_folders(base) if folder else make_folder(base)
     for path in _folders_of(launch):
         make_folder(path)
     key = new_key(launch_id)

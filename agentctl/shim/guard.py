@@ -47,6 +47,7 @@ from agentctl.supervision.worker.environment import (
 )
 from agentctl.supervision.worker.placed import is_away
 from agentctl.supervision.worker.spec import SPEC_DIGEST, WorkerSpec, read_vouched
+from agentctl.supervision.worker.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -86,7 +87,10 @@ class Guard:
         self.since = 0
         self.attempt = 1
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
-        self.note = Notes(root_task, self.worker)
+        self._notes = Notes(root_task, self.worker)
+        self.where: Whereabouts | None = None
+        #: Its task is gone, and with it the queue: nothing is written or started in it any more.
+        self.has_no_task = False
         #: The disk refused what must be written before a start: the worker is still in the queue, as before.
         self.was_refused = False
         #: The worker waits in the queue for its account.
@@ -97,7 +101,7 @@ class Guard:
         #: The attempt whose start is in the log.
         self.logged_attempt = 0
         self.offspring = Offspring(self.worker, root_task, folder)
-        self.clock = WorkClock(self.worker)
+        self.clock = WorkClock(self.worker, self.is_in_place)
         self.teller: Switch | None = None
 
     def run(self) -> bool:
@@ -107,11 +111,19 @@ class Guard:
         """
         try:
             with storage_errors(self.worker.shim, "lock"):
+                self.where = Whereabouts(self.worker, self.root_task)
                 lock = hold_alive(self.worker.shim)
         except StorageError as error:
+            self._close()
             self._stay_in_queue(error)
             return False
+        except (FileNotFoundError, NotADirectoryError):
+            self._close()
+            self.answer({"error": f"the folder of {self.worker.instance} was removed"})
+            self.has_no_task = not self.worker.task.exists
+            return False
         if lock is None:
+            self._close()
             self.answer({"error": f"{self.worker.instance} is guarded by another shim"})
             return False
         try:
@@ -125,6 +137,21 @@ class Guard:
             return False
         finally:
             os.close(lock)
+            self._close()
+
+    def _close(self) -> None:
+        if self.where is not None:
+            self.where.close()
+            self.where = None
+
+    def is_in_place(self) -> bool:
+        """Return whether the folders of the worker and its tasks are there: nothing is written otherwise."""
+        return self.where is not None and self.where.loss() is None
+
+    def note(self, problem: object) -> None:
+        """Write down a problem that this shim survived; what fails because the task is gone is none."""
+        if self.is_in_place():
+            self._notes(problem)
 
     def known(self, look: Callable[[], T]) -> T:
         """Return what a look at the worker's files says: one that fails is made again."""
@@ -192,6 +219,8 @@ class Guard:
             if not self.is_taken_over and self._waits():
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
+            if not self.is_in_place():
+                break
             try:
                 hold = None if self._is_to_be_cancelled() else self.known(partial(self.parking.after, ending))
                 if hold is not None and self._is_parked(ending, hold):
@@ -231,9 +260,12 @@ class Guard:
     def rest(self, control: int, seconds: float) -> None:
         """Sleep for that many seconds, or until woken."""
         self.wakeups.rest(seconds, control)
-        self.debt.pay_if_due()
+        self.debt.pay_if_due(self.is_in_place)
 
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
+        loss = self.where.loss() if self.where is not None else None
+        if loss is not None:
+            return Decision(status=Status.CANCELLED, message=loss.message, attempt=number), False
         if not self.is_taken_over:
             if self._is_to_be_cancelled() or (self.spec.parent and self.known(self._barred_by)):
                 return self._cancelled_ending(number), False
@@ -282,7 +314,8 @@ class Guard:
 
         self.debt.add(self.worker, spec.agent, Status.QUEUED if spec.placement else Status.RUNNING)
         news = partial(self._have_told, only_news=True)
-        charge = Charge(self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.wall, news)
+        assert self.where is not None
+        charge = Charge(self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.wall, news, self.where)
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
         return watched.watch()
@@ -343,6 +376,8 @@ class Guard:
         failpoints.reached("shim.after-ticket")
 
     def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> None:
+        if not self.is_in_place():
+            return  # No log is begun again where a task was removed, or another one is in its place.
         event = ev.make_event(
             at or now_iso(), kind, self.worker.task.id, "agentctl", dict(payload), self.worker.instance
         )
@@ -391,16 +426,29 @@ class Guard:
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
         self._event(ev.RETRYING, retry)
-        return waited(self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control))
+        return waited(
+            self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control), self.is_in_place
+        )
+
+    def _finds_place_for_end(self) -> bool:
+        """Return whether there is a place for the worker's end; in a task that was moved, this is where it lies now."""
+        loss = self.where.loss() if self.where is not None else None
+        if loss is None:
+            return True
+        self.has_no_task = not loss.has_tasks
+        if loss.worker is None:
+            return False
+        self.worker = loss.worker
+        return True
 
     def _write_end(self, ending: Decision) -> None:
         """Write the end, retrying while the disk refuses; meanwhile result and slot are kept and nothing new starts."""
-        if self.known(self.worker.worktree.exists):
+        if self._finds_place_for_end() and self.known(self.worker.worktree.exists):
             from agentctl.shim import patching  # Few workers have a worktree.
 
             patching.record(self.worker, environment.unpack(self.blob or b""), self.wakeups)
         decision = None
-        while True:
+        while self._finds_place_for_end():
             try:
                 decision = decide(self.worker, ending)
                 failpoints.reached("shim.after-exit-file")
@@ -408,19 +456,19 @@ class Guard:
                 failpoints.reached("shim.after-end-event")
                 break
             except (AgentctlError, OSError) as error:
-                if not self.known(self.worker.task.path.exists):
-                    break  # The task was removed: there is nowhere to write.
                 if isinstance(error, Damaged) and self.known(self.worker.exit.exists):
                     self.note(error)
                     break  # The log is no longer a log. The end is on disk: the next look publishes it.
                 restore_access(self.worker)
                 self.answer({"error": str(error)})
                 self.wakeups.rest(STORAGE_RETRY_S)
+        self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
+        if self.has_no_task:
+            return
         if not self.has_left_queue:
             remove_ticket(self.root_task, self.ticket)
         if self.spec.parent:
             wake_parent(self.worker)
-        self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         self.debt.add_ended(self.worker, self.spec.agent, decision)
         if ending.status is Status.FAILED:
             self._have_told()

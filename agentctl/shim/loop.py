@@ -93,7 +93,7 @@ class _Shim:
         self.place = place
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
-        self.was_refused = self.is_held = False
+        self.was_refused = self.is_held = self.has_no_task = False
         self.answer = _Answer()
         self.me = processes.identify(os.getpid())
         self.wall = WallClock(self.root_task)
@@ -104,6 +104,8 @@ class _Shim:
         ticket: Ticket | None = self.ticket
         while ticket is not None:
             leaves_children = self._guard(ticket)
+            if self.has_no_task:
+                return  # There is no queue any more, and nobody to be told.
             ticket = self._next(takes_more=not leaves_children)
         if self._known(self.switch.exists):  # All workers may have ended.
             from agentctl.supervision.notify.switch import Switch
@@ -117,7 +119,7 @@ class _Shim:
         post = Post(self.root_task, self.folder, self.me, self.wall, self.switch)
         guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
         leaves_children = guard.run()
-        self.was_refused, self.is_held = guard.was_refused, guard.is_held
+        self.was_refused, self.is_held, self.has_no_task = guard.was_refused, guard.is_held, guard.has_no_task
         return leaves_children
 
     def _environment(self, ticket: Ticket) -> bytes | None:

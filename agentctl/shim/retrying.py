@@ -14,6 +14,7 @@ from agentctl.supervision.worker.endings import Decision
 from agentctl.supervision.worker.spec import WorkerSpec
 
 _LONGEST_BACK_OFF_S = 60.0
+_TICK_S = 1.0
 _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 #: For an agent, only what may go better later: each attempt costs money.
 _AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
@@ -38,14 +39,19 @@ def put_aside(worker: WorkerDir, ending: Decision, attempt: int, pause_s: float)
     return {"attempt": attempt + 1, **failure}
 
 
-def waited(is_cancelled: Callable[[], bool], pause_s: float, rest: Callable[[float], object]) -> bool:
-    """Wait out a pause; return False if a cancel came first."""
+def waited(
+    is_cancelled: Callable[[], bool],
+    pause_s: float,
+    rest: Callable[[float], object],
+    is_in_place: Callable[[], bool],
+) -> bool:
+    """Wait out a pause; return False if a cancel came first, or the worker's folder was removed."""
     until = monotonic() + pause_s
-    while not is_cancelled():
+    while is_in_place() and not is_cancelled():
         left = until - monotonic()
         if left <= 0:
             return True
-        rest(left)
+        rest(min(left, _TICK_S))
     return False
 
 

@@ -6,6 +6,7 @@ The roster is a cache of the log, so a shim that is killed while it owes rows lo
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -43,9 +44,12 @@ class RosterDebt:
         """Return when the rows are due; None if there are none."""
         return self._due
 
-    def pay_if_due(self) -> None:
-        """Write the rows if they are due."""
+    def pay_if_due(self, is_in_place: Callable[[], bool]) -> None:
+        """Write the rows if they are due; forget them where the task is not in its place any more."""
         if self._due is None or monotonic() < self._due:
+            return
+        if not is_in_place():
+            self.forget()
             return
         from agentctl.adapters.taskyaml.roster import was_just_written
 
@@ -55,11 +59,16 @@ class RosterDebt:
         else:
             self.pay_all()
 
+    def forget(self) -> None:
+        """Owe nothing any more."""
+        self._rows, self._due, self._delays = {}, None, 0
+
     def pay_all(self) -> None:
         """Write all rows; what cannot be written is in the log all the same."""
         from agentctl.adapters.taskyaml.roster import RosterRow, update  # Imported only now: nobody waits for it.
 
-        rows, self._rows, self._due, self._delays = self._rows, {}, None, 0
+        rows = self._rows
+        self.forget()
         for task, changed in rows.values():
             with contextlib.suppress(AgentctlError, OSError):
                 update(task, {instance: RosterRow(*row) for instance, row in changed.items()})

@@ -31,6 +31,7 @@ from agentctl.supervision.worker.control import WAKE
 from agentctl.supervision.worker.endings import from_wait_status
 from agentctl.supervision.worker.placed import has_begun
 from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_agent
+from agentctl.supervision.worker.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups
@@ -62,6 +63,7 @@ class Charge(NamedTuple):
     wall: WallClock
     #: Has the person told of what was added to the log; called about once a second.
     look_for_news: Callable[[], None]
+    where: Whereabouts
 
 
 class Attempt:
@@ -70,7 +72,17 @@ class Attempt:
     def __init__(
         self, charge: Charge, wakeups: Wakeups, control: int, debt: RosterDebt, tell: Tell, note: Note
     ) -> None:
-        self.worker, self.spec, self.pid, cookie, self.offspring, self.clock, self.wall, self.look_for_news = charge
+        (
+            self.worker,
+            self.spec,
+            self.pid,
+            cookie,
+            self.offspring,
+            self.clock,
+            self.wall,
+            self.look_for_news,
+            self.where,
+        ) = charge
         self.wakeups, self.control, self.debt, self.tell, self.note = wakeups, control, debt, tell, note
         # Without child subreapers (macOS) as much of the tree is found as possible.
         leader = None if processes.LINUX else processes.identify(self.pid)
@@ -99,10 +111,16 @@ class Attempt:
         """Watch the attempt to its end; a step that fails does not keep the others from running."""
         self._look_at_files()
         while not self._run_safely(self._is_over):
-            for step in (self._escalate, self._sleep, self._reap, self.debt.pay_if_due):
+            for step in (self._escalate, self._sleep, self._reap, self._pay_debt):
                 self._run_safely(step, pause_s=_SWEEP_TICK_S)  # A pause, in case the step fails at once.
         failpoints.reached("shim.after-sweep")
         return self._outcome()
+
+    def _is_in_place(self) -> bool:
+        return self.where.loss() is None
+
+    def _pay_debt(self) -> None:
+        self.debt.pay_if_due(self._is_in_place)
 
     # -- what has happened ---------------------------------------------------------------------------------------
 
@@ -130,11 +148,15 @@ class Attempt:
     def _leader_exited(self, code: int, status: int) -> None:
         self.exit = (code, status)
         # This decides between an end and a cancel: only a request that is on disk by now counts.
-        self._happen(Happening.EXITED, self._cancel() if self.worker.cancel.exists() else None)
+        loss = self.where.loss()
+        is_cancelled = loss is not None or self.worker.cancel.exists()
+        self._happen(Happening.EXITED, self._cancel(loss and loss.message) if is_cancelled else None)
         failpoints.reached("shim.after-leader")
 
     def _look_at_files(self) -> None:
         """Look at each file separately: whatever a worker puts into one, the shim still looks at the others."""
+        if not self._is_in_place():
+            return  # What lies there now, if anything, is not about this worker.
         for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions):
             self._run_safely(look)
 
@@ -191,7 +213,10 @@ class Attempt:
             self.debt.add(self.worker, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
 
     def _look_at_limits(self) -> None:
-        """Check, about once a second, for too much output, none for long, too much time, a removed task, or news."""
+        """Check, about once a second, for too much output, none for long, too much time, removed folders, or news."""
+        loss = self.where.lasting_loss()
+        if loss is not None:
+            self._happen(Happening.CANCELLED, self._cancel(loss.message))
         self._note_time()
         self._run_safely(self.look_for_news)
         size = self.output.size()
@@ -201,8 +226,6 @@ class Attempt:
         excess = self._run_safely(lambda: self.wall.broken(self.clock))
         if isinstance(excess, str):
             self._limit(Reason.BUDGET, excess)
-        if not self.worker.task.events.exists() and not self.worker.task.path.exists():
-            self._happen(Happening.CANCELLED, self._cancel("its task was removed"))
 
     def _look_at_stall(self, size: int) -> None:
         """Append one event when it has written nothing for long, and one when it goes on."""
@@ -274,7 +297,7 @@ class Attempt:
 
     @property
     def _tick_s(self) -> float:
-        if self.spec.placement is None or self.waiting is not None:
+        if self.spec.placement is None or self.waiting is not None or self.where.is_in_doubt:
             return _TICK_S
         until = self.wall.due()
         return min(_AWAY_TICK_S, max(_TICK_S, until - monotonic()))

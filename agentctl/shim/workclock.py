@@ -8,6 +8,7 @@ and went on, and `exit.json` all of it. So a worker that never waits costs no fi
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
@@ -23,8 +24,8 @@ _MOST_SPANS = 1000
 class WorkClock:
     """When a worker was at work, over all of its attempts; instants are those of the monotonic clock."""
 
-    def __init__(self, worker: WorkerDir) -> None:
-        self.worker = worker
+    def __init__(self, worker: WorkerDir, is_in_place: Callable[[], bool] = lambda: True) -> None:
+        self.worker, self._is_in_place = worker, is_in_place
         self.spans: list[tuple[float, float]] = []
         #: Since when it has been at work; None while the clock stands still.
         self.since: float | None = None
@@ -85,7 +86,8 @@ class WorkClock:
     def tell(self) -> None:
         """Write `worked.json`; if the disk refuses, the next change writes it."""
         with contextlib.suppress(AgentctlError, OSError):
-            write_whole(self.worker.worked, to_json(self.to_json()), durable=False)
+            if self._is_in_place():
+                write_whole(self.worker.worked, to_json(self.to_json()), durable=False)
 
 
 def _cut(instant: float) -> float:

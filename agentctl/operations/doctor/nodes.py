@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 import agentctl
 from agentctl.adapters.accepted import accept, acceptance_of, reject
 from agentctl.adapters.codemark import code_mark
-from agentctl.adapters.files import make_folder
+from agentctl.adapters.files import make_folders
 from agentctl.adapters.mounts import Mount, network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir, Root
@@ -243,7 +243,7 @@ _OTHER_FOLDER = "use another file system: runners.RUNNER.folder in config.yaml f
 def _tried(folder: FilePath) -> list[str]:
     """Return what two processes of this machine cannot do in a folder; in a process of its own, which may hang."""
     place = ProbeDir(folder / f"{ProbeDir.PREFIX}{os.urandom(8).hex()}")
-    make_folder(place.path)
+    make_folders(place.path)
     try:
         done = subprocess.run(argv_of(TRIAL, str(place.trial)), capture_output=True, timeout=_TRIAL_S, check=False)
     except subprocess.TimeoutExpired:

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir
@@ -72,7 +72,7 @@ class NodeProbe:
 
     def __enter__(self) -> NodeProbe:
         self._handler = signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
-        make_folder(self.dir.path)
+        make_folders(self.dir.path)
         self._asker = hold_alive(self.dir.asker)
         return self
 

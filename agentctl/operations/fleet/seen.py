@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
@@ -52,7 +52,7 @@ class SeenEnds:
         Raises:
             StorageError: They could not be noted.
         """
-        make_folder(self.path.parent)
+        make_folders(self.path.parent)
         with locked(FilePath(f"{self.path}.lock")):
             known = _ends_in(read_quietly(self.path))
             for worker, at in ends.items():

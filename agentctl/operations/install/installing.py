@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from agentctl.adapters.files import make_folder, storage_errors, write_whole
+from agentctl.adapters.files import make_folders, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.domain.containment import lies_in
 from agentctl.errors import Refused
@@ -105,7 +105,7 @@ def _write(change: Change, *, undo: bool) -> None:
     if _read(change.path) != change.before:
         raise Refused(f"{change.path} was changed meanwhile", hint="look at it, then try again")
     try:
-        make_folder(os.path.realpath(os.path.dirname(change.path)))
+        make_folders(os.path.realpath(os.path.dirname(change.path)))
         if not undo and change.before is not None and not os.path.exists(change.backup):
             _put(change.backup, change.before)
         _put(change.path, change.after)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -167,7 +167,7 @@ def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> dict[str, An
         roots = _roots()
         roots[_place(where)] = _changed(roots.get(_place(where)), naming, on=on)
         file = _roots_file()
-        make_folder(os.path.realpath(file.parent))
+        make_folders(os.path.realpath(file.parent))
         write_whole(file, to_json({"roots": dict(list(roots.items())[-_MOST_ROOTS:])}))
         return {"target": naming.name, "on": on, "root": str(where.path)}
     root_task = root_task_of(where)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.ends import end_in_words
@@ -59,7 +59,7 @@ def join_results(
     if out is not None:
         folder = FilePath(os.path.realpath(out))
         with storage_errors(folder, "make the folder"):
-            make_folder(folder)
+            make_folders(folder)
         text, data = folder / text.name, folder / data.name
     write_whole(data, to_json(report))
     write_whole(text, "".join(f"{line}\n" for line in _lines(report)).encode("utf-8", "backslashreplace"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_durable, make_folder, storage_errors, write_whole
+from agentctl.adapters.files import make_durable, make_folder, make_folders, storage_errors, write_whole
 from agentctl.adapters.opening import refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml import roster
@@ -98,7 +98,7 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
     """Take a name by mkdir: if two race, each gets one of its own."""
     if os.path.islink(root.tasks):
         raise Refused(f"{root.tasks} is a link: no task is made behind a link", hint="--root names another place")
-    make_folder(root.tasks)
+    make_folders(root.tasks)
     base = check_name(task_id, "the task id") if task_id is not None else slug(title)
 
     def numbered(number: int) -> TaskDir:

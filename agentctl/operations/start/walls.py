@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentctl.adapters.files import make_folder
+from agentctl.adapters.files import make_folders
 from agentctl.adapters.git import entry_above
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import ROOT_NAME, Root, WorkerDir
@@ -84,7 +84,7 @@ def _own_folders(environ: Mapping[str, str]) -> list[str]:
     folders = [str(config_folder(environ)), str(state_folder(environ))]
     for folder in folders:
         with contextlib.suppress(AgentctlError, OSError):  # If it cannot be made here, the agent cannot make it either.
-            make_folder(folder)
+            make_folders(folder)
     return folders
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import make_folder, text_in
+from agentctl.adapters.files import make_folders, text_in
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
@@ -27,7 +27,7 @@ def find_root(explicit: str | None, *, create: bool = False, force: bool = False
             raise NotFound(
                 f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place'
             )
-        make_folder(path / "tasks")
+        make_folders(path / "tasks")
     elif not is_named:
         _refuse_link(path)
     root = Root(path)

@@ -190,7 +190,8 @@ def _take_folder(git: Git, worker: WorkerDir) -> tuple[str, str]:
     above = worker.task.root.worktrees / worker.task.id
     if os.path.islink(worker.task.root.worktrees):
         raise Refused(f"{worker.task.root.worktrees} is a link: worktrees are not made through a link")
-    make_folder(above)
+    for folder in (above.parent, above):
+        make_folder(folder)
     for number in range(1, _MOST_NAMES):
         name = worker.instance if number == 1 else f"{worker.instance}-{number}"
         branch = f"agentctl/{worker.task.id}/{name}"

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import json_in, make_folder, storage_errors, to_json, write_whole
+from agentctl.adapters.files import json_in, make_folders, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
@@ -81,7 +81,7 @@ class LineHistory:
         """
         if not _is_kept(line):
             return
-        make_folder(self.path.parent)
+        make_folders(self.path.parent)
         with locked(FilePath(f"{self.path}.lock"), limit_s=_LOCK_LIMIT_S):
             theirs = [known for known in _lines_in(self.path) if known != line]
             write_whole(self.path, to_json({"lines": _bounded([*theirs, line])}), durable=False)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import iso_of, since_boot
-from agentctl.adapters.files import make_folder, read_quietly
+from agentctl.adapters.files import make_folders, read_quietly
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.numbers import finite
@@ -81,7 +81,7 @@ def tell(account: Account, windows: Iterable[Window]) -> None:
     """Write down what a program reported about its account's windows."""
     now = time.time()
     reported = plausible(windows, now)
-    make_folder(account.folder)
+    make_folders(account.folder)
     with locked(account.folder / ""):
         known = read_quietly(account.path)
         before = _windows_in(known, now)
@@ -132,7 +132,7 @@ def _left(known: Mapping[str, Any], window: Window, now: float) -> float:
 def back_off(account: Account, seconds: float) -> None:
     """Hold an account for `seconds` from now; a back-off that lasts longer stays."""
     seconds = min(seconds, LONGEST_BACK_OFF_S)
-    make_folder(account.folder)
+    make_folders(account.folder)
     with locked(account.folder / ""):
         known = read_quietly(account.path)
         before = _back_off_in(account.name, known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator
 
 from agentctl.adapters.locks import is_alive_held
@@ -106,6 +107,7 @@ def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | Non
 
 
 def _refuse(root_task: TaskDir, ticket: Ticket, worker: WorkerDir, reason: Reason, why: str) -> None:
-    decide(worker, Decision(status=Status.FAILED, reason=reason, message=why))
+    decision = decide(worker, Decision(status=Status.FAILED, reason=reason, message=why))
     remove_ticket(root_task, ticket)
-    publish(worker)
+    with contextlib.suppress(FileNotFoundError):  # Its whole task was removed: there is no log.
+        publish(worker, decision)

@@ -145,12 +145,14 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
     Returns:
         Whether the worker has ended.
     """
+    decision = None
     if condition is Condition.LOST:
         # Of a worker on a node, what was seen here was its stand-in.
-        decide(worker, seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker))
+        ending = seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker)
+        decision = decide(worker, ending)
     elif condition is not Condition.ENDED:
         return False
-    publish(worker)
+    publish(worker, decision)
     roster.mark_stale(worker.task)  # The shim that owed the roster this row may be gone.
     return True
 

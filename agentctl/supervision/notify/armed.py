@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.domain.quiet import QuietHours
@@ -95,7 +95,7 @@ def arm(root_task: TaskDir, folder: FilePath, armed: Armed) -> None:
     targets = tuple(one._replace(since=since.get(one.name) or one.since) for one in armed.targets)
     armed = armed._replace(targets=targets, task=os.path.realpath(root_task.path))
     if armed != before:
-        make_folder(folder)
+        make_folders(folder)
         if before is None:
             _drop_gone(folder)
         write_whole(file, to_json(armed.to_json()), durable=False)

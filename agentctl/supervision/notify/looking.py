@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_in_place
+from agentctl.adapters.files import make_folders, read_quietly, to_json, write_in_place
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
@@ -39,7 +39,7 @@ class Look:
 
     def __init__(self, state: FilePath) -> None:
         folder = FilePath(state) / _FOLDER
-        make_folder(folder)
+        make_folders(folder)
         name = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._file, beside = folder / f"{name}.json", folder / f".{name}"
         fd = hold_alive(beside)

@@ -12,7 +12,7 @@ from enum import Enum
 from functools import partial
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import make_folder, read_quietly
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -194,10 +194,14 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
                     put_request(worker, request.by, request.grace_s)
                     return Answer.UNDER_WAY
             case Condition.SUPERVISED:
+                if not worker.path.is_dir():  # Its shim ends it for that reason, and there is no place for a request.
+                    _wake_stopped(worker)
+                    return Answer.UNDER_WAY
                 put_request(worker, request.by, request.grace_s)
                 if _wake(worker):
                     return Answer.UNDER_WAY
             case Condition.UNSUPERVISED | Condition.UNFOLLOWED:
+                make_folder(worker.path)  # It may have been removed, and its next guardian locks a file in it.
                 put_request(worker, request.by, request.grace_s)
                 # Of a worker on a node, only the shim there can prove that it is gone: another one here asks it.
                 begin_burial(worker) if condition is Condition.UNSUPERVISED else take_over(worker)

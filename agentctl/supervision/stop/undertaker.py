@@ -88,8 +88,8 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     _stop(worker, UnsupervisedTree(_known(partial(claim_of, worker), worker)))
     by = str(_known(partial(read_quietly, worker.cancel), worker).get("by", "user"))
     message = f"its shim was gone; the exit was not seen, and {HIDDEN}"
-    decide(worker, Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True))
-    publish(worker)
+    ending = Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True)
+    publish(worker, decide(worker, ending))
     os.close(lock)
     dispatch(root_task_of(worker.task))
     Switch(root_task_of(worker.task), environment.store_folder()).tell()

@@ -82,23 +82,26 @@ class Decision(NamedTuple):
 def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> Decision | None:
     """Make the one decision about a worker's end, and return it; None if one was made before.
 
+    The folder of a worker may have been removed. It is not made again: the first end in the log is the decision then.
+
     Args:
         durable: On disk when this returns; who decides about many makes their files durable together.
     """
-    if not worker.path.exists():  # It may have been removed while the worker ran.
-        worker.path.mkdir(exist_ok=True)
     value = decision.now().to_json()
     value = {key: item for key, item in value.items() if _fits(key, item)}
     content, decision = to_json(value), _decision_from(value)
-    with locked(worker.lock):
-        if create_whole(worker.exit, content, durable=durable):
-            return decision
-        try:
-            read_decision(worker)
-        except (Damaged, PermissionError):  # The worker wrote something else there, or took its mode.
-            set_aside(worker.exit)
-            return decision if create_whole(worker.exit, content, durable=durable) else None
-        return None
+    try:
+        with locked(worker.lock):
+            if create_whole(worker.exit, content, durable=durable):
+                return decision
+            try:
+                read_decision(worker)
+            except (Damaged, PermissionError):  # The worker wrote something else there, or took its mode.
+                set_aside(worker.exit)
+                return decision if create_whole(worker.exit, content, durable=durable) else None
+            return None
+    except FileNotFoundError:
+        return decision
 
 
 def clear_no_decision(worker: WorkerDir) -> None:
@@ -144,14 +147,26 @@ def _decision_from(value: Mapping[str, Any]) -> Decision:
 def decision_of(worker: WorkerDir) -> Decision | None:
     """Return the decision about a worker's end; None if there is none, or it does not describe an end.
 
+    Where its folder was removed, the log has the decision.
+
     Raises:
         StorageError: It cannot be read.
     """
     with storage_errors(worker.exit, "read"):
         try:
-            return read_decision(worker)
+            found = read_decision(worker)
         except (Damaged, PermissionError):  # The worker took its mode.
-            return None
+            found = None
+        return found if found is not None or worker.path.exists() else _decision_in_log(worker)
+
+
+def _decision_in_log(worker: WorkerDir) -> Decision | None:
+    found = None
+    for event in eventlog.events_about(worker.task.events, worker.instance, ev.END_STATUS):
+        told = {key: item for key, item in event["payload"].items() if key in _TOLD}
+        told |= {"by": event.get("by"), "endedAt": event.get("ts")}
+        found = decision_in({**told, "status": ev.END_STATUS[event["type"]]}) or found
+    return found
 
 
 def status_at_end(worker: WorkerDir) -> Status:

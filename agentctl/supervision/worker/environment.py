@@ -14,7 +14,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from agentctl.adapters.files import create_whole, make_folder, storage_errors, write_whole
+from agentctl.adapters.files import create_whole, make_folders, storage_errors, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError, Damaged, Refused, StorageError
@@ -85,7 +85,7 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
             return taken.parent / name
         fresh = f"{taken.name}-{os.urandom(8).hex()}\n".encode()
         try:
-            make_folder(kept.parent)
+            make_folders(kept.parent)
             write_whole(kept, fresh) if is_kept else create_whole(kept, fresh)
         except (OSError, StorageError) as error:
             raise _unkept(taken, error) from error
