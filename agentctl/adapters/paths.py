@@ -61,8 +61,11 @@ class FilePath(str):
             with storage_errors(self, "look at"):
                 raise
 
-    def mkdir(self, *, exist_ok: bool = False) -> None:
-        """Make a private folder of this name; the one above it must be there."""
+    def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
+        """Make a private folder of this name."""
+        if parents:
+            os.makedirs(self, 0o700, exist_ok=exist_ok)
+            return
         try:
             os.mkdir(self, 0o700)
         except FileExistsError:

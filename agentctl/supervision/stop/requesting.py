@@ -194,11 +194,7 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
                     put_request(worker, request.by, request.grace_s)
                     return Answer.UNDER_WAY
             case Condition.SUPERVISED:
-                if not worker.path.is_dir():  # Its shim ends it for that reason, and there is no place for a request.
-                    _wake_stopped(worker)
-                    return Answer.UNDER_WAY
-                put_request(worker, request.by, request.grace_s)
-                if _wake(worker):
+                if _ask_shim(worker, request):
                     return Answer.UNDER_WAY
             case Condition.UNSUPERVISED | Condition.UNFOLLOWED:
                 make_folder(worker.path)  # It may have been removed, and its next guardian locks a file in it.
@@ -207,6 +203,15 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
                 begin_burial(worker) if condition is Condition.UNSUPERVISED else take_over(worker)
                 return Answer.UNDER_WAY
     raise AgentctlError(f"{worker.instance} could not be cancelled: its state changed 100 times", hint="try again")
+
+
+def _ask_shim(worker: WorkerDir, request: Request) -> bool:
+    """Request the end from a worker's shim; return False if that has gone meanwhile."""
+    if worker.path.is_dir():
+        put_request(worker, request.by, request.grace_s)
+        return _wake(worker)
+    _wake_stopped(worker)  # Its shim ends it because its folder was removed, and there is no place for a request.
+    return True
 
 
 def _wake(worker: WorkerDir) -> bool:
