@@ -70,7 +70,7 @@ def start(
     if roster:
         return start_from_template(call, wait=wait)
     requests = _read(batch) if batch is not None else [request]
-    task = task_for_spawn(call.task_named, root=call.root_named, force=call.force, tell=note)
+    task = task_for_spawn(call.task_named, root=call.root_named, force=call.force)
     spawned = spawn_workers(task, requests, queue=queue or bool(request.after) or many)
     return _show(call, task, spawned, wait=wait, many=many)
 

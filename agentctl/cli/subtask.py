@@ -112,7 +112,7 @@ def _parent(call: Invocation) -> TaskDir:
             raise
         from agentctl.operations.start.spawning import task_for_spawn  # Few sub-tasks make the task above them.
 
-        return task_for_spawn(None, root=call.root_named, force=call.force, tell=note)
+        return task_for_spawn(None, root=call.root_named, force=call.force)
 
 
 def _show_begun(call: Invocation, begun: "Subtask") -> int:

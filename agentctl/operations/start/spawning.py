@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -43,7 +43,7 @@ from agentctl.operations.where.lineage import (
     true_caller,
     who,
 )
-from agentctl.operations.where.locating import current_task, find_root, find_task, foreign_current
+from agentctl.operations.where.locating import current_task, find_root, find_task, refuse_foreign_current
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.sandbox import refuse_in_sandbox
 from agentctl.operations.where.task_limits import may_be_told, read_config
@@ -76,14 +76,14 @@ from agentctl.supervision.worker.spec import held_limits
 _COMMAND_SHOWN = 200
 
 
-def task_for_spawn(
-    explicit: str | None, *, root: str | None, force: bool, tell: Callable[[str], object] = bool, title: str = "Task"
-) -> TaskDir:
+def task_for_spawn(explicit: str | None, *, root: str | None, force: bool, title: str = "Task") -> TaskDir:
     """Return the task that `find_task` finds; if none is chosen, make one.
 
     Args:
         title: That of a task that is made.
-        tell: Called with the reason if a new task is made because the chosen one is not this person's own.
+
+    Raises:
+        Refused: The chosen task is not this person's own, or was moved: what they meant is not another one.
     """
     if explicit or os.environ.get(environment.TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
@@ -91,11 +91,9 @@ def task_for_spawn(
     current = current_task(found)
     if current is not None and found.task(current).exists:
         return found.task(current)
+    refuse_foreign_current(found)
     from agentctl.operations.start.new_task import create_task  # Few spawns make a task.
 
-    why = foreign_current(found)
-    if why is not None:
-        tell(f"a new task is made: {why}")
     return create_task(found, title)
 
 

@@ -119,18 +119,27 @@ def _which(root: Root) -> str:
     named = _named_current(root)
     if named is None:
         return 'agentctl new "TITLE" or agentctl use TASK'
-    return f"{foreign_current(root)}; --task {named} looks at it"
+    return f"{_foreign(root, named)} ({_trust(root, named)}, if everything in it is yours); --task {named} looks at it"
 
 
-def foreign_current(root: Root) -> str | None:
-    """Return why `current` is not used where it names a task that is not this person's own; None in all other cases."""
+def _foreign(root: Root, named: str) -> str:
+    return f"{root.current} names {named}, which was not made here by you, or was moved"
+
+
+def _trust(root: Root, named: str) -> str:
+    import shlex  # Only for a refusal.
+
+    return f"agentctl trust {shlex.quote(root.task(named).path)}"
+
+
+def refuse_foreign_current(root: Root) -> None:
+    """Raise `Refused` where `current` names a task that is there, but is not this person's own."""
     named = _named_current(root)
-    if named is None or current_task(root) is not None:
-        return None
-    return (
-        f"{root.current} names {named}, which was not made here by you, or was moved"
-        f" (agentctl trust {root.task(named).path}, if everything in it is yours)"
-    )
+    if named is not None and current_task(root) is None:
+        raise Refused(
+            _foreign(root, named),
+            hint=f"{_trust(root, named)}, if everything in it is yours; or agentctl new TITLE, which chooses a new one",
+        )
 
 
 def current_task(root: Root) -> str | None:

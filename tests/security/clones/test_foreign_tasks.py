@@ -120,8 +120,9 @@ def test_what_another_program_tells_its_hook_is_not_noted_in_it(foreign: Task) -
 def test_a_current_that_names_it_is_not_taken(foreign: Task) -> None:
     refused = run("list", check=False)
     assert (refused.code, "--task t1 looks at it" in refused.err) == (3, True)
+    assert spawn(worker("exits", 0), name="mine", check=False).code == 1
+    run("new", "Mine")
     told = spawn(worker("exits", 0), name="mine").json
-    assert told["taskId"] != "t1", "a task of one's own is made"
     assert run("use", "t1", check=False).code == 1
     assert {row["taskId"]: row["own"] for row in run("tasks", "--json").json} == {"t1": False, told["taskId"]: True}
 
@@ -281,9 +282,22 @@ def test_two_tasks_that_tell_of_each_other_are_nobodys_own_and_hold_nobody_up(ro
 
 
 def test_a_spawn_says_that_the_chosen_task_is_not_ones_own(foreign: Task) -> None:
-    told = run("spawn", "--", "true")
-    assert "a new task is made" in told.err
-    assert f"agentctl trust {foreign.path}" in told.err
+    """A script that goes on in another task would not be seen to do so; each way that the hint names works."""
+    before = sorted(path.name for path in foreign.path.parent.iterdir())
+    for command in (["spawn", "--", "true"], ["subtask", "general", "Look"]):
+        told = run(*command, check=False)
+        assert (told.code, told.out) == (1, "")
+        assert f"names {foreign.path.name}, which was not made here by you, or was moved" in told.err
+        assert f"hint: agentctl trust {foreign.path}, if everything in it is yours; or agentctl new TITLE" in told.err
+    assert sorted(path.name for path in foreign.path.parent.iterdir()) == before
+    run("new", "Mine")
+    assert run("spawn", "--json", "--", "true").json["taskId"] == "mine"
+    run("use", "mine")
+    run("trust", foreign.path)
+    run("use", foreign.path.name)
+    assert run("spawn", "--json", "--", "true").json["taskId"] == foreign.path.name
+    run("wait-all", check=False)
+    run("wait-all", "--task", "mine")
 
 
 def test_a_task_that_a_worker_makes_is_not_chosen_for_the_person(root: Path) -> None:
