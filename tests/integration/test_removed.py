@@ -125,3 +125,24 @@ def test_a_removed_sub_task_leaves_the_queue_of_its_tree_usable(task: Task, root
     run("wait", "b")
     assert statuses() == {"a": "completed", "b": "completed"}
     assert not below.exists()
+
+
+def test_doctor_names_what_runs_for_a_task_that_is_gone_and_ends_it(root: Path, tmp_path: Path) -> None:
+    """A shim that is stopped cannot notice; a worker whose shim was killed has nobody who could."""
+    task = new_task(cap=2, grace=0.1)
+    for name in ("a", "b"):
+        spawn(worker("stubborn", tmp_path / name), name=name)
+    trees = {name: [known(task.shim_of(name)), *members(tmp_path / name).values()] for name in ("a", "b")}
+    os.kill(trees["a"][0].pid, signal.SIGKILL)
+    os.kill(trees["b"][0].pid, signal.SIGSTOP)
+    remove(root)
+    alive = [*trees["a"][1:], *trees["b"]]
+    told = [one for one in run("doctor", "--json", check=False).json if "its folder is gone" in one["what"]]
+    assert {int(one["what"].partition(": pid ")[2].split(",")[0]) for one in told} == {one.pid for one in alive}
+    assert {(one["severity"], one["next"]) for one in told} == {("warning", "agentctl doctor --fix")}
+    assert living(alive) == alive
+    told = [one for one in run("doctor", "--fix", "--json", check=False).json if "its folder is gone" in one["what"]]
+    assert [one["fixed"] for one in told] == [True] * len(alive)
+    assert living(alive) == []
+    assert not [one for one in run("doctor", "--json").json if "its folder is gone" in one["what"]]
+    assert not root.exists()

@@ -24,6 +24,7 @@ from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
 from agentctl.operations.doctor.models import examine_models
+from agentctl.operations.doctor.orphans import examine_orphans
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
 from agentctl.operations.show.current_state import mend_roster, read_task
@@ -54,6 +55,7 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     """Return the findings; if nothing is wrong, one that says so."""
     findings = [*_machine(), *examine_programs(), *examine_models(), *examine_accounts()]
+    findings += examine_orphans(root, fix=fix)
     if root is not None:
         findings += examine_odd_root(root, fix=fix)
         findings += _until_unreadable(_root(root, fix), root.path)
