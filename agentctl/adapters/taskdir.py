@@ -185,6 +185,8 @@ class TaskDir(_Folder):
     failures = _Place("failures")
     #: Shows that this person made the task, and that it did not come with somebody else's files.
     origin = _Entry("origin")
+    #: Under which root the paths in its files are right.
+    place = _Entry("place")
 
     @_once
     def id(self) -> str:

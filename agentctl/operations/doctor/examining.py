@@ -30,6 +30,7 @@ from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktr
 from agentctl.operations.show.current_state import mend_roster, read_task
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
+from agentctl.operations.where.moved import follow_move, move_of
 from agentctl.operations.where.odd_files import (
     examine_notes,
     examine_odd,
@@ -188,6 +189,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from examine_shims(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task)
+    yield from _moved(task, fix)
     yield from examine_worktrees(task, fix=fix)
     yield from examine_gates(task)
     yield from examine_targets(task)
@@ -323,6 +325,19 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
                 if judge(worker) is Condition.LOST and not worker.shim.exists():
                     shutil.rmtree(worker.path)
         yield finding("note", "a spawn was killed before it began", worker.path, "agentctl doctor --fix", fixed=fix)
+
+
+def _moved(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Yield that a task's files still name the place from which it was moved, and what keeps them from being mended."""
+    move = move_of(task)
+    if move is not None:
+        problems = follow_move(task) if fix else []
+        yield finding(
+            "warning", f"its files name the place where it was: {move.old}", task.path, "agentctl doctor --fix",
+            fixed=fix and not problems,
+        )  # fmt: skip
+        for problem in problems:
+            yield finding("note", f"git could not be told of the move: {problem}", task.path, "git worktree list")
 
 
 def _queue(task: TaskDir) -> Iterator[Finding]:

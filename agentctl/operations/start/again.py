@@ -112,7 +112,8 @@ def _place_of(worker: WorkerDir, spec: WorkerSpec) -> tuple[str, bool]:
         return spec.cwd, False
     record = read_quietly(worker.worktree)
     top, repository = record.get("path"), record.get("repository")
-    if not isinstance(top, str) or not isinstance(repository, str) or not top or not lies_in(spec.cwd, top):
+    is_there = isinstance(top, str) and (spec.cwd == top or lies_in(spec.cwd, top))
+    if not isinstance(top, str) or not isinstance(repository, str) or not is_there:
         raise Refused(f"{worker.worktree} does not say where the worktree was made from", hint="spawn it again")
     return os.path.normpath(os.path.join(repository, os.path.relpath(spec.cwd, top))), True
 

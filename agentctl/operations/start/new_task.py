@@ -22,6 +22,7 @@ from agentctl.domain.permissions import parse_policy
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import who
+from agentctl.operations.where.moved import note_place
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.task_limits import keep_config, personal_defaults
 
@@ -86,6 +87,7 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
     text = head_of(head) + "".join(f"{line}\n" for line in _COMMENT).encode()
     write_whole(task.task_file, roster.initial(text), durable=False)
+    note_place(task)
     mark_own(task)
     vouch_for_rules(task, parse_policy(config.get("permissions")))
     keep_config(task, text, head)

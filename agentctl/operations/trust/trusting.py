@@ -20,6 +20,7 @@ from agentctl.operations.trust.root_settings import NAME, RootSettings, settings
 from agentctl.operations.trust.templates import Template, all_templates, digest_of, is_usable, powers_of
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import true_caller
+from agentctl.operations.where.moved import follow_move
 from agentctl.operations.where.odd_files import refuse_odd_within
 from agentctl.operations.where.ownership import (
     allowing,
@@ -117,6 +118,7 @@ def _trusted(one: Agent | Template | RootSettings | TaskDir | _Rules) -> Row:
         refuse_odd_within(one)
         if not is_own(one):
             take_over(one)
+            follow_move(one)
         return _row(one.path, "task", trusted=True)
     check_own(one.task)
     rules = read_config(one.task).permissions

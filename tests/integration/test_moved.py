@@ -1,0 +1,119 @@
+"""At stake: a project that is moved keeps its work: it is found, shown and continued in the new place."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.life import lives, members
+from tests.repositories import git, new_repository
+from tests.steps import Task
+from tests.support import run, wait_until, worker
+
+WORK = "echo a >> a.txt; git add a.txt; git commit -qm inner; echo new > new.txt"
+
+
+@pytest.fixture
+def project(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository that has its root in it; the commands of the test run there."""
+    project = new_repository(tmp_path / "mv1")
+    monkeypatch.delenv("AGENTCTL_ROOT")
+    monkeypatch.chdir(project)
+    run("new", "T", "--id", "t1", "--grace-seconds", "0.1")
+    return project
+
+
+def moved(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Move the project, as a person does, and go there."""
+    to = project.with_name("mv2")
+    shutil.move(project, to)
+    monkeypatch.chdir(to)
+    return to
+
+
+def test_a_moved_project_keeps_its_worktrees_and_results(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("spawn", "--worktree", "--name", "w", "--wait", "--", "sh", "-c", WORK)
+    run("spawn", "--name", "plain", "--wait", "--", "pwd")
+    shown = run("worktrees", "--json").json
+    to = moved(project, monkeypatch)
+    refused = run("spawn", "--", "true", check=False)
+    assert (refused.code, "agentctl trust" in refused.err) == (1, True)
+    run("trust", to / ".agentctl" / "tasks" / "t1")
+
+    (row,) = run("worktrees", "--json").json
+    assert row == {**shown[0], "path": shown[0]["path"].replace("/mv1/", "/mv2/")}
+    assert row["state"] == "uncommitted"
+    for command in (["result", "w"], ["show", "w"], ["worktrees", "show", "w"], ["worktrees", "diff", "w"]):
+        told = run(*command)
+        assert "/mv1" not in told.out + told.err, command
+    patch = to / ".agentctl" / "tasks" / "t1" / "agents" / "w" / "changes.patch"
+    assert str(patch) in run("result", "w").err
+    assert patch.exists()
+    assert git(Path(row["path"]), "status", "--porcelain").split() == ["??", "new.txt"]
+    assert run("logs", "plain").out == f"{project}\n"
+    assert run("retry", "plain", "--json").json["status"] == "running"
+    again = run("retry", "w", "--json").json["agentInstance"]
+    run("wait-all", check=False)
+    assert run("show", again, "--json").json["worktree"]["repository"] == str(to)
+    assert not [one for one in run("doctor", "--json", check=False).json if "/mv1" in json.dumps(one)]
+
+    git(Path(row["path"]), "add", "new.txt")
+    git(Path(row["path"]), "commit", "-qm", "rest")
+    git(to, "merge", "-q", "agentctl/t1/w")
+    assert run("worktrees", "remove", "w", "--json").json["branchDeleted"] is True
+
+
+def test_doctor_leads_a_task_to_its_place_that_an_earlier_version_has_trusted(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("spawn", "--worktree", "--name", "w", "--wait", "--", "sh", "-c", WORK)
+    to = moved(project, monkeypatch)
+    task = to / ".agentctl" / "tasks" / "t1"
+    record = (task / "agents" / "w" / "worktree.json").read_bytes()
+    (task / "place").unlink()
+    run("trust", task)
+    (task / "agents" / "w" / "worktree.json").write_bytes(record)
+    (task / "place").unlink()
+    told = [one for one in run("doctor", "--json", check=False).json if "name the place" in one["what"]]
+    assert [(one["what"].endswith("/mv1/.agentctl"), one["fixed"]) for one in told] == [(True, False)]
+    run("doctor", "--fix", check=False)
+    assert [row["state"] for row in run("worktrees", "--json").json] == ["uncommitted"]
+    assert (task / "place").exists()
+
+
+def test_a_link_of_git_that_is_not_the_worktrees_own_is_left_alone(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker can write the `.git` in its worktree: it leads git to no other worktree's files."""
+    for name in ("w", "v"):
+        run("spawn", "--worktree", "--name", name, "--wait", "--", "sh", "-c", WORK)
+    pointer = project / ".agentctl" / "worktrees" / "t1" / "w" / ".git"
+    pointer.write_text(pointer.read_text(encoding="utf-8").replace("/w\n", "/v\n"), encoding="utf-8")
+    to = moved(project, monkeypatch)
+    run("trust", to / ".agentctl" / "tasks" / "t1")
+    assert {row["agentInstance"]: row["state"] for row in run("worktrees", "--json").json} == {
+        "w": "unknown", "v": "uncommitted",
+    }  # fmt: skip
+    kept = to / ".git" / "worktrees" / "v" / "gitdir"
+    assert kept.read_text(encoding="utf-8").strip() == str(to / ".agentctl" / "worktrees" / "t1" / "v" / ".git")
+
+
+def test_a_worker_that_runs_while_its_project_is_moved_is_cancelled_and_says_so(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its environment names the old place: nothing that it said would arrive."""
+    run("spawn", "--name", "a", "--", *worker("stubborn", tmp_path / "pids"))
+    tree = members(tmp_path / "pids")
+    to = moved(project, monkeypatch)
+    wait_until(lambda: not any(map(lives, tree.values())), what="the worker to end")
+    task = Task(to / ".agentctl" / "tasks" / "t1")
+    wait_until(lambda: task.events("agent.cancelled"), what="its end to be told in the new place")
+    (end,) = task.events("agent.cancelled")
+    assert end["payload"]["message"] == f"its task was moved to {task.path} while it ran"
+    assert not project.exists()
+    run("trust", task.path)
+    run("use", "t1")
+    assert [row["status"] for row in run("list", "--json").json] == ["cancelled"]
