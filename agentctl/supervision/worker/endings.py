@@ -163,9 +163,9 @@ def decision_of(worker: WorkerDir) -> Decision | None:
 def _decision_in_log(worker: WorkerDir) -> Decision | None:
     found = None
     for event in eventlog.events_about(worker.task.events, worker.instance, ev.END_STATUS):
-        told = {key: item for key, item in event["payload"].items() if key in _TOLD}
-        told |= {"by": event.get("by"), "endedAt": event.get("ts")}
-        found = decision_in({**told, "status": ev.END_STATUS[event["type"]]}) or found
+        said = {key: item for key, item in event["payload"].items() if key in _TOLD}
+        said |= {"by": event.get("by"), "endedAt": event.get("ts")}
+        found = decision_in({**said, "status": ev.END_STATUS[event["type"]]}) or found
     return found
 
 
