@@ -12,7 +12,8 @@ from tests.support import REPOSITORY
 PACKAGE = REPOSITORY / "agentctl"
 #: What makes a root, a probe, or a person's own files, by module.
 MAKERS = {
-    "adapters/files.py", "adapters/paths.py", "adapters/known.py", "adapters/origin.py", "adapters/privaterows.py", "adapters/versions.py",
+    "adapters/files.py", "adapters/paths.py",
+    "adapters/known.py", "adapters/origin.py", "adapters/privaterows.py", "adapters/versions.py",
     "cli/bugs.py", "driving/own_home.py", "operations/doctor/nodes.py", "operations/doctor/probing.py",
     "operations/fleet/seen.py", "operations/install/installing.py", "operations/notify/applied_targets.py",
     "operations/show/joining.py", "operations/start/new_task.py", "operations/start/walls.py",

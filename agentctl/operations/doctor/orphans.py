@@ -116,8 +116,14 @@ def _worker_of(pid: int, root: Root | None) -> _Orphan | None:
         return None
     path = FilePath(os.fsdecode(folder))
     is_ours = environ.get(b"HOME") == os.environb.get(b"HOME") or (root is not None and _lies_in(path, root.path))
-    is_gone = os.path.isabs(path) and not (WorkerDir(path).task.exists and path.exists())
+    is_gone = _is_of_worker(path) and not (WorkerDir(path).task.exists and path.exists())
     return _Orphan(me, path, cookie, processes.command_line(pid)) if is_ours and is_gone else None
+
+
+def _is_of_worker(path: FilePath) -> bool:
+    """Return whether a path is that of a worker's folder in some root: anybody may set the variable to anything."""
+    parts = path.split("/")
+    return os.path.isabs(path) and len(parts) > 4 and (parts[-4], parts[-2]) == ("tasks", "agents")
 
 
 def _lies_in(path: str, folder: str) -> bool:

@@ -55,7 +55,13 @@ def move_of(task: TaskDir) -> Move | None:
     old = read_quietly(task.place).get("root") or next(_roots_in_records(task), None)
     if not isinstance(old, str) or not os.path.isabs(old) or old == new or _is_same(old, new):
         return None
-    return Move(os.path.normpath(old), new)
+    move = Move(os.path.normpath(old), new)
+    return move if any(_names_old(task.worker(instance), move) for instance in task.instances()) else None
+
+
+def _names_old(worker: WorkerDir, move: Move) -> bool:
+    record, cwd = read_quietly(worker.worktree), read_quietly(worker.spec).get("cwd")
+    return move.led(cwd) != cwd or _led(record, move) != record
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -81,9 +87,11 @@ def follow_move(task: TaskDir) -> list[str]:
             with locked(worker.lock):
                 _rewrite(worker.spec, lambda spec: {**spec, "cwd": move.led(spec.get("cwd"))})
                 before = read_quietly(worker.worktree)
-                _rewrite(worker.worktree, lambda record: _led(record, move))
-            problem = _relink(worker, before) if before and not before.get("removed") else None
-            problems += [] if problem is None else [f"{worker.instance}: {problem}"]
+                problem = _relink(before, _led(before, move)) if before and not before.get("removed") else None
+                if problem is None:
+                    _rewrite(worker.worktree, lambda record: _led(record, move))
+                else:  # The record stays as it is, so that the next call tries again.
+                    problems.append(f"{worker.instance}: {problem}")
     if not problems:
         note_place(task)
     return problems
@@ -103,13 +111,12 @@ def _led(record: dict[str, Any], move: Move) -> dict[str, Any]:
     return led
 
 
-def _relink(worker: WorkerDir, before: Mapping[str, Any]) -> str | None:
+def _relink(before: Mapping[str, Any], record: Mapping[str, Any]) -> str | None:
     """Tell git where a worktree lies now; return why that failed.
 
     Only where both ends of git's link still name the old places that the record had: then it is this link that the move
     has broken. Git finds the repository itself, by a `.git`, as for every call (`recorded`).
     """
-    record = read_quietly(worker.worktree)
     try:
         if "gitDir" not in record or not os.path.isdir(str(record.get("path"))):
             return None
