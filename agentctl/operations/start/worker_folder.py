@@ -104,7 +104,6 @@ def _isolate(
         find_origin,
         make_worktree,
         refuse_repository_within,
-        without_repository,
     )
 
     if request.continues:
@@ -119,12 +118,12 @@ def _isolate(
             refuse_repository_within(orders_above(parent), origin)
         record = make_worktree(worker, origin)
     failpoints.reached("spawn.after-worktree")
-    cwd, environ = record["cwd"], without_repository(here.environ, request.env)
+    cwd = record["cwd"]
     try:
-        check_program(argv, cwd, environ)
+        check_program(argv, cwd, here.environ)
     except UsageError as error:  # A relative path to a file that is not committed.
         raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
-    return Site(cwd, environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+    return Site(cwd, here.environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
 
 
 def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:

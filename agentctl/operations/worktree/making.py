@@ -35,11 +35,6 @@ _TRIES = 5
 _MOST_NAMES = 1000
 #: Definitions and templates in a root belong to the project, the rest to one user and one machine.
 _IGNORED = b"# made by agentctl\n/.gitignore\n/tasks/\n/worktrees/\n/current\n/root.lock\n*.tmp\n"
-#: These name a repository; within a worktree they would name the wrong one.
-_REPOSITORY_VARIABLES = (
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_IMPLICIT_WORK_TREE", "GIT_SHALLOW_FILE",
-)  # fmt: skip
 
 
 class WorktreeOrigin(NamedTuple):
@@ -239,12 +234,6 @@ def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
     if os.path.exists(os.path.join(record["path"], ".gitmodules")):
         found.append("submodules are empty in a worktree until git submodule update --init is run there")
     return found
-
-
-def without_repository(environ: Mapping[bytes, bytes], kept: Mapping[str, str]) -> dict[bytes, bytes]:
-    """Return a worker's environment without the variables that name the caller's repository, except those in `kept`."""
-    dropped = {name.encode() for name in _REPOSITORY_VARIABLES if name not in kept}
-    return {name: value for name, value in environ.items() if name not in dropped}
 
 
 # -- removed again -----------------------------------------------------------------------------------------------------

@@ -31,6 +31,17 @@ COOKIE, AGENT_DIR = "AGENTCTL_COOKIE", "AGENTCTL_AGENT_DIR"
 NO_ENVIRONMENT = "0"
 #: Names the variables that are secrets of one agent's program.
 SECRETS = "AGENTCTL_SECRETS"
+#: What `git rev-parse --local-env-vars` lists, in every version: git sets these for its hooks and aliases. They win
+#: against the working folder, and what they name may be gone before a worker begins. (The last: during a push.)
+OF_A_REPOSITORY = frozenset(
+    name.encode()
+    for name in (
+        "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY",
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE", "GIT_IMPLICIT_WORK_TREE", "GIT_SHALLOW_FILE",
+        "GIT_GRAFT_FILE", "GIT_NO_REPLACE_OBJECTS", "GIT_REPLACE_REF_BASE", "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_QUARANTINE_PATH",
+    )
+)  # fmt: skip
 #: More than execve(2) takes.
 _MOST_BYTES = 16 << 20
 
@@ -147,10 +158,11 @@ def _unpacked(blob: bytes) -> Mapping[bytes, bytes]:
 def for_worker(environ: Mapping[bytes, bytes], extra: Mapping[str, str]) -> dict[bytes, bytes]:
     """Return the environment that a worker inherits, with what `--env` adds.
 
-    It has neither agentctl's own variables nor the secrets of the program that it is started by.
+    It has neither agentctl's own variables, nor the secrets of the program that it is started by, nor what names the
+    repository of a git hook that it may be started from.
     """
-    own, secrets = OWN_PREFIX.encode(), environ.get(SECRETS.encode(), b"").split(b",")
-    kept = {name: value for name, value in environ.items() if not name.startswith(own) and name not in secrets}
+    own, dropped = OWN_PREFIX.encode(), {*environ.get(SECRETS.encode(), b"").split(b","), *OF_A_REPOSITORY}
+    kept = {name: value for name, value in environ.items() if not name.startswith(own) and name not in dropped}
     kept.update({os.fsencode(name): os.fsencode(value) for name, value in extra.items()})
     return kept
 
