@@ -38,6 +38,10 @@ _SETTINGS = (
 )  # fmt: skip
 #: Another git holds a lock. A branch whose name blocks another's gives a similar error, but waiting does not help then.
 _LOCKED = re.compile(r"\.lock': File exists|could not lock|cannot lock ref(?!.*cannot create)", re.DOTALL)
+#: What git says of a folder that is in no repository (setup.c).
+_NOWHERE = "not a git repository (or any"
+#: What it advises where a repository belongs to somebody else (ensure_valid_ownership).
+_ADVICE = re.compile(r"^\s*(git config --global --add safe\.directory .+?)\s*$", re.MULTILINE)
 _TRIES, _FIRST_PAUSE_S = 8, 0.05
 #: Becomes a program whose files are limited, and which leaves no core when that ends it. A shell does it, since no code
 #: of ours may run in a forked child beside threads, and a limit that is set from outside comes too late for a fast git.
@@ -48,7 +52,12 @@ _SHOWN = 300
 
 
 class GitError(AgentctlError):
-    """git refused, or is not installed; the message quotes it."""
+    """git refused, or is not installed; the message quotes it, the hint is what git itself advises."""
+
+    @property
+    def is_nowhere(self) -> bool:
+        """Return whether the folder is in no repository, which is not what every other failure means."""
+        return _NOWHERE in self.message
 
     @property
     def is_locked(self) -> bool:
@@ -92,7 +101,7 @@ class Git(NamedTuple):
             code = self._execute(args, (given, into or out, err), most_bytes)
             err.seek(0)
             if code != 0:
-                raise GitError(_words(args, code, err.read().decode(errors="replace")))
+                raise _error(args, code, os.fsdecode(err.read()))
             out.seek(0)
             return out.read()
 
@@ -201,6 +210,19 @@ def _is_gits(folder: str) -> bool:
     """Return whether git would find its own files in a folder, or some of them and a pointer to the others."""
     has = [os.path.lexists(os.path.join(folder, name)) for name in ("HEAD", "objects", "commondir")]
     return has[0] and any(has[1:])
+
+
+def _error(args: tuple[str, ...], code: int, said: str) -> GitError:
+    advised, words = _ADVICE.search(said), _words(args, code, said)
+    if advised is None:
+        return GitError(words)
+    settings = (value for name, value in os.environ.items() if name.startswith("GIT_CONFIG_"))
+    if any("safe.directory" in value.lower() for value in settings):
+        words += (
+            "; safe.directory in GIT_CONFIG_COUNT or GIT_CONFIG_PARAMETERS does not count here: what looks at the"
+            " repository later does not have these variables"
+        )
+    return GitError(words, hint=advised[1])
 
 
 def _words(args: tuple[str, ...], code: int, said: str) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -107,6 +110,48 @@ def test_what_no_worktree_can_be_made_of_is_refused_and_nothing_is_left(
     if spoil in (uncommitted_folder, taken_branch):
         assert worktrees(repository) == []
         assert [name for name in branches(repository) if "/" in name] == []
+
+
+def distrusting(repository: Path, folder: Path) -> dict[str, str]:
+    """Return variables with a git that takes a repository, and no other folder, for somebody else's."""
+    folder.mkdir()
+    (folder / "git").write_text(
+        f"#!/bin/sh\n[ \"$PWD\" != {shlex.quote(str(repository))} ] || export GIT_TEST_ASSUME_DIFFERENT_OWNER=1\n"
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    (folder / "git").chmod(0o755)
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_what_git_advises_for_a_repository_of_somebody_else_is_passed_on_and_helps(
+    repository: Path, tmp_path: Path
+) -> None:
+    task = new_task()
+    environ = distrusting(repository, tmp_path / "bin")
+    asked = ("spawn", "--worktree", "--cwd", repository, "--name", "a", "--wait", "--", "true")
+    in_variables = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    refused = run(*asked, env=environ, check=False)
+    assert "dubious ownership" in refused.err
+    assert "not in a git repository" not in refused.err
+    assert "GIT_CONFIG_COUNT" not in refused.err
+    again = run(*asked, env=environ | in_variables, check=False)
+    assert (refused.code, again.code) == (1, 1)
+    assert "GIT_CONFIG_COUNT or GIT_CONFIG_PARAMETERS does not count here" in again.err
+    hints = {line for line in (refused.err + again.err).splitlines() if line.startswith("hint: ")}
+    (hint,) = hints
+    assert hint.startswith("hint: git config --global --add safe.directory ")
+    subprocess.run(hint.removeprefix("hint: "), shell=True, check=True)
+    run(*asked, env=environ)
+    assert record(task, "a")["changes"]["files"] == {}
+
+
+def test_a_repository_that_git_cannot_read_is_not_called_none(repository: Path) -> None:
+    new_task()
+    (repository / ".git" / "config").write_text("[\n")
+    refused = spawn(["true"], "--worktree", "--cwd", repository, name="a", check=False)
+    assert "bad config line 1" in refused.err
+    assert "git init" not in refused.err
+    assert "not in a git repository" not in refused.err
 
 
 def test_a_spawn_that_is_refused_takes_its_worktree_back(repository: Path, tmp_path: Path) -> None:

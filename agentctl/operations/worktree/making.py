@@ -61,8 +61,14 @@ def find_origin(cwd: str) -> WorktreeOrigin:
     try:
         is_inside = git.text("rev-parse", "--is-inside-work-tree")
     except GitError as error:
-        hint = error.hint or "git init makes a repository; without --worktree the worker runs in the folder itself"
-        raise Refused(f"no worktree: {cwd} is not in a git repository: {error.message}", hint=hint) from error
+        if not error.is_nowhere:
+            raise Refused(
+                f"no worktree: git cannot read the repository of {cwd}: {error.message}", hint=error.hint
+            ) from error
+        raise Refused(
+            f"no worktree: {cwd} is not in a git repository: {error.message}",
+            hint="git init makes a repository; without --worktree the worker runs in the folder itself",
+        ) from error
     if is_inside != "true":
         raise Refused(f"no worktree: {cwd} is not in a working tree of its repository", hint=Next("another folder"))
     common = os.path.join(cwd, git.text("rev-parse", "--git-common-dir"))
