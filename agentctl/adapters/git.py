@@ -155,6 +155,10 @@ class Git(NamedTuple):
         """Return this git with more variables in its environment."""
         return self._replace(environ={**self.environ, **more})
 
+    def elsewhere(self, folder: str, places: Mapping[str, str]) -> Git:
+        """Return git for another repository, with the time that this one has left."""
+        return Git(folder, {**plain_environment(self.environ), **places}, self.deadline)
+
 
 def pause(number: int) -> None:
     """Sleep before try `number + 1`: longer each time, and at random, so that competing gits do not stay in step."""

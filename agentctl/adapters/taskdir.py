@@ -282,6 +282,8 @@ class WorkerDir(_Folder):
     #: A name for each worker that it started: `TASK.INSTANCE`.
     children = _Place("children")
     patch = _Entry("changes.patch")
+    #: Commits and changes that were only in repositories within its worktree.
+    submodules = _Place("submodules")
     #: The whole of texts of which a reader was shown only the beginning.
     texts = _Place("texts")
     #: The launch on a node that is under way, or was last; and the folders in which launches are carried out.

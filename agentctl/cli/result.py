@@ -11,6 +11,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.ends import because
 from agentctl.cli.render import is_terminal, note, plain
 from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.worktree_notes import worktree_notes
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Status
@@ -67,8 +68,7 @@ def _notes(task: TaskDir, result: dict[str, Any]) -> Iterator[str]:
             yield f"[{what}: {len((result[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]"
     for file in result.get("files") or []:
         yield f"file: {plain(file['path'])} ({file.get('size')} bytes)"
-    if (result.get("worktree") or {}).get("next"):
-        yield f"what it changed in its worktree was not recorded; to record it: {plain(result['worktree']['next'])}"
+    yield from worktree_notes(result.get("worktree") or {})
 
 
 def _code(task: TaskDir, result: dict[str, Any]) -> int:

@@ -12,9 +12,11 @@ from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, is_terminal, note, outline, plain
 from agentctl.cli.verb import FINDS, family, verb
+from agentctl.cli.worktree_notes import held_in_words, worktree_notes
 from agentctl.errors import AgentctlError, ExitCode
-from agentctl.operations.worktree.changes import list_worktrees, remove_worktree, show_worktree
+from agentctl.operations.worktree.changes import list_worktrees, show_worktree
 from agentctl.operations.worktree.diff import Since, WorktreeDiff, make_diff
+from agentctl.operations.worktree.removing import remove_worktree
 
 app = family(
     "List, show, compare and remove the git worktrees of workers.",
@@ -48,7 +50,14 @@ def list_command(call: opt.InTask) -> None:
     """
     rows = list_worktrees(call.task_to_show())
     columns = [[row[key] for key in ("agentInstance", *_HEADS[1:])] for row in rows]
-    call.show(rows, (fields(*row) for row in columns), lambda: _draw(columns), _overlaps(rows))
+    call.show(rows, (fields(*row) for row in columns), lambda: _draw(columns), [*_overlaps(rows), *_within(rows)])
+
+
+def _within(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        for one in row["submodules"]:
+            held = held_in_words(one["unmerged"], one["uncommitted"])
+            yield f"{row['agentInstance']}: its submodule {plain(one['path'])} has {held} that are nowhere else"
 
 
 def _overlaps(rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -73,7 +82,7 @@ def _draw(columns: list[list[Any]]) -> None:
 def show(call: opt.InTask, instance: opt.Instance) -> None:
     """Show a worktree: its branch, the files that were changed in it, its patch, and who touched the same files."""
     worktree = show_worktree(call.task_to_show(), instance)
-    call.show(worktree, outline(worktree))
+    call.show(worktree, outline(worktree), notes=worktree_notes(worktree))
 
 
 @verb(
@@ -160,8 +169,9 @@ def _missing(found: WorktreeDiff) -> Iterator[str]:
 def remove(call: opt.InTask, instances: opt.Instances) -> int:
     """Remove worktrees in which nothing would be lost, and their branches if git calls them merged.
 
-    If work is uncommitted or unmerged, this is refused, with a hint on how to merge it; no option overrides that. Files
-    that git ignores are removed with the folder. `changes.patch` is kept.
+    If work is uncommitted or unmerged, this is refused, with a hint on how to merge it; no option overrides that.
+    Commits in a submodule are kept in your repository's own submodule, or else in a file. Files that git ignores are
+    removed with the folder. `changes.patch` is kept.
     """
     task = call.task()
     done, problem = [], None
@@ -174,10 +184,16 @@ def remove(call: opt.InTask, instances: opt.Instances) -> int:
             problem = error
             note(f"error: {plain(error.message)}")
             note(f"hint: {plain(error.hint)}" if error.hint else "")
-    call.show(done if len(instances) > 1 else done[0], map(_removed, done))
+    call.show(done if len(instances) > 1 else done[0], (line for one in done for line in _removed(one)))
     return ExitCode.DONE if problem is None else problem.exit_code
 
 
-def _removed(one: dict[str, Any]) -> str:
+def _removed(one: dict[str, Any]) -> Iterator[str]:
     branch = f"its branch {one['branch']} {'too' if one['branchDeleted'] else 'is kept'}"
-    return f"removed {plain(one['path'])}, {branch}"
+    yield f"removed {plain(one['path'])}, {branch}"
+    for within in one["submodules"]:
+        if "refs" in within:
+            place = f"{plain(within['repository'])} as {', '.join(map(plain, within['refs']))}"
+        else:
+            place = plain(within["bundle"])
+        yield f"kept {held_in_words(within['commits'])} of its submodule {plain(within['path'])} in {place}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -66,9 +67,14 @@ def test_unmerged_work_is_not_removed_and_it_is_said_how_to_merge(task: Task, re
     assert state() == "unmerged"
     said = refused().err
     assert "holds unmerged work: 1 commits" in said
-    assert f"git -C {repository} merge agentctl/t1/a" in said
     assert len(worktrees(repository)) == 1
     assert branches(repository) == ["agentctl/t1/a", "main"]
+    advised, _, thrown_away = said.partition("hint: ")[2].strip().partition("; to throw it away: ")
+    assert advised.startswith(f"git -C {repository} merge ")
+    assert thrown_away
+    subprocess.run(advised, shell=True, check=True, capture_output=True)
+    run("worktrees", "remove", "a")
+    assert (repository / "x").read_text() == "x\n"
 
 
 @pytest.mark.slow

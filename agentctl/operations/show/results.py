@@ -24,7 +24,7 @@ from agentctl.domain.states import Status
 from agentctl.operations.show.one_worker import show_worker
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.where.locating import find_worker
-from agentctl.operations.worktree.changes import patch_of
+from agentctl.operations.worktree.changes import kept_files
 from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 #: As much output as a worker may produce by default.
@@ -51,7 +51,7 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) 
     worker = find_worker(task, instance)
     row = show_worker(task, worker.instance)
     found = text_of(worker, max_bytes)
-    found["files"] = [*found["files"], *patch_of(row["worktree"])]
+    found["files"] = [*found["files"], *kept_files(row["worktree"])]
     head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
     return {**head, **found, **_usage_and_success(row, found), "worktree": row["worktree"]}
 

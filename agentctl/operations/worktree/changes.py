@@ -1,27 +1,17 @@
-"""The worktrees of workers: what was changed in them, what of it exists elsewhere too, and how they are removed.
-
-Nothing is merged here. A worktree is removed only if nothing is lost by it: behind the refusals of this module are
-those of git itself.
-"""
+"""The worktrees of workers: what was changed in them, as it was recorded, and who touched the same files."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_json, read_quietly, to_json, write_whole
-from agentctl.adapters.git import GitError
-from agentctl.adapters.locks import locked
+from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.errors import Damaged, NotFound, Refused
+from agentctl.errors import Damaged, NotFound
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
-from agentctl.operations.worktree.making import is_within
-from agentctl.supervision.worktree.recorded import git_from, tree_from
+from agentctl.operations.worktree.standing import state_now
 
-_LOOK_LIMIT_S = 60.0
 _RECORD_LIMIT_S = 600.0
 Record = dict[str, Any]
 
@@ -32,8 +22,35 @@ def known_worktree(worker: WorkerDir) -> Record | None:
     if not record:
         return None
     shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
+    shown["changes"] = _with_places(worker, shown["changes"])
     more = {"next": f"agentctl worktrees show {worker.instance}"} if _lacks_changes(worker, record) else {}
     return {**shown, "overlaps": overlaps(worker, record), **more}
+
+
+def _with_places(worker: WorkerDir, changes: object) -> object:
+    """Return recorded changes with whole paths of the files in which work in submodules was kept."""
+    if not isinstance(changes, dict) or "submodules" not in changes:
+        return changes
+    inner = [
+        {**one, "kept": [{**file, "path": str(worker.path / file["path"])} for file in _files_of(one)]}
+        for one in submodules_of(changes)
+    ]
+    return {**changes, "submodules": inner}
+
+
+def submodules_of(changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what was kept of the submodules of a worktree; a clone may bring anything in its place."""
+    found = changes.get("submodules")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _files_of(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    files = one.get("kept")
+    return [file for file in files if _is_file(file)] if isinstance(files, list) else []
+
+
+def _is_file(file: object) -> bool:
+    return isinstance(file, dict) and {"size", "sha256"} <= file.keys() and isinstance(file.get("path"), str)
 
 
 def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -63,12 +80,13 @@ def changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def patch_of(record: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the patch as a list of files for a result: [{path, size, sha256}], or []."""
-    changes = changes_of(record or {})
-    if not {"patch", "size", "sha256"} <= changes.keys():
-        return []
-    return [{"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]}]
+def kept_files(known: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return the patch, and what was kept of submodules, as files of a result: [{path, size, sha256}]."""
+    changes = changes_of(known or {})
+    files = [file for one in submodules_of(changes) for file in _files_of(one)]
+    if {"patch", "size", "sha256"} <= changes.keys():
+        files.insert(0, {"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]})
+    return [{key: file[key] for key in ("path", "size", "sha256")} for file in files]
 
 
 def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
@@ -85,11 +103,16 @@ def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
 
 
 def _lacks_changes(worker: WorkerDir, record: Mapping[str, Any]) -> bool:
-    """Return whether the changes of an ended worker are not recorded, but still can be."""
-    known = record.get("changes")
-    return (
-        bool(record) and worker.has_ended and not record.get("removed") and (not known or "error" in changes_of(record))
-    )
+    """Return whether the changes of an ended worker are not recorded, but still may be."""
+    if not record or not worker.has_ended or record.get("removed"):
+        return False
+    return not is_recorded(record) and not changes_of(record).get("lost")
+
+
+def is_recorded(record: Mapping[str, Any]) -> bool:
+    """Return whether all that can be told of the changes of a worker is in its record."""
+    changes = changes_of(record)
+    return bool(changes) and not {"error", "submodulesError"} & changes.keys()
 
 
 def list_worktrees(task: TaskDir) -> list[Record]:
@@ -103,12 +126,12 @@ def show_worktree(task: TaskDir, instance: str) -> Record:
     """Return everything that is known of one worktree."""
     check_own(task)
     worker = find_worker(task, instance)
-    _record_of(worker)
+    record_of(worker)
     ensure_recorded(worker, again=True)
     return {**_row(worker), **(known_worktree(worker) or {})}
 
 
-def _record_of(worker: WorkerDir) -> Record:
+def record_of(worker: WorkerDir) -> Record:
     record = read_json(worker.worktree)
     if record is None:
         raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree makes one")
@@ -128,117 +151,6 @@ def _row(worker: WorkerDir) -> Record:
         "branch": record.get("branch"),
         "base": record.get("base"),
         "files": changes.get("fileCount"),
-        **_state_now(worker, record),
+        **state_now(worker, record),
         "overlaps": known.get("overlaps") or [],
     }
-
-
-def _state_now(worker: WorkerDir, record: Mapping[str, Any]) -> Record:
-    """Return {state, uncommitted, unmerged} as of now, or {state: unknown, problem} if git fails."""
-    if record.get("removed"):
-        return {"state": "removed", "uncommitted": 0, "unmerged": 0}
-    try:
-        uncommitted, unmerged = _uncommitted(record), _unmerged(record)
-    except GitError as error:
-        return {"state": "unknown", "uncommitted": None, "unmerged": None, "problem": error.message}
-    if not os.path.isdir(str(record["path"])):
-        state = "gone"
-    elif not worker.has_ended:
-        state = "in-use"
-    else:
-        state = "uncommitted" if uncommitted else "unmerged" if unmerged else "clean"
-    return {"state": state, "uncommitted": uncommitted, "unmerged": unmerged}
-
-
-def _uncommitted(record: Mapping[str, Any]) -> int:
-    """Return how many files differ from the last commit, including new ones; 0 if the folder is gone."""
-    tree = tree_from(record)
-    if tree is None or not os.path.isdir(tree.path):
-        return 0
-    git = tree.git(_LOOK_LIMIT_S)
-    # Not within submodules: an agent can change their settings.
-    args = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
-    return len(git.names("status", *args))
-
-
-def _unmerged(record: Mapping[str, Any]) -> int:
-    """Return how many commits of the worktree are on no other branch, tag or remote."""
-    git, branch, tree = git_from(record, _LOOK_LIMIT_S), str(record["branch"]), tree_from(record)
-    mine = git.names("for-each-ref", "--format=%(objectname)%00", f"refs/heads/{branch}")
-    heads = [name.strip() for name in mine if name.strip()]
-    if tree is not None and os.path.isdir(tree.git_dir):  # The worker may have left its branch.
-        heads.append(tree.at_its_head(git).text("rev-parse", "HEAD"))
-    if not heads:
-        return 0
-    others = ("--not", record["base"], f"--exclude={branch}", "--branches", "--remotes", "--tags")
-    return int(git.text("rev-list", "--count", *heads, *others))
-
-
-# -- the end of a worktree ---------------------------------------------------------------------------------------------
-
-
-def remove_worktree(task: TaskDir, instance: str) -> Record:
-    """Remove a worktree in which nothing would be lost, and its branch if git calls it merged.
-
-    Raises:
-        Refused: A worker works in it, or it holds work that is nowhere else; nothing was changed.
-    """
-    check_own(task)
-    worker = find_worker(task, instance)
-    record = _record_of(worker)
-    if record.get("removed"):
-        raise Refused(f"the worktree of {instance} was removed already")
-    _refuse_in_use(task, worker, str(record["path"]))
-    ensure_recorded(worker, again=True)
-    _refuse_loss(worker, record)
-    try:
-        git_from(record, _LOOK_LIMIT_S).patiently("worktree", "remove", record["path"])
-    except GitError as error:
-        raise Refused(
-            f"git refuses to remove the worktree of {instance}: {error.message}",
-            hint=f"look at it; by hand: git -C {record['repository']} worktree remove --force {record['path']}",
-        ) from error
-    is_deleted = _delete_branch(record)
-    with locked(worker.lock):
-        removed = {"at": now_iso(), "branchDeleted": is_deleted}
-        write_whole(worker.worktree, to_json({**_record_of(worker), "removed": removed}))
-    return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
-            "branchDeleted": is_deleted}  # fmt: skip
-
-
-def _refuse_in_use(task: TaskDir, worker: WorkerDir, path: str) -> None:
-    if not worker.has_ended:
-        raise Refused(f"{worker.instance} has not ended", hint=f"agentctl cancel {worker.instance}")
-    for instance in task.instances():
-        other = task.worker(instance)
-        cwd = str(read_quietly(other.spec).get("cwd") or "") if not other.has_ended else ""
-        if cwd and is_within(cwd, path):
-            raise Refused(f"{instance} works in the worktree of {worker.instance}", hint=f"agentctl cancel {instance}")
-
-
-def _refuse_loss(worker: WorkerDir, record: Mapping[str, Any]) -> None:
-    path, branch, repository = record["path"], record["branch"], record["repository"]
-    by_hand = f"to throw it away: git -C {repository} worktree remove --force {path}"
-    try:
-        uncommitted, unmerged = _uncommitted(record), _unmerged(record)
-    except GitError as error:
-        raise Refused(f"git cannot say what is in {path}: {error.message}", hint=by_hand) from error
-    if uncommitted:
-        raise Refused(
-            f"the worktree of {worker.instance} holds uncommitted work: {uncommitted} files in {path}",
-            hint=f"commit them there, or apply {worker.patch} where you want them; {by_hand}",
-        )
-    if unmerged:
-        raise Refused(
-            f"the worktree of {worker.instance} holds unmerged work: {unmerged} commits that no other branch has",
-            hint=f"git -C {repository} merge {branch}; {by_hand}, then git -C {repository} branch -D {branch}",
-        )
-
-
-def _delete_branch(record: Mapping[str, Any]) -> bool:
-    """Delete the branch as far as git itself calls it merged."""
-    try:
-        git_from(record, _LOOK_LIMIT_S).patiently("branch", "-d", record["branch"])
-    except GitError:
-        return False
-    return True

@@ -172,7 +172,7 @@ def _look(
     """Write the diff; return whether it was cut, and what is not in it."""
     with scratch_folder(worker) as scratch:
         aside = git_aside(git, recorded, scratch, known=known)
-        left_out = tuple(take_in(aside, recorded)[:MOST_FILES])
+        left_out = tuple(take_in(aside, recorded.path)[:MOST_FILES])
         try:
             aside.run(*AS_PATCH, origin, "--", into=into, most_bytes=most)
         except GitTimeout:

@@ -7,18 +7,21 @@ could take away.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
+from io import BufferedRandom
 
 from agentctl.adapters.git import Git, GitError, quoted_alternate
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile, open_plain, pieces
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
+from agentctl.lean import Any
 from agentctl.supervision.worktree.recorded import RecordedWorktree
 
 #: A patch is cut at this size, and larger files are left out of it.
@@ -33,6 +36,10 @@ _SCRATCH = re.compile(r"changes\.(\d+)\..*\.scratch")
 DIFF = ("diff-index", "--cached", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=none")
 #: The same, in the form that `git apply` takes.
 AS_PATCH = (*DIFF, "-p", "--binary", "--full-index", "--no-color", "--src-prefix=a/", "--dst-prefix=b/")
+#: What `git status` takes for all files that differ from the last commit. Submodules are not entered: an agent can
+#: change their settings.
+CHANGED_FILES = ("--porcelain", "-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty")
+_CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
 
 
 @contextlib.contextmanager
@@ -96,6 +103,13 @@ def git_aside(git: Git, tree: RecordedWorktree, scratch: str, *, known: Sequence
     return aside
 
 
+def git_with_index(git: Git, scratch: str, commit: str) -> Git:
+    """Return git of a repository with an index, in a scratch folder, of what a commit holds."""
+    aside = git.with_environment({"GIT_INDEX_FILE": os.path.join(scratch, "index")})
+    aside.run("read-tree", commit)
+    return aside
+
+
 def _copy_index(path: str, copy: str) -> None:
     """Copy an index; a worker can put anything in its place, endless too."""
     fd = open_plain(path)
@@ -112,15 +126,15 @@ def _copy_index(path: str, copy: str) -> None:
         os.close(fd)
 
 
-def take_in(git: Git, tree: RecordedWorktree) -> list[dict[str, str]]:
-    """Add what lies in the worktree to the index; return what cannot be added, and why.
+def take_in(git: Git, folder: str) -> list[dict[str, str]]:
+    """Add what lies in a worktree to the index; return what cannot be added, and why.
 
     `git add` would do, but it runs `git status` within submodules, whose settings an agent can change.
     """
     names = git.names("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
     taken, left_out, room = [], [], MOST_TAKEN_BYTES
     for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before the folder's content.
-        why, size = _look_at(os.path.join(tree.path, name))
+        why, size = _look_at(os.path.join(folder, name))
         if why is None and size > room:
             why = f"{size} bytes: all files together exceed {MOST_TAKEN_BYTES}"
         if why is None:
@@ -148,3 +162,40 @@ def _look_at(path: str) -> tuple[str | None, int]:
     if found.st_size > MOST_BYTES:
         return f"{found.st_size} bytes: too large", 0
     return None if os.access(path, os.R_OK) else "it cannot be read", found.st_size
+
+
+# -- what differs ------------------------------------------------------------------------------------------------------
+
+
+def files_of(git: Git, base: str) -> list[tuple[str, str]]:
+    """Return (path, change) of each file of an index that differs from a commit or tree."""
+    fields = git.names(*DIFF, "-z", "--name-status", base, "--")
+    letters, names = fields[::2], fields[1::2]
+    return sorted((name, _CHANGES.get(letter[:1], letter)) for letter, name in zip(letters, names, strict=True))
+
+
+def write_patch(git: Git, base: str, draft: str, path: str) -> dict[str, Any]:
+    """Write the patch to `draft` as `git apply` takes it, whatever the user has set for reading diffs."""
+    with new_file(draft) as file:
+        try:
+            git.run(*AS_PATCH, base, "--", into=file, most_bytes=MOST_BYTES)
+        except GitError:
+            if os.fstat(file.fileno()).st_size < MOST_BYTES:
+                raise
+        written = described(file, path)
+    return {"patch": path, "size": written["size"], "sha256": written["sha256"]} | (
+        {"cut": True} if written["size"] >= MOST_BYTES else {}
+    )
+
+
+def new_file(path: str) -> BufferedRandom:
+    """Open a new private file for writing and reading."""
+    return open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "rb+")
+
+
+def described(file: BufferedRandom, path: str) -> dict[str, Any]:
+    """Make a written file durable; return {path, size, sha256} of it."""
+    file.seek(0)
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
+    os.fsync(file.fileno())
+    return {"path": path, "size": os.fstat(file.fileno()).st_size, "sha256": digest}

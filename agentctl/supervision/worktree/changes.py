@@ -2,12 +2,13 @@
 
 The patch is the difference between the commit that the worktree was made from and what it contains now: commits,
 changes and new files that are not ignored. It is made with a separate index and object folder, so that neither the
-worktree nor the repository is touched. This runs as a program of its own beside a shim, or within a later command.
+worktree nor the repository is touched. Of a worktree that is gone, it has the commits. This runs as a program of its
+own beside a shim, or within a later command.
 """
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 from collections.abc import Mapping
 
@@ -19,17 +20,16 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.supervision.worktree.aside import (
-    AS_PATCH,
-    DIFF,
-    MOST_BYTES,
     MOST_FILES,
+    files_of,
     git_aside,
+    git_with_index,
     scratch_folder,
     take_in,
-)  # fmt: skip
+    write_patch,
+)
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
-
-_CHANGES = {"A": "added", "M": "modified", "D": "deleted", "T": "modified"}
+from agentctl.supervision.worktree.submodules import record_inner
 
 
 def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
@@ -49,6 +49,7 @@ def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, s
                     os.rename(draft, worker.patch)
                     sync_folder(worker.path)
             write_whole(worker.worktree, to_json({**record, "changes": changes}))
+            _remove_unnamed(worker, changes)
     finally:
         if os.path.exists(draft):
             os.unlink(draft)
@@ -58,39 +59,54 @@ def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, s
 def _look(
     tree: RecordedWorktree, worker: WorkerDir, draft: str, limit_s: float, environ: Mapping[str, str]
 ) -> dict[str, Any]:
+    if not os.path.isdir(tree.path):
+        return _look_at_commits(tree, worker, draft, limit_s, environ)
     git = tree.git(limit_s, environ)
     with scratch_folder(worker) as scratch:
         aside = git_aside(git, tree, scratch)
-        left_out = take_in(aside, tree)
-        files = _files(aside, tree.base)
-        found: dict[str, Any] = {"files": dict(files[:MOST_FILES]), "fileCount": len(files)}
-        if left_out:
-            found["leftOut"] = left_out[:MOST_FILES]
-        found |= {"head": git.text("rev-parse", "HEAD"), "commits": _count(git, f"{tree.base}..HEAD")}
-        return found | (_patch(aside, tree.base, draft, str(worker.patch)) if files else {})
+        left_out = take_in(aside, tree.path)
+        found = _compared(aside, tree, worker, draft, git.text("rev-parse", "HEAD"))
+    if left_out:
+        found["leftOut"] = left_out[:MOST_FILES]
+    return found | _submodules(git, tree, worker)
 
 
-def _count(git: Git, commits: str) -> int:
-    return int(git.text("rev-list", "--count", commits))
+def _look_at_commits(
+    tree: RecordedWorktree, worker: WorkerDir, draft: str, limit_s: float, environ: Mapping[str, str]
+) -> dict[str, Any]:
+    """Find out what was committed in a worktree that is gone: all that is left of it."""
+    git = tree.git_of_repository(limit_s, environ)
+    head = tree.last_commit(git)
+    if head is None:
+        return {"error": f"{tree.path} is gone, and so is its branch {tree.branch}", "lost": True}
+    with scratch_folder(worker) as scratch:
+        aside = git_with_index(git, scratch, head)
+        found = _compared(aside, tree, worker, draft, head)
+    return found | {"onlyCommits": True} | _submodules(git, tree, worker)
 
 
-def _files(git: Git, base: str) -> list[tuple[str, str]]:
-    """Return (path, change) of each file that differs from the base."""
-    fields = git.names(*DIFF, "-z", "--name-status", base, "--")
-    letters, names = fields[::2], fields[1::2]
-    return sorted((name, _CHANGES.get(letter[:1], letter)) for letter, name in zip(letters, names, strict=True))
+def _compared(aside: Git, tree: RecordedWorktree, worker: WorkerDir, draft: str, head: str) -> dict[str, Any]:
+    files = files_of(aside, tree.base)
+    return {
+        "files": dict(files[:MOST_FILES]), "fileCount": len(files), "head": head,
+        "commits": int(aside.text("rev-list", "--count", f"{tree.base}..{head}")),
+        **(write_patch(aside, tree.base, draft, str(worker.patch)) if files else {}),
+    }  # fmt: skip
 
 
-def _patch(git: Git, base: str, draft: str, path: str) -> dict[str, Any]:
-    """Write the patch to `draft` as `git apply` takes it, whatever the user has set for reading diffs."""
-    with open(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "rb+") as file:
-        try:
-            git.run(*AS_PATCH, base, "--", into=file, most_bytes=MOST_BYTES)
-        except GitError:
-            if os.fstat(file.fileno()).st_size < MOST_BYTES:
-                raise
-        file.seek(0)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        size = os.fstat(file.fileno()).st_size
-        os.fsync(file.fileno())
-    return {"patch": path, "size": size, "sha256": digest} | ({"cut": True} if size >= MOST_BYTES else {})
+def _submodules(git: Git, tree: RecordedWorktree, worker: WorkerDir) -> dict[str, Any]:
+    """Keep what is only in submodules; that this fails does not cost the patch."""
+    try:
+        kept = record_inner(git, tree, worker)
+    except GitError as error:
+        return {"submodulesError": error.message}
+    return {"submodules": kept} if kept else {}
+
+
+def _remove_unnamed(worker: WorkerDir, changes: Mapping[str, Any]) -> None:
+    """Remove what an earlier look at the submodules has kept."""
+    named = {file["path"] for one in changes.get("submodules", ()) for file in one["kept"]}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(worker.submodules):
+            if os.path.join(worker.submodules.name, name) not in named:
+                os.unlink(worker.submodules / name)

@@ -47,6 +47,22 @@ class RecordedWorktree(NamedTuple):
         self._check_git_dir()
         return git_of_worktree(self.path, self.git_dir, self.common, limit_s=limit_s, environ=environ)
 
+    def git_of_repository(self, limit_s: float, environ: Mapping[str, str] = os.environ) -> Git:
+        """Return git for the repository that it was made from.
+
+        Raises:
+            GitError: The repository is not the one that the worktree was made from, or is gone.
+        """
+        _check_common(self.common, (self.repository, self.path), limit_s, environ)
+        return git_of(self.common, limit_s=limit_s, environ=environ)
+
+    def last_commit(self, git: Git) -> str | None:
+        """Return what was checked out in it last, even if its files are gone; None if nothing tells."""
+        if self.has_git_dir:
+            return self.at_its_head(git).text("rev-parse", "HEAD")
+        found = git.names("for-each-ref", "--format=%(objectname)%00", f"refs/heads/{self.branch}")
+        return next((name.strip() for name in found if name.strip()), None)
+
     def at_its_head(self, git: Git) -> Git:
         """Return git of its repository, at the HEAD of the worktree, whose files may be gone.
 
@@ -56,10 +72,15 @@ class RecordedWorktree(NamedTuple):
         self._check_git_dir()
         return git.with_environment({"GIT_DIR": self.git_dir, "GIT_COMMON_DIR": self.common})
 
-    def _check_git_dir(self) -> None:
+    @property
+    def has_git_dir(self) -> bool:
+        """Return whether the repository still keeps it; another one may have got its folder there."""
         kept_in = os.path.join(self.common, "worktrees")
         is_kept = os.path.dirname(self.git_dir) == kept_in and all(map(_is_folder, (kept_in, self.git_dir)))
-        if not is_kept or _place_of(self.git_dir) != os.path.join(os.path.realpath(self.path), ".git"):
+        return is_kept and _place_of(self.git_dir) == os.path.join(os.path.realpath(self.path), ".git")
+
+    def _check_git_dir(self) -> None:
+        if not self.has_git_dir:
             raise GitError(f"{self.git_dir} is not where {self.common} keeps the worktree {self.path}")
 
 

@@ -79,7 +79,7 @@ def note_end(worker: WorkerDir, number: int, *, limit_s: float) -> None:
         raise GitError("the worktree was never finished")
     with scratch_folder(worker) as scratch:
         aside = git_aside(recorded.git(limit_s), recorded, scratch)
-        take_in(aside, recorded)
+        take_in(aside, recorded.path)
         tree = aside.text("write-tree")
         _keep(worker, tree, os.path.join(scratch, "objects"))
         _append(worker, {"turn": number, "endedAt": now_iso(), "tree": tree})
