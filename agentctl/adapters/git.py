@@ -35,6 +35,8 @@ _ALWAYS = {
 _SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=", "core.splitIndex=false", "submodule.recurse=false", "gc.auto=0",
     "maintenance.auto=false", "core.pager=cat", "safe.bareRepository=explicit",
+    # A person's wishes for what they write and read themselves: one file, or a missing one, would cost all of a patch.
+    "core.safecrlf=false", "diff.orderFile=/dev/null",
 )  # fmt: skip
 #: Another git holds a lock. A branch whose name blocks another's gives a similar error, but waiting does not help then.
 _LOCKED = re.compile(r"\.lock': File exists|could not lock|cannot lock ref(?!.*cannot create)", re.DOTALL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import Damaged
 from agentctl.operations.where.findings import Finding, finding
-from agentctl.operations.worktree.changes import changes_of, ensure_recorded
+from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded
 from agentctl.supervision.worktree.aside import abandoned_scratch
 
 
@@ -27,19 +27,23 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
         except Damaged as error:
             yield finding("error", error.message, worker.worktree, "git worktree list names it")
             continue
-        if not worker.has_ended or record.get("removed") or _is_recorded(record):
-            continue
-        if fix:
-            ensure_recorded(worker, again=True)
-        why = changes_of(read_quietly(worker.worktree)).get("error")
-        what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
-        is_fixed = fix and why is None
-        yield finding("warning" if why else "note", what, worker.worktree, "agentctl doctor --fix", fixed=is_fixed)
+        if worker.has_ended and not record.get("removed") and not is_recorded(record):
+            yield _unrecorded(worker, record, fix)
 
 
-def _is_recorded(record: dict[str, Any]) -> bool:
+def _unrecorded(worker: WorkerDir, record: Mapping[str, Any], fix: bool) -> Finding:
+    """Return a finding for changes that were not recorded: a note where they never can be, since nothing mends that."""
+    if fix:
+        ensure_recorded(worker, again=True)
+        record = read_quietly(worker.worktree)
     changes = changes_of(record)
-    return bool(changes) and "error" not in changes
+    why = changes.get("error") or changes.get("submodulesError")
+    what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
+    if changes.get("lost"):
+        return finding("note", f"{what}; it cannot be repaired", worker.worktree)
+    is_fixed = fix and why is None
+    next_ = "mend that, then agentctl doctor --fix" if fix and why else "agentctl doctor --fix"
+    return finding("warning" if why else "note", what, worker.worktree, next_, fixed=is_fixed)
 
 
 def _scratch(worker: WorkerDir, fix: bool) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
 """When a worktree may be removed, and how: nothing is lost by it, and nothing is merged.
 
 Behind the refusals of this module are those of git itself, with one exception: git removes no worktree in which a
-submodule was initialised, unless it is noted not to look at all. There this module looks twice.
+submodule was initialised, unless it is told not to look at all. There this module looks twice.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _is_left(record: Mapping[str, Any]) -> bool:
 def _refuse_change(
     worker: WorkerDir, record: Mapping[str, Any], found: Holding, inner: Sequence[InnerWork]
 ) -> None:  # fmt: skip
-    """Refuse what was changed since the first look: what git is noted next is not to look."""
+    """Refuse what was changed since the first look: what git is told next is not to look."""
     with holding(worker, record) as (later, again):
         if later[:3] != found[:3] or [*map(_seen, inner)] != [*map(_seen, again)]:
             raise Refused(

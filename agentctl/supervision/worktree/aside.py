@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from io import BufferedRandom
 
-from agentctl.adapters.git import Git, GitError, quoted_alternate
+from agentctl.adapters.git import Git, GitError, GitTimeout, quoted_alternate
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile, open_plain, pieces
 from agentctl.adapters.taskdir import WorkerDir
@@ -142,9 +142,22 @@ def take_in(git: Git, folder: str) -> list[dict[str, str]]:
             room -= size
         else:
             left_out.append({"path": name, "why": why})
-    listed = b"".join(os.fsencode(name) + b"\0" for name in taken)
-    git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listed)
-    return left_out
+    return [*left_out, *_update(git, taken)]
+
+
+def _update(git: Git, names: list[str]) -> list[dict[str, str]]:
+    """Add files to the index; return those that git cannot take, such as one in an encoding that it does not know."""
+    listed = b"".join(os.fsencode(name) + b"\0" for name in names)
+    try:
+        git.run("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listed)
+    except GitTimeout:
+        raise
+    except GitError as error:  # It has changed nothing.
+        if len(names) < 2:
+            return [{"path": name, "why": error.message} for name in names]
+        half = len(names) // 2
+        return [*_update(git, names[:half]), *_update(git, names[half:])]
+    return []
 
 
 def _look_at(path: str) -> tuple[str | None, int]:
