@@ -54,3 +54,12 @@ def test_a_variable_of_a_repository_that_is_named_reaches_the_worker(root: Path,
     wait_until(lambda: task.exit("a"), what="a to end")
     seen = [line for line in run("logs", "a").out.splitlines() if line.partition("=")[0].encode() in OF_A_REPOSITORY]
     assert seen == ["GIT_DIR=named"]
+
+
+def test_the_first_worker_below_a_repository_leaves_nothing_in_its_status(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = new_repository(tmp_path / "fresh")
+    monkeypatch.setenv("AGENTCTL_ROOT", str(repository / ".agentctl"))
+    run("spawn", "--cwd", repository, "--wait", "--", "true")
+    assert git(repository, "status", "--porcelain", "--untracked-files=all") == ""

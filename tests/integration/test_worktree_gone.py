@@ -1,4 +1,4 @@
-"""At stake: a worktree that is gone, or whose files git cannot take, costs no more of a worker's record than it must."""
+"""At stake: a worktree that is gone, or with files that git cannot take, costs no more of a record than it must."""
 
 from __future__ import annotations
 
@@ -43,10 +43,8 @@ def test_a_worktree_that_its_worker_removed_is_recorded_from_its_branch(
 
 
 def test_what_nobody_can_tell_any_more_is_a_note_and_no_advice(task: Task, repository: Path) -> None:
-    work(
-        repository,
-        f'{COMMIT}; git worktree remove --force "$PWD"; git --git-dir {repository}/.git branch -D agentctl/t1/a',
-    )
+    away = f"git worktree remove --force $PWD; cd /; git -C '{repository}' branch -D agentctl/t1/a"
+    work(repository, f"{COMMIT}; {away}")
     assert record(task, "a")["changes"]["lost"] is True
     assert "cannot be told any more" in run("result", "a").err
     (found,) = [one for one in run("doctor", "--fix", "--json").json if "was not recorded" in one["what"]]
@@ -54,11 +52,16 @@ def test_what_nobody_can_tell_any_more_is_a_note_and_no_advice(task: Task, repos
     run("worktrees", "remove", "a")
 
 
-@pytest.mark.parametrize("setting", ["core.safecrlf", "diff.orderFile", "encoding"])
+SETTINGS = {
+    "safecrlf": {"core.safecrlf": "true", "core.autocrlf": "input"}, "order": {"diff.orderFile": "/missing"},
+    "encoding": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", list(SETTINGS))
 def test_a_setting_of_the_user_costs_no_more_than_one_file(task: Task, repository: Path, setting: str) -> None:
-    for name, value in {"core.safecrlf": "true", "core.autocrlf": "input", "diff.orderFile": "/missing"}.items():
-        if setting in (name, "core.safecrlf") and name != "diff.orderFile" or setting == name:
-            git(repository, "config", name, value)
+    for name, value in SETTINGS[setting].items():
+        git(repository, "config", name, value)
     encoding = "echo 'n.txt working-tree-encoding=nonsense' > .gitattributes; " if setting == "encoding" else ""
     work(repository, f"{encoding}printf 'n\\r\\n' > n.txt; echo good > good.txt")
     changes = record(task, "a")["changes"]

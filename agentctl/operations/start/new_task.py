@@ -100,7 +100,10 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
     """Take a name by mkdir: if two race, each gets one of its own."""
     if os.path.islink(root.tasks):
         raise Refused(f"{root.tasks} is a link: no task is made behind a link", hint="--root names another place")
+    from agentctl.operations.worktree.making import keep_out_of_git  # Most commands make no task.
+
     make_folders(root.tasks)
+    keep_out_of_git(root)
     base = check_name(task_id, "the task id") if task_id is not None else slug(title)
 
     def numbered(number: int) -> TaskDir:

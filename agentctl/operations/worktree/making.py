@@ -119,7 +119,7 @@ def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
     The record is on disk before the worktree is made, so that a half-made one can be removed.
     """
     root = worker.task.root
-    _keep_out_of_git(root)
+    keep_out_of_git(root)
     git = git_in(origin.repository, limit_s=_LIMIT_S)
     me = processes.identify(os.getpid())
     record: dict[str, Any] = {
@@ -163,7 +163,7 @@ def is_within(cwd: str, path: str) -> bool:
     return cwd == path or cwd.startswith(f"{path}/")
 
 
-def _keep_out_of_git(root: Root) -> None:
+def keep_out_of_git(root: Root) -> None:
     """Keep tasks and worktrees out of the repository that the root may lie in; an existing file is left alone."""
     if not root.gitignore.exists():
         create_whole(root.gitignore, _IGNORED)
