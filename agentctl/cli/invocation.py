@@ -53,6 +53,15 @@ class Invocation:
         """Return the task."""
         return find_task(self.task_named, root=self.root_named, force=self.force)
 
+    def task_if_any(self) -> TaskDir | None:
+        """Return the task; None if none was named and none is chosen."""
+        try:
+            return self.task()
+        except NotFound:
+            if self.task_named is not None:
+                raise
+            return None
+
     def named_task(self) -> TaskDir | None:
         """Return the task if --task names one."""
         return None if self.task_named is None else self.task()

@@ -9,7 +9,7 @@ from agentctl.cli.render import fields, note, note_questions, warn
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
-from agentctl.text.worker import elapsed, progress, standing
+from agentctl.text.worker import elapsed, progress, standing, stranded_words
 
 if TYPE_CHECKING:
     from agentctl.domain.worker_row import WorkerRow
@@ -22,6 +22,10 @@ def show(call: Invocation, *, recursive: bool = False) -> None:
     rows = chain(found.rows, observed_rows(task))
     call.show(rows, map(_line, rows), lambda: _draw(list(rows), task.id))
     note_questions(found.asked_below)
+    if found.stranded:
+        from agentctl.operations.where.command_lines import command_line  # Hardly ever.
+
+        note(stranded_words(found.stranded, command_line(task, "resume", "--lost")))
     warn(found.warnings)
 
 

@@ -15,11 +15,12 @@ from agentctl.cli.jsonrows import RowEncoder
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - commands import it from here
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.text.words import JSON_ESCAPES, NOTHING, shown_json
-from agentctl.text.worker import questions_open
+from agentctl.text.worker import questions_open, stranded_words
 
 if TYPE_CHECKING:
     from typing import IO
 
+    from agentctl.domain.names import WorkerId
     from agentctl.operations.show.askers import PendingQuestion
 
 #: How many rows are turned into text at a time.
@@ -60,6 +61,23 @@ class QuestionNotes:
         if not self._noted.issuperset(asked):
             note(questions_open(asked))
         self._noted.update(asked)
+
+
+class StrandedNotes:
+    """Reports during a wait the workers that nobody starts, each once.
+
+    Args:
+        command: The command line that has them started.
+    """
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._noted: set[WorkerId] = set()
+
+    def __call__(self, stranded: Sequence[WorkerId]) -> None:
+        if not self._noted.issuperset(stranded):
+            note(stranded_words(stranded, self._command))
+        self._noted.update(stranded)
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -1,15 +1,20 @@
 """`resume`: continue ended agents."""
 
+import sys
 from typing import Annotated
 
 import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_instances
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.render import is_terminal, note, plain
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.delegate.resuming import resume_lost, resume_worker
+from agentctl.operations.delegate.recovering import recover_root, recover_task
+from agentctl.operations.delegate.resuming import resume_worker
+from agentctl.operations.where.calling import caller
 
 app = module()
 
@@ -31,22 +36,39 @@ def resume(
     prompt: Annotated[
         str | None, typer.Argument(metavar="PROMPT", help="What to do now; by default, to carry on.")
     ] = None,
-    lost: Annotated[bool, typer.Option("--lost", help="All agents that a crash or a reboot ended.")] = False,
+    lost: Annotated[bool, typer.Option("--lost", help="All that a crash or a reboot stopped, queues too.")] = False,
     name: Annotated[str | None, typer.Option("--name", metavar="INSTANCE", help="The new worker's name.")] = None,
     queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
-) -> None:
+) -> int:
     """Continue an ended agent in its own session.
 
     This starts a new worker with the same agent id, model and role. Messages that the ended worker had not read are
     passed on.
+
+    With --lost, what a crash or a reboot has stopped goes on: the queues of all tasks of the root (with your
+    environment, where theirs is lost), the lost agents of the chosen task, and those of other tasks that were at work
+    until then; with --task only what is of that task. `agentctl install boot` has it done at each boot.
     """
     if lost == (instance is not None):
         raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")
-    place = call.task()
-    if instance is not None:
-        spawned = [resume_worker(place, instance, prompt, queue=queue, name=name)]
+    if instance is None:
+        return _recover(call)
+    spawned = resume_worker(call.task(), instance, prompt, queue=queue, name=name)
+    call.show(spawned.to_json(), [spawned_line(spawned)])
+    return ExitCode.DONE
+
+
+def _recover(call: Invocation) -> int:
+    """Continue what was lost. Where nothing was, nothing is printed but at a terminal: at boot nobody reads it."""
+    if call.task_named is not None or caller() is not None:
+        found = recover_task(call.task())
     else:
-        spawned = resume_lost(place, queue=True)
-    rows = [one.to_json() for one in spawned]
-    notes = [] if spawned else ["no agent was lost that could be continued"]
-    call.show(rows if lost else rows[0], map(spawned_line, spawned), notes=notes)
+        found = recover_root(call.root(), call.task_if_any())
+    nothing = not found.workers and not found.problems and is_terminal(sys.stderr)
+    notes = ["nothing was lost that could be continued, and no queue stands still"] if nothing else []
+    call.show([one.to_json() for one in found.workers], map(spawned_line, found.workers), notes=notes)
+    for problem in found.problems:
+        note(f"error: {plain(problem.message)}")
+        if problem.hint:
+            note(f"hint: {plain(problem.hint)}")
+    return ExitCode.REFUSED if found.problems else ExitCode.DONE

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, note, plain
+from agentctl.cli.render import QuestionNotes, StrandedNotes, note, plain
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, UsageError
@@ -173,13 +173,16 @@ def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool
     """Wait until the workers have ended; the exit code of a single worker is passed on."""
     from agentctl.cli.bell import Bell
     from agentctl.operations.wait.waiting import wait_all
+    from agentctl.operations.where.command_lines import command_line
 
     names, bell = [one.agent_instance for one in spawned], Bell(task)
+    on_stranded = StrandedNotes(command_line(task, "resume", "--lost"))
     try:
         if not call.json:
             _print(spawned)
         with in_foreground(None) as limit_s:
-            ends = wait_all(task, names, timeout_s=limit_s, on_asked=bell.before(QuestionNotes()))
+            on_asked = bell.before(QuestionNotes())
+            ends = wait_all(task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded)
         bell.ring(is_last=True)
         found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:

@@ -15,14 +15,16 @@ from rich.text import Text
 from agentctl.cli.render import plain
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.text.words import NOTHING, duration
-from agentctl.text.worker import agent_with_policy, elapsed, progress, questions_open, standing
+from agentctl.text.worker import agent_with_policy, elapsed, progress, questions_open, standing, stranded_words
 
 if TYPE_CHECKING:
+    from agentctl.domain.names import WorkerId
     from agentctl.operations.show.askers import PendingQuestion
 
 _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
     "cancelled": "magenta", "working": "cyan", "input-required": "yellow", "canceled": "magenta",
+    "stranded": "yellow",
 }  # fmt: skip
 #: Looks that are not statuses, in pictures of characters.
 _LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red"}
@@ -71,9 +73,15 @@ def worker_cells(row: WorkerRow) -> tuple[object, ...]:
 
 
 class LiveWorkers:
-    """The table of workers on stderr, drawn again at each change and removed at the end."""
+    """The table of workers on stderr, drawn again at each change and removed at the end.
 
-    def __init__(self) -> None:
+    Args:
+        lost_command: The command line that has stranded workers started.
+    """
+
+    def __init__(self, lost_command: str) -> None:
+        self._lost_command = lost_command
+        self._stranded: Sequence[WorkerId] = ()
         self._console = Console(stderr=True, highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._asked: Sequence[PendingQuestion] = ()
@@ -91,6 +99,10 @@ class LiveWorkers:
         """Keep the open questions below the workers for the next `show`."""
         self._asked = asked
 
+    def note_stranded(self, stranded: Sequence[WorkerId]) -> None:
+        """Keep the workers that nobody starts for the next `show`."""
+        self._stranded = stranded
+
     def show(self, rows: list[WorkerRow]) -> None:
         """Draw the rows that fit; if not all of them do, ended workers are left out first."""
         room = max(self._console.height - 4, 3)
@@ -101,7 +113,9 @@ class LiveWorkers:
         drawn = workers(shown)
         ended = sum(row["status"] in _ENDED for row in rows)
         asked = f"; {questions_open(self._asked)}" if self._asked else ""
-        drawn.caption = Text(f"{ended} of {len(rows)} ended{asked}", style="table.caption")  # No bracket is markup.
+        lost = f"; {stranded_words(self._stranded, self._lost_command)}" if self._stranded else ""
+        # As a text, in which no bracket is markup.
+        drawn.caption = Text(f"{ended} of {len(rows)} ended{asked}{lost}", style="table.caption")
         self._live.update(drawn, refresh=True)
 
 

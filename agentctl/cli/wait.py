@@ -10,12 +10,14 @@ from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, is_terminal
+from agentctl.cli.render import QuestionNotes, StrandedNotes, is_terminal
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import ExitCode
+from agentctl.operations.wait.rounds import OnStranded
 from agentctl.operations.wait.waiting import OnAsked, WaitedEnd, wait_all
+from agentctl.operations.where.command_lines import command_line
 
 app = module()
 
@@ -63,23 +65,31 @@ def wait_all_command(call: opt.InTask, timeout_seconds: opt.WaitSeconds = None) 
 
 def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
     bell = Bell(task)
-    with _following() as (on_change, on_asked), in_foreground(timeout_s) as limit_s:
+    command = command_line(task, "resume", "--lost")
+    with _following(command) as (on_change, on_asked, on_stranded), in_foreground(timeout_s) as limit_s:
         try:
-            return wait_all(task, instances, timeout_s=limit_s, on_change=on_change, on_asked=bell.before(on_asked))
+            return wait_all(
+                task, instances, timeout_s=limit_s, on_change=on_change, on_asked=bell.before(on_asked),
+                on_stranded=on_stranded,
+            )  # fmt: skip
         finally:
             bell.ring(is_last=True)
 
 
 @contextlib.contextmanager
-def _following() -> Iterator[tuple[Callable[[list[WorkerRow]], None] | None, OnAsked]]:
-    """Yield two functions for the wait: one draws the workers (if stderr is a terminal), one reports questions."""
+def _following(command: str) -> Iterator[tuple[Callable[[list[WorkerRow]], None] | None, OnAsked, OnStranded]]:
+    """Yield functions for the wait: one draws the workers (if stderr is a terminal), two report what is unusual.
+
+    Args:
+        command: The command line that has stranded workers started.
+    """
     if not is_terminal(sys.stderr):
-        yield None, QuestionNotes()
+        yield None, QuestionNotes(), StrandedNotes(command)
         return
     from agentctl.cli.tables import LiveWorkers
 
-    with LiveWorkers() as live:
-        yield live.show, live.note_asked
+    with LiveWorkers(command) as live:
+        yield live.show, live.note_asked, live.note_stranded
 
 
 def _show(call: Invocation, ends: list[WaitedEnd], *, one: bool) -> int:

@@ -9,12 +9,13 @@ from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes
+from agentctl.cli.render import QuestionNotes, StrandedNotes
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
 from agentctl.hosts.printed import until_printed
 from agentctl.operations.wait.waiting import wait_any
+from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,6 +90,7 @@ def wait_any_command(
             deliver=_delivery(call, bell),
             recursive=recursive,
             on_asked=bell.before(QuestionNotes()),
+            on_stranded=StrandedNotes(command_line(task, "resume", "--lost")),
         )
 
 

@@ -75,6 +75,8 @@ class Reason(StrEnum):
 STALLED = "stalled"
 #: Not a status either: a worker that is back in the queue until its account may be used.
 PARKED = "parked"
+#: Nor this: a worker in a queue that nobody moves any more. Also a task of which nothing else is live.
+STRANDED = "stranded"
 #: The policy by which the settings that a person has made in an agent program count as well: what they allow there is
 #: not asked about. What the program asks all the same is asked.
 OWN = "own"
@@ -113,8 +115,11 @@ ROSTER_STATE: dict[Status, str] = {
 }
 
 
-def task_state(statuses: Iterable[Status]) -> str:
+def task_state(statuses: Iterable[Status], *, is_stranded: bool = False) -> str:
     """Return the state of a task whose workers have these statuses.
+
+    Args:
+        is_stranded: One of those in the queue is stranded.
 
     >>> task_state([])
     'created'
@@ -122,6 +127,8 @@ def task_state(statuses: Iterable[Status]) -> str:
     'input-required'
     >>> task_state([Status.COMPLETED, Status.CANCELLED])
     'canceled'
+    >>> task_state([Status.COMPLETED, Status.QUEUED], is_stranded=True)
+    'stranded'
     """
     present = set(statuses)
     if not present:
@@ -129,7 +136,7 @@ def task_state(statuses: Iterable[Status]) -> str:
     if Status.BLOCKED in present:
         return "input-required"
     if present & {Status.QUEUED, Status.RUNNING}:
-        return "working"
+        return STRANDED if is_stranded and Status.RUNNING not in present else "working"
     if Status.FAILED in present:
         return "failed"
     return "canceled" if Status.CANCELLED in present else "completed"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from agentctl.domain.names import WorkerId, first_of
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import plain
+from agentctl.domain.states import STRANDED
 from agentctl.domain.windows import label_of
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.text.words import local_time
@@ -25,6 +26,13 @@ def questions_open(asked: Sequence[PendingQuestion]) -> str:
         return f"{plain(f'1 question is open, of {one.task_id}/{one.instance}{text}')}: {command}"
     who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
     return plain(f"{len(asked)} questions are open, of {who}: agentctl interact list")
+
+
+def stranded_words(stranded: Sequence[WorkerId], command: str) -> str:
+    """Return who is stranded in the queue, and the command that has them started."""
+    who = first_of([one.instance for one in stranded])
+    verb, them = ("is", "it") if len(stranded) == 1 else ("are", "them")
+    return plain(f"{who} {verb} stranded in the queue, nothing will start {them}: {command}")
 
 
 def respond_command(worker: WorkerId, question_id: str, answers: str) -> str:
@@ -64,13 +72,14 @@ def standing(row: WorkerRow) -> str | None:
     if row["reason"]:
         late = row["placement"]["lateExit"] if "placement" in row else None
         return row["reason"] if late is None else f"{row['reason']}, then {late}"
-    account = row["awaitsAccount"]
+    account, health = row["awaitsAccount"], row["health"]
+    if health == STRANDED:
+        return health
     if account:
         return waiting_for(account, is_parked=row["parked"])
     unusual = next((words for key, words in _UNUSUAL if row.get(key)), None)
     if unusual is None and row["uncollected"]:
         return f"{row['uncollected']} uncollected"
-    health = row["health"]
     is_strange = health in ("unsupervised", "unfollowed", "elsewhere", "observed")
     return unusual or (health if is_strange else on_node(row))
 

@@ -198,8 +198,8 @@ def test_after_a_restart_of_the_machine_the_queue_is_resumed(task: Task) -> None
         blob.unlink() if blob.is_file() else None
     assert statuses() == {"a": "queued"}
     assert row()["awaitsAccount"]["window"] == "five_hour"
-    assert "agentctl resume-queue" in run("doctor", check=False).out
-    run("resume-queue")
+    assert "agentctl resume --lost" in run("doctor", check=False).out
+    run("resume", "--lost")
     assert statuses() == {"a": "queued"}
     reset()
     assert ends()["status"] == "completed"

@@ -139,7 +139,7 @@ def test_a_queued_worker_that_can_never_start_is_told(root: Path, tmp_path: Path
     for blob in (tmp_path / "run" / "agentctl").iterdir():
         blob.unlink()
     told = {one["what"]: one["next"] for one in findings()}
-    assert told["queued, but its environment is gone"] == "agentctl resume-queue"
+    assert told["the environment is gone, as after a restart: t1/a2 is stranded"] == "agentctl resume --lost"
     assert f"queued, but its program is missing: {program}" in told
     program.write_text("#!/bin/sh\n", encoding="utf-8")
     program.chmod(0o755)

@@ -517,6 +517,8 @@ def test_a_look_starts_nothing_and_writes_nothing(root: Path, tmp_path: Path) ->
     wait_until(lambda: row("a")["status"], accept=lambda status: status == "failed", what="it to be lost")
     before = sorted(path.relative_to(task.path) for path in task.path.rglob("*"))
     told = why("b")
-    assert "It waits for nothing that can be seen" in texts(told)
+    assert "It is stranded" in texts(told)
+    assert told["state"] == "stranded"
     assert sorted(path.relative_to(task.path) for path in task.path.rglob("*")) == before
-    types(next(one for one in commands(told) if one == "agentctl wait b"))
+    for command in ("agentctl resume --lost", "agentctl wait b"):
+        types(next(one for one in commands(told) if one == command))

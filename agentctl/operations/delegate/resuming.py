@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import driver_for
@@ -45,18 +46,18 @@ def resume_worker(
     return spawned
 
 
-def resume_lost(task: TaskDir, *, queue: bool) -> list[Spawned]:
-    """Continue every agent that a crash or a reboot ended and nobody has continued yet; [] where there is none."""
+def resume_lost(task: TaskDir, is_meant: Callable[[WorkerView], bool]) -> list[Spawned]:
+    """Queue again the agents that are meant, that a crash or a reboot ended, and that nobody has continued yet."""
     check_own(task)
     view, _ = read_task(task)
-    chains = chains_of(task)
+    newest = {chain[-1] for chain in chains_of(task).values()}
     requests = []
     for worker in view.workers.values():
         worker_dir = task.worker(worker.instance)
-        is_lost = worker.reason in _CRASHES and worker.driver is not None
-        if is_lost and _is_newest(worker_dir, chains) and (_session_of(worker_dir) or not has_spoken(worker_dir)):
+        is_lost = worker.reason in _CRASHES and worker.driver is not None and worker.instance in newest
+        if is_lost and is_meant(worker) and (_session_of(worker_dir) or not has_spoken(worker_dir)):
             requests.append(_request(worker_dir, None, None))
-    spawned = spawn_workers(task, requests, queue=queue) if requests else []
+    spawned = spawn_workers(task, requests, queue=True) if requests else []
     return [one for one in spawned if not one.reused]
 
 
@@ -81,10 +82,6 @@ def chains_of(task: TaskDir) -> Chains:
         if worker.agent_id is not None:
             found.setdefault(worker.agent_id, []).append(worker.instance)
     return found
-
-
-def _is_newest(worker: WorkerDir, chains: Chains) -> bool:
-    return any(chain[-1] == worker.instance for chain in chains.values())
 
 
 def _session_of(worker: WorkerDir) -> str:

@@ -19,6 +19,7 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import cache, roster
 from agentctl.adapters.watch import Watch
 from agentctl.domain.ends import HIDDEN
+from agentctl.domain.names import first_of
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError, Damaged, NotFound
@@ -41,9 +42,11 @@ from agentctl.operations.where.ownership import is_own, may_be_stopped, put_orig
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
+from agentctl.supervision.dispatch.dispatch import dispatch
+from agentctl.supervision.dispatch.standstill import Standstill, standstill_of
 from agentctl.supervision.dispatch.stop_order import read_order
 from agentctl.supervision.life.judging import Condition, is_unguarded, judge, queued_instances
-from agentctl.supervision.queue.tickets import UNSEEN, read_queue
+from agentctl.supervision.queue.tickets import UNSEEN, Ticket, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, read_decision
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
@@ -188,7 +191,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _unguarded(task)
     yield from examine_shims(task, conditions)
     yield from _unfinished(task, view, fix)
-    yield from _queue(task)
+    yield from _queue(task, fix)
     yield from _moved(task, fix)
     yield from examine_worktrees(task, fix=fix)
     yield from examine_gates(task)
@@ -340,21 +343,36 @@ def _moved(task: TaskDir, fix: bool) -> Iterator[Finding]:
             yield finding("note", f"git could not be told of the move: {problem}", task.path, "git worktree list")
 
 
-def _queue(task: TaskDir) -> Iterator[Finding]:
-    try:
-        folder = environment.store_folder()
-    except (AgentctlError, OSError):
-        return  # What is wrong with the machine was reported already.
-    for ticket in read_queue(task):
+def _queue(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    queue = read_queue(task)
+    if queue:
+        yield from _standstill(task, standstill_of(task), fix)
+    for ticket in queue:
         where = ticket.worker_id
-        if not environment.waits(folder, ticket.environment):
-            what = "queued, but its environment is gone"
-            yield finding("warning", what, where, command_line(task, "resume-queue"))
         with contextlib.suppress(AgentctlError):
             spec = read_spec(task.worker_at(ticket.worker_id).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
                 yield finding("warning", f"queued, but its program is missing: {spec.argv[0]}", where, "install it")
+
+
+def _standstill(task: TaskDir, found: Standstill, fix: bool) -> Iterator[Finding]:
+    """Yield why workers in the queue are stranded; with `fix` it is moved, as any command that waits would."""
+    if found.unmoved:
+        if fix:
+            dispatch(task)
+        yield finding(
+            "error", f"the queue stands still, nobody is alive who would move it: {_stranded(found.unmoved)}",
+            task.path, command_line(task, "resume", "--lost"), fixed=fix and not standstill_of(task).unmoved,
+        )  # fmt: skip
+    if found.without_environment:
+        what = f"the environment is gone, as after a restart: {_stranded(found.without_environment)}"
+        yield finding("error", what, task.path, command_line(task, "resume", "--lost"))
+
+
+def _stranded(tickets: list[Ticket]) -> str:
+    names = first_of([f"{ticket.task_id}/{ticket.instance}" for ticket in tickets])
+    return f"{names} {'is' if len(tickets) == 1 else 'are'} stranded"
 
 
 # -- processes ---------------------------------------------------------------------------------------------------------

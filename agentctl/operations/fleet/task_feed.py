@@ -157,7 +157,11 @@ class TaskFeed:
 
     def state(self) -> str:
         """Return the state of the task's own workers: `working`, `input-required`, `completed`, ..."""
-        return task_state(worker.status for worker in self.view.workers.values())
+        is_stranded = any(
+            condition is Condition.STRANDED and not self.view.workers[name].is_terminal
+            for name, condition in self._conditions.items()
+        )
+        return task_state((worker.status for worker in self.view.workers.values()), is_stranded=is_stranded)
 
     def close(self) -> None:
         """Close the descriptors of its processes; the shared watch stays."""

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.states import STRANDED
 from agentctl.domain.worker_row import BLANK, WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
@@ -27,13 +29,15 @@ def list_below(task: TaskDir) -> Listing:
 
     rows: list[WorkerRow] = []
     warnings: list[str] = []
+    stranded: list[WorkerId] = []
     asked: set[PendingQuestion] = set()
     for one in subtree(task):
         found = each_worker(one)
         rows += [{"taskId": one.id, **row} for row in found.rows]
         warnings += found.warnings
         asked.update(found.asked_below)
-    return Listing(iter(rows), warnings, {"": asked})
+        stranded += found.stranded
+    return Listing(iter(rows), warnings, {"": asked}, stranded)
 
 
 def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
@@ -50,6 +54,8 @@ class Listing(NamedTuple):
     warnings: list[str]
     #: The questions that are open below each of them (`askers.asked_below`).
     below: Below
+    #: Those that nobody starts any more.
+    stranded: list[WorkerId]
 
     @property
     def asked_below(self) -> list[PendingQuestion]:
@@ -67,7 +73,8 @@ def each_worker(task: TaskDir) -> Listing:
         row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
         for worker in view.workers.values()
     )
-    return Listing(rows, _warnings(task, view), below)
+    stranded = [WorkerId(task.id, name) for name, condition in conditions.items() if condition.value == STRANDED]
+    return Listing(rows, _warnings(task, view), below, stranded)
 
 
 def _warnings(task: TaskDir, view: TaskView) -> list[str]:
@@ -104,7 +111,7 @@ def row_of(
         **row, "paused": worker.paused, "stalled": worker.stall_seq is not None,
         "parked": worker.park_seq is not None, "survivors": worker.survivors,
         "awaitsChildren": worker.awaits_children,
-        "health": condition.value if condition and not is_queued else None,
+        "health": condition.value if condition and condition is not condition.QUEUED else None,
         "progress": None if is_queued else read_to_show(task.worker(worker.instance).progress) or None,
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
@@ -38,9 +39,21 @@ def judge_workers(
         with contextlib.suppress(AgentctlError, OSError):
             settle(worker_dir, condition, exits.get(worker.instance))
     view.apply(reader.rows())
+    _find_stranded(task, conditions)
     for instance, condition in conditions.items():
         _heal(view.workers[instance], condition, task.worker(instance))
     return conditions
+
+
+def _find_stranded(task: TaskDir, conditions: dict[str, Condition]) -> None:
+    """Judge the queued workers once more: whether anybody moves their queue. Those who are lost are settled by now."""
+    queued = {instance for instance, condition in conditions.items() if condition is Condition.QUEUED}
+    if queued:
+        from agentctl.supervision.dispatch.standstill import standstill_of  # Most tasks have nobody in the queue.
+
+        for ticket in standstill_of(root_task_of(task)).tickets:
+            if ticket.task_id == task.id and ticket.instance in queued:
+                conditions[ticket.instance] = Condition.STRANDED
 
 
 def _heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> None:

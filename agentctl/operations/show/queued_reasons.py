@@ -26,7 +26,8 @@ from agentctl.operations.show.evidence import (
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
 from agentctl.supervision.dispatch.slots import held_places
-from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.dispatch.standstill import may_be_there
+from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.queue.places import Occupant, is_slot
 from agentctl.supervision.queue.tickets import Ticket, dependencies_of, read_queue
 from agentctl.supervision.worker import environment
@@ -130,6 +131,19 @@ def _environment(waiting: _Waiting) -> Part:
     ]
 
 
+def _movers(waiting: _Waiting) -> Part:
+    """Return whether anybody is alive who would start it."""
+    facts, root_task = waiting.facts, waiting.root_task
+    if facts.condition is not Condition.STRANDED or not environment.waits(store_folder(), waiting.ticket.environment):
+        return [], []
+    shown = file_says(root_task.slots, "none of the places has a live shim")
+    evidence = [shown, *([lock_says(root_task.waker)] if facts.row["awaitsAccount"] else [])]
+    text = "It is stranded: whoever would start it was killed, or the machine was restarted."
+    ways = [WayOut("all that is queued and was lost goes on", facts.command("resume", "--lost")),
+            WayOut("any command that waits moves the queue too", facts.command("wait", facts.name))]  # fmt: skip
+    return [Statement(text, evidence)], ways
+
+
 def _account(waiting: _Waiting) -> Part:
     """Return until when its account is on hold."""
     held = waiting.facts.row["awaitsAccount"]
@@ -157,7 +171,7 @@ def _slots(waiting: _Waiting) -> Part:
         evidence = [file_says(root_task.slots / mine[0], "names it"), *process_says(mine[1].shim, "the shim")]
         return [Statement("A place was given to it just now: its shim is starting it.", evidence)], []
     slots = [one for one in places if is_slot(one[0])]
-    taken = [(name, occupant) for name, occupant in slots[:_MOST] if _is_there(root_task, occupant)]
+    taken = [(name, occupant) for name, occupant in slots[:_MOST] if may_be_there(root_task, occupant)]
     if len(taken) + len(slots[_MOST:]) < cap:
         return [], []
     names = [occupant.worker_id.instance for _, occupant in taken]
@@ -171,15 +185,6 @@ def _slots(waiting: _Waiting) -> Part:
     return [Statement(text, evidence)], [
         end, WayOut(f"more slots: maxConcurrentAgents in {root_task.task_file} (now {cap})"),
     ]  # fmt: skip
-
-
-def _is_there(root_task: TaskDir, occupant: Occupant) -> bool:
-    """Return whether a slot's occupant may be alive, without touching the lock of the slot."""
-    if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
-        return True
-    worker = root_task.worker_at(occupant.worker_id)
-    alive = (Condition.SUPERVISED, Condition.UNSUPERVISED, Condition.UNFOLLOWED, Condition.ELSEWHERE)
-    return worker.path.exists() and judge(worker) in alive
 
 
 def _of_slot(root_task: TaskDir, name: str, occupant: Occupant) -> Iterable[Evidence]:
@@ -198,4 +203,4 @@ def _those_before(waiting: _Waiting) -> list[Statement]:
     return [Statement(text, [file_says(waiting.root_task.queue / before[0], "the first ticket")])]
 
 
-_REASONS: tuple[Callable[[_Waiting], Part], ...] = (_dependencies, _environment, _account, _slots)
+_REASONS: tuple[Callable[[_Waiting], Part], ...] = (_dependencies, _environment, _movers, _account, _slots)

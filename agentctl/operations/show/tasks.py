@@ -8,14 +8,17 @@ from typing import Any
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskyaml.cache import TaskConfig
+from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.domain.projection import TaskView
-from agentctl.domain.states import Status, task_state
+from agentctl.domain.states import STRANDED, Status, task_state
 from agentctl.lean import NamedTuple
+from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.dispatch.standstill import standstill_of
+from agentctl.supervision.queue.tickets import Ticket
 from agentctl.supervision.worker.endings import decision_of
 
 
@@ -27,10 +30,12 @@ class _TaskFacts(NamedTuple):
     config: TaskConfig
     #: The ids of its sub-tasks that exist.
     below: list[str]
+    #: How many of its workers are stranded.
+    stranded: int
 
 
 #: The states of a task at work, which those above it are in too; the more pressing first.
-_AT_WORK = ("input-required", "working")
+_AT_WORK = ("input-required", "working", STRANDED)
 
 
 class _Standing(NamedTuple):
@@ -47,7 +52,8 @@ class _Standing(NamedTuple):
 def list_tasks(root: Root) -> list[dict[str, Any]]:
     """Return a row for each task of a root, in the order of an outline: each task is followed by its sub-tasks."""
     current = current_task(root)
-    facts = {task_id: _read_facts(root.task(task_id)) for task_id in root.task_ids()}
+    standstills = _Standstills()
+    facts = {task_id: _read_facts(root.task(task_id), standstills) for task_id in root.task_ids()}
     outline = list(_outline(facts))
     standings: dict[str, _Standing] = {}
     for task_id, _ in reversed(outline):  # Those below a task come after it, unless a forged cycle makes that untrue.
@@ -70,20 +76,40 @@ def _outline(facts: Mapping[str, _TaskFacts]) -> Iterator[tuple[str, int]]:
                 stack += [(child, level + 1) for child in reversed(facts[name].below)]
 
 
-def _read_facts(task: TaskDir) -> _TaskFacts:
+class _Standstills:
+    """The stranded workers of each tree of tasks, looked for once."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Ticket]] = {}
+
+    def of(self, task: TaskDir) -> list[Ticket]:
+        """Return the stranded workers of the tree to which a task belongs."""
+        top = root_task_of(task)
+        if top.id not in self._found:
+            self._found[top.id] = standstill_of(top).tickets
+        return self._found[top.id]
+
+
+def _read_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
     from agentctl.operations.where.subtasks_below import subtasks_of
 
+    stranded = 0
     try:
         view = fold(task)
+        if any(not worker.is_terminal for worker in view.workers.values()) and is_own(task):
+            stranded = sum(ticket.task_id == task.id for ticket in standstills.of(task))
+        if stranded:  # Who was to move the queue is gone: its other workers may be lost too.
+            view, _ = read_task(task)
     except OddFile:  # It is listed all the same; commands that read it say why.
         view = TaskView()
-    return _TaskFacts(task, view, usable_config(task), [below.id for below in subtasks_of(task, view.subtasks)])
+    below = [below.id for below in subtasks_of(task, view.subtasks)]
+    return _TaskFacts(task, view, usable_config(task), below, stranded)
 
 
 def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
     """Return the state of a task: that of its own workers, unless it has none or a sub-task works or asks."""
     workers, states = one.view.workers.values(), {task.state for task in below}
-    own = task_state(worker.status for worker in workers)
+    own = task_state((worker.status for worker in workers), is_stranded=one.stranded > 0)
     if not workers and states:
         own = next((state for state in ("failed", "canceled", "completed") if state in states), own)
     return _Standing(
@@ -104,6 +130,7 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
         "state": standing.state,
         "workers": len(statuses),
         **counts,
+        "stranded": one.stranded,
         "createdAt": config.created_at,
         "parentTaskId": config.parent_task_id,
         "childTaskIds": one.below,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.states import OWN, PARKED, STALLED, Status
+from agentctl.domain.states import OWN, PARKED, STALLED, STRANDED, Status
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
@@ -16,6 +16,7 @@ from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped
+from agentctl.supervision.life.judging import Condition
 
 #: States beside the statuses: what is most pressing about a worker that has not ended.
 UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
@@ -105,6 +106,8 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
         return health, None
     if facts.condition is not None and facts.condition.is_queued:
         is_parked = view.park_seq is not None
+        if facts.condition is Condition.STRANDED:
+            return STRANDED, None
         return (PARKED, facts.time_of(ev.PARKED)) if is_parked else (Status.QUEUED, view.queued_at)
     return next(
         (

@@ -67,6 +67,8 @@ class LiveTask:
         self._next_look = 0.0
         self._unguarded: dict[str, Identity] = {}
         self._queue_may_stall = True
+        #: The workers that were stranded even after the last look at the queue.
+        self.stranded: list[str] = []
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most_fds = soft - _SPARE_FDS if soft != resource.RLIM_INFINITY else sys.maxsize
 
@@ -162,6 +164,14 @@ class LiveTask:
         # A full disk, a strange runtime folder, too few descriptors: the wait goes on.
         with contextlib.suppress(AgentctlError, OSError):
             dispatch(self.root_task, lender=lender)
+        self.stranded = self._still_stranded()
+
+    def _still_stranded(self) -> list[str]:
+        if Condition.STRANDED not in self.conditions.values():
+            return []
+        from agentctl.supervision.dispatch.standstill import standstill_of  # Only after a restart.
+
+        return [ticket.instance for ticket in standstill_of(self.root_task).tickets if ticket.task_id == self.task.id]
 
     def _take_over(self) -> None:
         """Give shims to workers on nodes that have lost theirs."""
@@ -254,6 +264,10 @@ class LiveTree:
     def tasks(self) -> list[TaskDir]:
         """Return the tasks that are watched."""
         return [live_task.task for live_task in self._all.values()]
+
+    def stranded(self) -> list[WorkerId]:
+        """Return the workers that nobody starts: the environment is gone that they need."""
+        return [WorkerId(one.task.id, instance) for one in self._all.values() for instance in one.stranded]
 
     def run_queue(self, lender: WorkerId | None) -> None:
         """Start the workers that can start; all tasks of a tree share one queue."""

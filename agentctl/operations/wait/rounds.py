@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
+from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError, BrokenOff, WaitStopped
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.loan import Loan
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 #: How often a wait looks for what is to be told.
 _NOTICES_S = 1.0
+#: Called periodically with the workers that nobody starts.
+OnStranded = Callable[[list[WorkerId]], None]
 _broken: ContextVar[int | None] = ContextVar("broken", default=None)
 
 
@@ -52,6 +55,7 @@ class WaitRounds:
         timeout_s: None waits without a limit.
         broken: A descriptor that becomes readable when nobody wants the answer any more.
         turn: Held while the queue is run, if several threads wait.
+        on_stranded: Called with the workers that stay in the queue for ever, if there are any.
     """
 
     def __init__(
@@ -61,9 +65,10 @@ class WaitRounds:
         *,
         broken: int | None = None,
         turn: AbstractContextManager[object] | None = None,
+        on_stranded: OnStranded | None = None,
     ) -> None:
         self._live_tree, self._broken = live_tree, _broken.get() if broken is None else broken
-        self._turn = turn or contextlib.nullcontext()
+        self._turn, self._on_stranded = turn or contextlib.nullcontext(), on_stranded
         self._deadline = None if timeout_s is None else monotonic() + timeout_s
         self._loan, self._stop = Loan(live_tree.top), _Interruption(live_tree.watch)
         self._notices = _Notices(live_tree)
@@ -82,6 +87,8 @@ class WaitRounds:
         self._notices.see_to()
         with self._turn:
             self._live_tree.run_queue(self._loan.lender())
+        if self._on_stranded is not None and (stranded := self._live_tree.stranded()):
+            self._on_stranded(stranded)
 
     def sleep(self, at_most_s: float | None = None) -> None:
         """Sleep until something may have changed, or the time or `at_most_s` is over.

@@ -14,7 +14,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain, whole
 from agentctl.domain.question import in_one_line
-from agentctl.domain.states import TERMINAL, Status
+from agentctl.domain.states import STRANDED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
 from agentctl.screen.fleet.filtering import NEEDS, scope_of
@@ -34,7 +34,7 @@ _GLYPHS = {
 _PAUSED, _IDLE, _UNPROVEN = ("‖", "blocked"), ("○", "completed"), ("~", "blocked")
 _STATES = {
     "working": "running", "input-required": "blocked", "completed": "completed", "failed": "failed",
-    "canceled": "cancelled",
+    "canceled": "cancelled", STRANDED: "blocked",
 }  # fmt: skip
 _OPEN, _FOLDED, _NONE = "▾ ", "▸ ", "  "
 _STEP = "  "
@@ -195,7 +195,7 @@ def glyph_of(worker: FleetWorker) -> Piece:
         return _IDLE
     if row["paused"]:
         return _PAUSED
-    if row["health"] in ("unsupervised", "unfollowed", "elsewhere") and row["status"] not in TERMINAL:
+    if row["health"] in ("unsupervised", "unfollowed", "elsewhere", STRANDED) and row["status"] not in TERMINAL:
         return _UNPROVEN
     return _GLYPHS.get(Status(row["status"]), ("·", "dim")) if row["status"] in _STATUSES else ("·", "dim")
 
@@ -222,6 +222,7 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         words = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
         state = (f"{words}  ", _GLYPHS[Status(row["status"])][1] if row["status"] in _STATUSES else "text")
     else:
+        unusual = "stranded: agentctl resume --lost" if unusual == STRANDED else unusual
         state = (f"{plain(unusual)}  " if unusual else "", "blocked")
     changed = _counted(worker.changed_files, str(worker.changed_files), "changed file")
     return [

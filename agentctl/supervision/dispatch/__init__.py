@@ -1,4 +1,4 @@
 """Who starts next, in which place, and how its shim is started.
 
-Doors: `dispatch`, `slots`, `launching`, `handshake`, `succession`, `standby`, `waker`, `taking_over`.
+Doors: `dispatch`, `slots`, `launching`, `handshake`, `succession`, `standby`, `standstill`, `waker`, `taking_over`.
 """

@@ -32,14 +32,14 @@ def ready_tickets(
     waiting = []
     if some_wait(queue):  # A running worker may have put a ticket of its own there; it is left out.
         named = [ticket for ticket in queue if ticket.waits and ticket.worker_id not in starting]
-        waiting = [ticket for ticket in named if not _is_begun(root_task.worker_at(ticket.worker_id))]
+        waiting = [ticket for ticket in named if not is_begun(root_task.worker_at(ticket.worker_id))]
     held_back = _end_hopeless(root_task, waiting, removed)
     for ticket in queue:
         worker_id = ticket.worker_id
         if ticket in held_back or worker_id in starting:
             continue
         worker = root_task.worker_at(ticket.worker_id)
-        if _is_begun(worker):
+        if is_begun(worker):
             remove_ticket(root_task, ticket)
             removed.append(ticket)
             continue
@@ -51,7 +51,8 @@ def ready_tickets(
             yield ticket
 
 
-def _is_begun(worker: WorkerDir) -> bool:
+def is_begun(worker: WorkerDir) -> bool:
+    """Return whether a worker with a ticket has been started: the ticket is a leftover of a killed shim."""
     return worker.process.exists() and is_over(worker)
 
 
@@ -84,6 +85,12 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
             else:
                 held_back.discard(ticket)
     return held_back
+
+
+def waits_for_others(root_task: TaskDir, ticket: Ticket) -> bool:
+    """Return whether a worker waits for others that may still do what it waits for."""
+    failed, is_met = _look_at_dependencies(root_task, ticket) if ticket.waits else (None, True)
+    return failed is None and not is_met
 
 
 def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:

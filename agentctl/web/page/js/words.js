@@ -12,6 +12,7 @@ export const NEEDS = [
 export const NEED_WORDS = table(Object.fromEntries(NEEDS.map(([need, words]) => [need, words.toLowerCase()])));
 
 const GLYPHS = table({ queued: '·', running: '●', blocked: '?', completed: '✓', failed: '✗', cancelled: '-' });
+const UNPROVEN = table({ elsewhere: 'on another machine', stranded: 'nothing will start it: agentctl resume --lost' });
 const WINDOWS = table({ five_hour: '5 h', seven_day: '7 d' });
 /** The time after which an account may be used again, in words. */
 export const windowWords = (name) => WINDOWS[name] ?? name;
@@ -62,8 +63,8 @@ export function signOf(worker) {
   const { status } = worker;
   if (worker.idle) return { glyph: '○', role: 'idle', words: 'waits for a message' };
   if (worker.paused && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'paused' };
-  if (['unsupervised', 'unfollowed', 'elsewhere'].includes(worker.health) && !TERMINAL.has(status)) {
-    return { glyph: '~', role: 'blocked', words: worker.health === 'elsewhere' ? 'on another machine' : 'its guard is gone' };
+  if (['unsupervised', 'unfollowed', 'elsewhere', 'stranded'].includes(worker.health) && !TERMINAL.has(status)) {
+    return { glyph: '~', role: 'blocked', words: UNPROVEN[worker.health] ?? 'its guard is gone' };
   }
   const words = status === 'blocked' ? 'asks' : status === 'running' ? 'runs' : plain(status ?? 'unknown');
   return { glyph: GLYPHS[status] ?? '·', role: GLYPHS[status] ? status : 'queued', words };
@@ -71,7 +72,7 @@ export function signOf(worker) {
 
 const TASK_SIGNS = table({
   working: ['●', 'running'], 'input-required': ['?', 'blocked'], completed: ['✓', 'completed'], failed: ['✗', 'failed'],
-  canceled: ['-', 'cancelled'], created: ['·', 'queued'],
+  canceled: ['-', 'cancelled'], created: ['·', 'queued'], stranded: ['~', 'blocked'],
 });
 export function signOfTask(task) {
   const [glyph, role] = TASK_SIGNS[task.state] ?? ['·', 'queued'];
@@ -87,6 +88,7 @@ export function endWords(worker) {
 /** What is unusual about a worker, in a few words. */
 export function standing(worker) {
   if (worker.reason) return plain(worker.reason);
+  if (worker.health === 'stranded') return UNPROVEN.stranded;
   const account = worker.awaitsAccount;
   if (account) {
     const window = windowWords(account.window);

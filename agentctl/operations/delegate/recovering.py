@@ -1,0 +1,87 @@
+"""What goes on after everything was killed, or the machine was restarted: lost agents, and the queues of a root."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from agentctl.adapters.clock import iso_of, since_boot
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.projection import WorkerView
+from agentctl.domain.states import Reason
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.operations.delegate.resuming import resume_lost
+from agentctl.operations.start.requests import Spawned
+from agentctl.operations.start.requeuing import resume_queue
+from agentctl.operations.where.ownership import check_own, is_own
+from agentctl.supervision.dispatch.standstill import standstill_of
+from agentctl.supervision.queue.tickets import read_queue
+
+
+class Recovered(NamedTuple):
+    """What goes on, and what cannot."""
+
+    #: The workers that were stranded in a queue, then the new workers that continue lost agents.
+    workers: list[Spawned]
+    #: Of each task that could not go on, the error.
+    problems: list[AgentctlError]
+
+
+def recover_task(task: TaskDir) -> Recovered:
+    """Move the queue of a task's tree, and continue the agents of the task that a crash has ended.
+
+    Raises:
+        Refused: The task is not this person's own.
+    """
+    check_own(task)
+    return _recover([task], lambda _task, _worker: True)
+
+
+def recover_root(root: Root, chosen: TaskDir | None) -> Recovered:
+    """Move all queues of a root, and continue the agents that a crash has ended.
+
+    Those of the chosen task are continued whenever they were lost; of other tasks those that were found lost since the
+    machine was started: an older one would have been wanted back before.
+
+    Raises:
+        Refused: The chosen task is not this person's own; other such tasks are left alone.
+    """
+    if chosen is not None:
+        check_own(chosen)
+    booted = iso_of(time.time() - since_boot())
+
+    def is_meant(task: TaskDir, worker: WorkerView) -> bool:
+        if chosen is not None and task.id == chosen.id:
+            return True
+        return worker.reason == Reason.LOST and (worker.ended_at or "") >= booted
+
+    return _recover([task for task in map(root.task, root.task_ids()) if is_own(task)], is_meant)
+
+
+def _recover(tasks: Sequence[TaskDir], is_meant: Callable[[TaskDir, WorkerView], bool]) -> Recovered:
+    """Move the queues, then queue the lost agents behind: only the look at a queue decides who starts in it."""
+    found = Recovered([], [])
+    trees = {top.id: top for top in map(root_task_of, tasks)}
+    for top in trees.values():
+        _collect(found, lambda top=top: _move_queue(top))  # type: ignore[misc]
+    for task in tasks:
+        _collect(found, lambda task=task: resume_lost(task, lambda worker: is_meant(task, worker)))  # type: ignore[misc]
+    return found
+
+
+def _collect(found: Recovered, recover: Callable[[], list[Spawned]]) -> None:
+    """Do one part; what stands in the way of it must not hold up the others."""
+    try:
+        found.workers.extend(recover())
+    except AgentctlError as error:
+        found.problems.append(error)
+
+
+def _move_queue(top: TaskDir) -> list[Spawned]:
+    if not is_own(top) or not read_queue(top):
+        return []
+    stranded = standstill_of(top).tickets
+    resume_queue(top)
+    return [Spawned(ticket.instance, "queued", ticket.task_id, message="its queue goes on") for ticket in stranded]

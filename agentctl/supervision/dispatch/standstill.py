@@ -1,0 +1,117 @@
+"""Whether the queue of a tree of tasks stands still: which workers in it nobody starts any more.
+
+A queue is moved by shims, when their workers end, and by commands while they run. If all of them were killed, or the
+machine was restarted, a worker stays in it that could start at once: it is stranded. So is a worker whose environment
+is lost, whoever lives. What waits for a slot, for another worker, for its account or for a person is not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from agentctl.adapters.locks import is_alive_held, locked
+from agentctl.adapters.processes import Life, life_of
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.errors import AgentctlError
+from agentctl.lean import NamedTuple
+from agentctl.supervision.account.waiters import HeldInTree
+from agentctl.supervision.dispatch.eligibility import is_begun, waits_for_others
+from agentctl.supervision.dispatch.slots import held_places
+from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.queue.places import Occupant, is_slot
+from agentctl.supervision.queue.tickets import Ticket, read_queue
+from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.environment import NO_ENVIRONMENT
+from agentctl.supervision.worker.spec import held_cap
+
+#: A command that has just changed the queue, or a shim that is about to leave, looks at it within this time.
+_LOOK_AGAIN_S = 0.1
+#: Whoever holds the queue's lock for longer than this moves the queue.
+_PATIENCE_S = 1.0
+_MAY_LIVE = (Condition.SUPERVISED, Condition.UNSUPERVISED, Condition.UNFOLLOWED, Condition.ELSEWHERE)
+
+
+class Standstill(NamedTuple):
+    """The stranded workers of a tree of tasks, by their tickets."""
+
+    #: Their environment is gone: they start only once somebody gives them another.
+    without_environment: list[Ticket]
+    #: The next look at the queue moves them, and nobody is alive who would look.
+    unmoved: list[Ticket]
+
+    @property
+    def tickets(self) -> list[Ticket]:
+        """All of them."""
+        return [*self.without_environment, *self.unmoved]
+
+
+_NONE = Standstill([], [])
+
+
+def standstill_of(root_task: TaskDir) -> Standstill:
+    """Return the stranded workers of a tree; none where that cannot be told. The queue's lock must be free.
+
+    Two looks have to agree, the second one under the queue's lock: no spawn is in the middle of its work then. What
+    lies between the looks is the moment between a change of the queue and the look of the command that has made it.
+    """
+    try:
+        first = _look(root_task)
+        if not first.tickets:
+            return _NONE
+        time.sleep(_LOOK_AGAIN_S)
+        with locked(root_task.queue_lock, limit_s=_PATIENCE_S):
+            second = _look(root_task)
+    except (AgentctlError, OSError):
+        return _NONE
+    return Standstill(*([one for one in new if one in set(old)] for old, new in zip(first, second, strict=True)))
+
+
+def _look(root_task: TaskDir) -> Standstill:
+    queue = read_queue(root_task)
+    if not queue:
+        return _NONE
+    folder = environment.store_folder()
+    gone = {token for token in {ticket.environment for ticket in queue} - {NO_ENVIRONMENT}
+            if not environment.waits(folder, token)}  # fmt: skip
+    without = [ticket for ticket in queue if ticket.environment in gone] if gone else []
+    without = [ticket for ticket in without if not is_begun(root_task.worker_at(ticket.worker_id))]
+    places = list(held_places(root_task))
+    if any(_has_shim(root_task, occupant) for _, occupant in places):
+        return Standstill(without, [])
+    taken = sum(is_slot(name) and may_be_there(root_task, occupant) for name, occupant in places)
+    others = [ticket for ticket in queue if ticket.environment not in gone]
+    return Standstill(without, list(_movable(root_task, others, taken)))
+
+
+def _has_shim(root_task: TaskDir, occupant: Occupant) -> bool:
+    """Return whether a process guards the occupant of a place: it looks at the queue when it leaves."""
+    if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
+        return True
+    return is_alive_held(root_task.worker_at(occupant.worker_id).shim)
+
+
+def may_be_there(root_task: TaskDir, occupant: Occupant) -> bool:
+    """Return whether a place's occupant may be alive, without touching the lock of the place."""
+    if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
+        return True
+    worker = root_task.worker_at(occupant.worker_id)
+    return worker.path.exists() and judge(worker) in _MAY_LIVE
+
+
+def _movable(root_task: TaskDir, tickets: list[Ticket], taken: int) -> Iterator[Ticket]:
+    """Yield the tickets that a look at the queue would start, or end because they can never start."""
+    cap, held = known_limits(root_task).max_concurrent_agents, HeldInTree(root_task)
+    is_woken = is_alive_held(root_task.waker)
+    for ticket in tickets if taken < cap else ():
+        worker = root_task.worker_at(ticket.worker_id)
+        if is_begun(worker) or waits_for_others(root_task, ticket) or not _has_room(worker, taken):
+            continue
+        if not (is_woken and held.holds(worker)):  # Without its waker, nobody starts it once the time has come.
+            yield ticket
+
+
+def _has_room(worker: WorkerDir, taken: int) -> bool:
+    cap = held_cap(worker)
+    return cap is None or taken < cap
