@@ -98,7 +98,7 @@ def test_a_flag_that_became_a_command_is_hidden(capsys: pytest.CaptureFixture[st
 
 
 #: Which commands look for a task, or for a root alone; every other one is called anywhere.
-IN_ROOT = {"serve", "new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
+IN_ROOT = {"install", "serve", "new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
 ANYWHERE = {
     *(
         "agentctl",
@@ -111,7 +111,6 @@ ANYWHERE = {
         "hook",
         "acp",
         "mcp",
-        "install",
         "inbox",
     ),
     *("interact ask", "report progress", "report message", "report result"),

@@ -143,6 +143,7 @@ STARTS = {
     "llm/keys.py": "its environment is `settled`",
     "llm/processes.py": "an absolute path, and this interpreter",
     "operations/doctor/nodes.py": "this interpreter",
+    "operations/install/boot.py": "found by `program_at`",
     "placing/carrying_out.py": "this interpreter",
     "placing/trial.py": "this interpreter",
     "runners/slurm.py": "its environment is `settled`",

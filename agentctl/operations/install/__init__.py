@@ -1,4 +1,4 @@
-"""How agent programs are taught to delegate: changes to their own files, shown first, and how they are undone.
+"""How agent programs are taught to delegate, and a root to go on at boot: shown first, and how it is undone.
 
-Doors: `installing`.
+Doors: `installing`, `boot`.
 """

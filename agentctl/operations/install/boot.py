@@ -1,0 +1,226 @@
+"""`install boot`: what has a root go on at each boot, where and in which words; how it is written and removed.
+
+It is a unit of the person's own systemd where that runs, else a line of their crontab. Both call `resume --lost` with
+the variables that say where this person's files are; secrets stay where they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from agentctl.adapters.files import make_folder, storage_errors, write_whole
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.paths import FilePath
+from agentctl.adapters.searchpath import absolute_entries, program_at
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused, UsageError
+from agentctl.lean import NamedTuple
+
+SYSTEMD, CRONTAB = "systemd", "crontab"
+#: Which programs are found, and where a person's own files and the environments of queued workers are.
+_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
+_MARK = "# written by `agentctl install boot`; `agentctl install boot --undo` removes it"
+#: cron(8) of Debian cuts a longer command off.
+_LONGEST_LINE = 990
+
+
+class BootEntry(NamedTuple):
+    """What has a root go on at each boot."""
+
+    kind: str
+    #: The file of the unit; of a line in a crontab that word.
+    path: str
+    text: str
+    #: The name of the root among all that have such an entry.
+    name: str
+
+
+def boot_entry(root: Root, environ: Mapping[str, str]) -> BootEntry:
+    """Return the entry for a root; nothing is changed.
+
+    Raises:
+        UsageError: A path has characters that neither a unit nor a crontab can have.
+    """
+    path = os.path.realpath(root.path)
+    name = f"agentctl-boot-{hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()}"
+    argv = [sys.executable, "-P", "-m", "agentctl", "resume", "--lost", "--root", path]
+    variables = {key: environ[key] for key in _VARIABLES if environ.get(key)}
+    variables["PATH"] = absolute_entries(variables.get("PATH", os.defpath))
+    if variables.get("XDG_RUNTIME_DIR") == f"/run/user/{os.getuid()}":
+        del variables["XDG_RUNTIME_DIR"]  # Of a login: at boot there may be none yet.
+    for text in (*argv, *variables.values()):
+        _check(text)
+    if _has_user_systemd(environ):
+        unit = _units(environ) / f"{name}.service"
+        return BootEntry(SYSTEMD, str(unit), _unit(path, argv, variables), name)
+    return BootEntry(CRONTAB, CRONTAB, _line(argv, variables, name), name)
+
+
+def _check(text: str) -> None:
+    if not text.isprintable() or any("\ud800" <= character <= "\udfff" for character in text):
+        raise UsageError(
+            f"{text!r} has a character that cannot stand in a unit of systemd or in a crontab",
+            hint="have your own script call agentctl resume --lost at boot",
+        )
+
+
+def _has_user_systemd(environ: Mapping[str, str]) -> bool:
+    """Return whether an instance of systemd runs for this person: it listens there."""
+    runtime = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    return os.path.exists(os.path.join(runtime, "systemd", "private"))
+
+
+# -- in words ----------------------------------------------------------------------------------------------------------
+
+
+def _unit(root: str, argv: list[str], variables: Mapping[str, str]) -> str:
+    program, *words = argv
+    lines = [
+        _MARK,
+        "[Unit]",
+        f"Description=agentctl: {root.replace('%', '%%')}",
+        "",
+        "[Service]",
+        "Type=oneshot",
+        "# The workers outlive the command that starts them.",
+        "KillMode=process",
+        *(f"Environment={_quoted(f'{key}={value}')}" for key, value in variables.items()),
+        # Only in the words behind the program is a dollar the beginning of a variable (systemd.service(5)).
+        f"ExecStart={' '.join([_quoted(program), *(_quoted(word).replace('$', '$$') for word in words)])}",
+        "",
+        "[Install]",
+        "WantedBy=default.target",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _quoted(word: str) -> str:
+    """Return a word as systemd.syntax(7) takes it: in quotes, without an escape or a specifier."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+def _line(argv: list[str], variables: Mapping[str, str], name: str) -> str:
+    words = ["/usr/bin/env", *(f"{key}={value}" for key, value in variables.items()), *argv]
+    command = " ".join(map(_for_cron, words))
+    if len(command.encode()) > _LONGEST_LINE:
+        raise UsageError(
+            f"the line would be longer than {_LONGEST_LINE} bytes, and some crons cut it off there",
+            hint="call it with a shorter PATH: PATH=/usr/bin:/bin agentctl install boot",
+        )
+    return f"@reboot {command} {_suffix(name)}\n"
+
+
+def _suffix(name: str) -> str:
+    return f"# {name}"
+
+
+def _for_cron(word: str) -> str:
+    """Return a word for the shell that cron(8) calls: a per cent sign is escaped for it, and so is read by no shell.
+
+    >>> _for_cron("it's 5%")
+    '\\'it\\'"\\'"\\'s 5\\'\\\\%\\'\\''
+    """
+    if "\\" in word:
+        raise UsageError(f"{word!r} has a backslash, which not every cron reads alike", hint="rename that folder")
+    quoted = word.replace("'", "'\"'\"'").replace("%", "'\\%'")
+    return f"'{quoted}'"
+
+
+# -- in place ----------------------------------------------------------------------------------------------------------
+
+
+def write_entry(entry: BootEntry, environ: Mapping[str, str]) -> list[str]:
+    """Write an entry, in place of an earlier one of the same root; return what was written: [] if it is there so."""
+    if entry.kind == CRONTAB:
+        return _change_crontab(lambda lines: [*_without(entry, lines), entry.text])
+    unit, link = FilePath(entry.path), _link(entry, environ)
+    if _read(unit) == entry.text and os.path.islink(link):
+        return []
+    with storage_errors(unit, "write"):
+        make_folder(link.parent)
+        write_whole(unit, entry.text.encode())
+        with contextlib.suppress(FileExistsError):
+            os.symlink(f"../{unit.name}", link)
+    return [entry.path]
+
+
+def remove_entry(entry: BootEntry, environ: Mapping[str, str]) -> list[str]:
+    """Remove the entry of a root, wherever it is; return what was changed."""
+    found = []
+    unit = _units(environ) / f"{entry.name}.service"
+    if (_read(unit) or "").startswith(_MARK):
+        link = _link(entry, environ)
+        for path in (link, unit):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        with contextlib.suppress(OSError):  # Only if they are empty.
+            for folder in (link.parent, unit.parent, unit.parent.parent):
+                os.rmdir(folder)
+        found.append(str(unit))
+    if program_at(CRONTAB) is not None:
+        found += _change_crontab(lambda lines: _without(entry, lines))
+    return found
+
+
+def needs_linger(entry: BootEntry) -> bool:
+    """Return whether this person's systemd starts only at their first login, and not at boot."""
+    import getpass
+
+    return entry.kind == SYSTEMD and not os.path.exists(f"/var/lib/systemd/linger/{getpass.getuser()}")
+
+
+def _units(environ: Mapping[str, str]) -> FilePath:
+    base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
+    return FilePath(base) / "systemd" / "user"
+
+
+def _link(entry: BootEntry, environ: Mapping[str, str]) -> FilePath:
+    """Return the link by which a unit is enabled, as `systemctl --user enable` makes it."""
+    return _units(environ) / "default.target.wants" / f"{entry.name}.service"
+
+
+def _read(path: FilePath) -> str | None:
+    try:
+        return read_bytes(path).decode("utf-8", "surrogateescape")
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _without(entry: BootEntry, lines: list[str]) -> list[str]:
+    return [
+        line for line in lines if not (line.startswith("@reboot ") and line.rstrip("\n").endswith(_suffix(entry.name)))
+    ]
+
+
+def _change_crontab(change: Callable[[list[str]], list[str]]) -> list[str]:
+    """Change the lines of this person's crontab; the others keep their bytes. Return `[CRONTAB]` if it was changed."""
+    before = _crontab("-l")
+    after = "".join(change([f"{line}\n" for line in before.removesuffix("\n").split("\n")] if before else []))
+    if after == before:
+        return []
+    _crontab("-", after) if after else _crontab("-r")
+    return [CRONTAB]
+
+
+def _crontab(argument: str, text: str = "") -> str:
+    """Call `crontab`; return what it prints: nothing if this person has none."""
+    import subprocess
+
+    program = program_at(CRONTAB)
+    if program is None:
+        raise Refused(
+            "there is neither an instance of systemd for you here, nor the program crontab",
+            hint="have agentctl resume --lost called at boot in another way: agentctl install boot prints how",
+        )
+    done = subprocess.run(
+        [program, argument], input=text, capture_output=True, check=False, encoding="utf-8",
+        errors="surrogateescape", env={**os.environ, "LC_ALL": "C"},
+    )  # fmt: skip
+    if done.returncode != 0 and not (argument == "-l" and "no crontab" in done.stderr):
+        raise Refused(f"crontab {argument} failed: {done.stderr.strip()}", hint="agentctl install boot prints the line")
+    return done.stdout if done.returncode == 0 else ""
