@@ -1,4 +1,4 @@
-"""Figure 3: `list --json` of many ended workers."""
+"""Figures 3 and 33: `list --json` and `join` of many ended workers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from bench.ground import TYPER, Ground
 from bench.measuring import Found, Rounds, Sample, Turn, alternate, ratio
 
 GOALS = {1000: 1.5, 10_000: 3.0}
+#: How many workers are joined, beside half as many: twice as long, if each costs the same.
+JOINED, BESIDE, MOST_JOIN = 400, 200, 2.2
 
 
 def measure_list(ground: Ground, rounds: Rounds) -> Found:
@@ -28,3 +30,18 @@ def measure_list(ground: Ground, rounds: Rounds) -> Found:
         ],
         notes=[FILLED],
     )
+
+
+def measure_join(ground: Ground, rounds: Rounds) -> Found:
+    """Measure `join` of tasks of two sizes: a report of twice as many workers must not take more than twice as long."""
+    tasks = {workers: filled_task(ground, workers) for workers in (JOINED, BESIDE)}
+    samples = {workers: Sample(name=f"join of {workers}") for workers in tasks}
+    turns = [
+        Turn(lambda task=task: [ground.agentctl(task, "join").ms], samples[workers])  # type: ignore[misc]
+        for workers, task in tasks.items()
+    ]
+    alternate(rounds.usual, *turns)
+    for task in tasks.values():
+        ground.drop(task)
+    what = f"join of {JOINED} beside {BESIDE}"
+    return Found(rows=[ratio(33, what, samples[JOINED], samples[BESIDE], MOST_JOIN)])

@@ -72,6 +72,7 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     29: answering.measure_acp_driver,
     30: plain_models.measure_memory,
     31: plain_models.measure_start,
+    33: listing.measure_join,
 }
 ROUNDS = {
     "default": Rounds(),

@@ -8,7 +8,9 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.operations.delegate.delegating import error_of
-from agentctl.operations.show.results import WHOLE, read_result, text_of
+from agentctl.operations.show.one_worker import worktree_of
+from agentctl.operations.show.results import WHOLE, text_of
+from agentctl.operations.worktree.changes import patch_of
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.questions import open_questions, read_question
@@ -28,9 +30,8 @@ def share_of(count: int) -> int:
 
 def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return a worker's result for its parent: the last words, how it ended, and where the full text is."""
-    # Only for a worker with a worktree more has to be read than its own files.
-    has_more = worker.worktree.exists()
-    found = read_result(worker.task, worker.instance, max_bytes=max_bytes) if has_more else text_of(worker, max_bytes)
+    found = text_of(worker, max_bytes)
+    found["files"] = [*found["files"], *patch_of(worktree_of(worker))]
     decision = decision_of(worker)
     result: dict[str, Any] = {
         "output": found["text"],

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.taskdir import Root
+from agentctl.domain.events import BadLine, Event
+from agentctl.operations.show.joining import join_results
 from tests.steps import new_task, spawn, spawn_batch
 from tests.support import run, worker
 
@@ -58,3 +63,25 @@ def test_an_unknown_worker_writes_no_report(root: Path) -> None:
     task = new_task()
     assert run("join", "nobody", check=False).code == 3
     assert not (task.path / "report.md").exists()
+
+
+def test_the_log_is_read_once_however_many_are_joined(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = new_task()
+    spawn_batch({"name": f"w{number}", "argv": ["true"]} for number in range(6))
+    run("wait-all")
+    read = LogReader.rows
+    looks: list[str] = []
+
+    def counted(reader: LogReader) -> Iterator[tuple[int, Event] | BadLine]:
+        looks.append(str(reader.offset))
+        return read(reader)
+
+    monkeypatch.setattr(LogReader, "rows", counted)
+    joined = {}
+    for chosen in (["w0"], [f"w{number}" for number in range(6)]):
+        looks.clear()
+        report = join_results(Root(root).task(task.path.name), chosen).report
+        joined[len(report["workers"])] = len(looks)
+    assert joined[6] == joined[1]

@@ -16,7 +16,7 @@ from agentctl.domain.plaintext import plain
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.listing import list_workers
-from agentctl.operations.show.results import read_result
+from agentctl.operations.show.results import result_by_row
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.endings import decision_of
@@ -51,9 +51,10 @@ def join_results(
         NotFound: A named instance is not a worker of the task.
     """
     check_own(task)
-    for name in instances:
+    chosen = frozenset(instances)
+    for name in chosen:
         find_worker(task, name)
-    rows = [row for row in list_workers(task)[0] if not instances or row["agentInstance"] in instances]
+    rows = [row for row in list_workers(task)[0] if not chosen or row["agentInstance"] in chosen]
     report = {"taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows]}
     text, data = task.report_text, task.report_data
     if out is not None:
@@ -68,7 +69,7 @@ def join_results(
 
 def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> dict[str, Any]:
     worker = task.worker(row["agentInstance"])
-    result = read_result(task, worker.instance, max_bytes=max_bytes)
+    result = result_by_row(worker, row, max_bytes=max_bytes)
     questions = _questions(worker)
     return {
         **{key: row.get(key) for key in _ROW_KEYS},

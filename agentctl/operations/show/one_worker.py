@@ -39,7 +39,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
         "result": read_to_show(worker_dir.result) or None,
         "fallback": read_to_show(worker_dir.fallback) or None,
-        "worktree": _worktree_of(worker_dir),
+        "worktree": worktree_of(worker_dir),
         "questions": [
             {**read_to_show(worker_dir.question(name)), "answer": read_to_show(worker_dir.answer(name)).get("answer")}
             for name in worker_dir.question_ids()
@@ -50,7 +50,8 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
     }
 
 
-def _worktree_of(worker: WorkerDir) -> dict[str, Any] | None:
+def worktree_of(worker: WorkerDir) -> dict[str, Any] | None:
+    """Return what is known of a worker's worktree; None if it has none."""
     if not worker.worktree.exists():
         return None
     from agentctl.operations.worktree.changes import known_worktree  # Few workers have one.

@@ -21,7 +21,7 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
-from agentctl.operations.show.one_worker import show_worker
+from agentctl.operations.show.one_worker import show_worker, worktree_of
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import kept_files
@@ -49,11 +49,16 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) 
         file could be written. `wrapped`: see `KeptText`. `files`: [{path, size, sha256}], the files of the result.
     """
     worker = find_worker(task, instance)
-    row = show_worker(task, worker.instance)
+    return result_by_row(worker, show_worker(task, worker.instance), max_bytes=max_bytes)
+
+
+def result_by_row(worker: WorkerDir, row: Mapping[str, Any], *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+    """Return what `read_result` does of a worker whose row of `list` is known; reads its folder alone."""
+    worktree = worktree_of(worker)
     found = text_of(worker, max_bytes)
-    found["files"] = [*found["files"], *kept_files(row["worktree"])]
+    found["files"] = [*found["files"], *kept_files(worktree)]
     head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
-    return {**head, **found, **_usage_and_success(row, found), "worktree": row["worktree"]}
+    return {**head, **found, **_usage_and_success(row, found), "worktree": worktree}
 
 
 def _usage_and_success(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,14 +50,15 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         read_task(ledger.root_task.sibling(name))  # Records proven ends: a lost worker is not at work.
     facts = ledger.update().facts
     names = [name for name in facts.views if recursive or name == task.id]
-    rows = [_Row(ledger, name, worker) for name in names for worker in facts.views[name].workers.values()]
+    rows_of = {name: [_Row(ledger, name, one) for one in facts.views[name].workers.values()] for name in names}
+    rows = [row for name in names for row in rows_of[name]]
     limits, account = usable_config(ledger.root_task).limits, ledger.account()._replace(wall_s=ledger.wall_s())
     return {
         "rootTaskId": ledger.root_task.id,
         "workers": [row.to_json() for row in rows],
         "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
         "tasks": [
-            {"taskId": name, **_figures(row for row in rows if row.task_id == name),
+            {"taskId": name, **_figures(rows_of[name]),
              "wallSeconds": round(ledger.wall_of(name), 3)}
             for name in names
         ],

@@ -33,11 +33,14 @@ class Ledger:
 
     def update(self) -> Ledger:
         """Read what was added to the logs of the tree."""
-        names = list(self._readers) or [self.root_task.id]
-        for name in names:
+        names = dict.fromkeys(self._readers) or {self.root_task.id: None}
+        left = list(names)
+        for name in left:
             reader = self._readers.setdefault(name, LogReader(self.root_task.sibling(name).events))
             self.facts.apply(name, reader.read_new())
-            names += [below for below in self.facts.views[name].subtasks if below not in names and self._is_ours(below)]
+            new = [below for below in self.facts.views[name].subtasks if below not in names and self._is_ours(below)]
+            names |= dict.fromkeys(new)
+            left += new
         return self
 
     def _is_ours(self, name: str) -> bool:
