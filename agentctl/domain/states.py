@@ -71,7 +71,8 @@ class Reason(StrEnum):
     SCHEMA = "schema"
 
 
-#: Not a status: a running worker that has written no output for a while. A wait can ask for this too.
+#: Not a status: a running worker that has given no sign of life for a while: no output, activity or report. A wait can
+#: ask for this too.
 STALLED = "stalled"
 #: Not a status either: a worker that is back in the queue until its account may be used.
 PARKED = "parked"

@@ -220,17 +220,17 @@ class Attempt:
         self._note_time()
         self._run_safely(self.look_for_news)
         size = self.output.size()
-        self._look_at_stall(size)
+        self._look_at_stall()
         if size > self.spec.max_output_bytes:
             self._limit(Reason.OUTPUT_LIMIT, f"it wrote {size} bytes; the limit is {self.spec.max_output_bytes}")
         excess = self._run_safely(lambda: self.wall.broken(self.clock))
         if isinstance(excess, str):
             self._limit(Reason.BUDGET, excess)
 
-    def _look_at_stall(self, size: int) -> None:
-        """Append one event when it has written nothing for long, and one when it goes on."""
+    def _look_at_stall(self) -> None:
+        """Append one event when it has given no sign of life for long, and one when it goes on."""
         stands = self.state.is_paused or self.waiting is not None or self.state.escalation is not None
-        if self.output.has_turned(monotonic(), size, stands=stands):
+        if self.output.has_turned(monotonic(), stands=stands):
             is_stalled = self.output.is_stalled
             self._tell(ev.STALLED if is_stalled else ev.UNSTALLED, {"seconds": self.spec.stall_s} if is_stalled else {})
 
@@ -385,27 +385,44 @@ class Attempt:
 
 
 class _OutputMeter:
-    """The output files of a worker, measured about once a second."""
+    """What a worker writes, measured about once a second: its output, and what it reports or does."""
 
     def __init__(self, worker: WorkerDir, stall_s: float, now: float) -> None:
         self._worker, self._stall_s = worker, stall_s
-        self._size, self._quiet_since = -1, now
+        self._signs: tuple[object, ...] = ()
+        self._quiet_since = now
         self.is_stalled = False
 
     def size(self) -> int:
         """Return the number of bytes written so far."""
         return sum(_size_of(path) for path in (self._worker.stdout, self._worker.stderr))
 
-    def has_turned(self, now: float, size: int, *, stands: bool) -> bool:
+    def _signs_of_life(self) -> tuple[object, ...]:
+        """Return what changes with any sign of life: output, a row of its activity, a report."""
+        worker = self._worker
+        return (*map(_size_of, (worker.stdout, worker.stderr, worker.activity)),
+                *map(_version_of, (worker.progress, worker.result)))  # fmt: skip
+
+    def has_turned(self, now: float, *, stands: bool) -> bool:
         """Return whether it has stalled or resumed since the last look: `is_stalled` says which.
 
         Args:
             stands: It waits, is paused or is being stopped, and so does not count as stalled.
         """
-        if size != self._size or stands:
-            self._size, self._quiet_since = size, now
+        signs = self._signs_of_life()
+        if signs != self._signs or stands:
+            self._signs, self._quiet_since = signs, now
         was_stalled, self.is_stalled = self.is_stalled, now - self._quiet_since >= self._stall_s
         return was_stalled != self.is_stalled
+
+
+def _version_of(path: str) -> tuple[int, int] | None:
+    """Return which file is there: each report replaces it by another one."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _size_of(path: str) -> int:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.life import set_config
+from tests.shells import AGENTCTL
 from tests.steps import new_task, row, spawn
-from tests.support import run, worker
+from tests.support import alike, run, worker
 
 
 def test_progress_shows_in_list_while_the_worker_lives(root: Path, tmp_path: Path) -> None:
@@ -103,3 +105,17 @@ def test_a_report_of_somebody_elses_task_is_not_taken_for_ours(root: Path) -> No
     assert (
         run("report", "message", "x", env={"AGENTCTL_TASK": "t1", "AGENTCTL_INSTANCE": "nobody"}, check=False).code == 1
     )
+
+
+@pytest.mark.parametrize("report", ["progress 40 reading", *alike("message found", "result --summary done")])
+def test_a_report_is_a_sign_of_life(root: Path, tmp_path: Path, report: str) -> None:
+    """It is stalled no longer once it reports, although it has never written a byte."""
+    task = new_task()
+    set_config(task, stallSeconds=0.2, graceSeconds=0.1)
+    script = f"until [ -e '{tmp_path / 'gate'}' ]; do sleep 0.02; done; {AGENTCTL} report {report}; exec sleep 60"
+    spawn(["sh", "-c", script], name="a")
+    task.has("agent.stalled", "a")
+    (tmp_path / "gate").touch()
+    task.has("agent.unstalled", "a")
+    assert (task.agent("a") / "stdout.log").read_bytes() == b""
+    run("cancel", "a")

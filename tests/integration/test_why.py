@@ -209,7 +209,7 @@ def test_stalled_and_the_pause_before_another_attempt(root: Path) -> None:
     task.has("agent.retrying", "b")
     told = why("a")
     assert (told["state"], told["since"]) == ("stalled", task.events("agent.stalled")[0]["ts"])
-    assert "no output for 0.2 s (stallSeconds)" in texts(told)
+    assert "no output, activity or report of it for 0.2 s (stallSeconds)" in texts(told)
     assert f"file {task.agent('a') / 'stdout.log'} its output, " in evidence_for(told, "stalled")
     told = why("b")
     assert told["state"] == "retrying"

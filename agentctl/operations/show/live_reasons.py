@@ -263,13 +263,18 @@ def _output(facts: WorkerFacts) -> Part:
     """Return when it last wrote something, which is what makes it stalled or not."""
     worker = facts.worker_dir
     evidence = [changed_at(path, "its output") for path in (worker.stdout, worker.stderr) if path.exists()]
+    if facts.view.stall_seq is not None:  # These count against a stall as well.
+        signs = ((worker.activity, "its activity"), (worker.progress, "its progress"), (worker.result, "its result"))
+        evidence += [changed_at(path, what) for path, what in signs if path.exists()]
     last = max((one.at for one in evidence if one.at), default=None)
     limit = facts.number("stallSeconds")
     if facts.view.stall_seq is not None:
         since = last or "its start"
-        text = f"It is stalled: it has written no output for {limit or 0:.15g} s (stallSeconds), since {since}."
+        text = (
+            f"It is stalled: no output, activity or report of it for {limit or 0:.15g} s (stallSeconds), since {since}."
+        )
         return [Statement(text, [*facts.event(ev.STALLED), *evidence])], [
-            WayOut("any output; to see what it wrote last", facts.command("logs", facts.name))
+            WayOut("any output or report; to see what it wrote last", facts.command("logs", facts.name))
         ]
     progress = facts.row["progress"] or {}
     reported = fields_of(progress, "at", "percent", "text")
