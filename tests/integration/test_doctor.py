@@ -28,7 +28,8 @@ def findings(*options: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = ended.json
     errors = [one for one in found if one["severity"] == "error" and not one["fixed"]]
     assert ended.code == (1 if errors else 0), str(ended)
-    of_the_machine = ("login manager", "claude: ", "codex: ", "speak ACP")
+    assert ("in all, as told above" in found[-1]["what"]) != (found[-1]["what"].startswith("nothing is wrong"))
+    of_the_machine = ("in all, as told above", "login manager", "claude: ", "codex: ", "speak ACP")
     return [one for one in found if one["severity"] != "ok" and not any(word in one["what"] for word in of_the_machine)]
 
 
@@ -42,8 +43,23 @@ def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> No
     before = {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
     assert findings() == []
     assert findings("--fix") == []
-    assert "ok: nothing is wrong" in run("doctor").out
+    assert run("doctor").out.splitlines()[-1] == f"ok: nothing is wrong ({root_of(task)})"
     assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
+
+
+def root_of(task: Task) -> Path:
+    return task.path.parent.parent
+
+
+def test_the_verdict_about_the_root_does_not_depend_on_programs(task: Task, tmp_path: Path) -> None:
+    program = tmp_path / "silent" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 3\n", encoding="utf-8")
+    program.chmod(0o755)
+    told = run("doctor", "--json", env={"PATH": f"{program.parent}:{os.environ['PATH']}"}).json
+    (warned,) = [one for one in told if one["severity"] == "warning"]
+    assert ("does not report its version" in warned["what"], "install" in warned["next"]) == (True, False)
+    assert (told[-1]["severity"], told[-1]["what"]) == ("ok", "nothing is wrong with this root")
 
 
 @pytest.mark.parametrize(

@@ -57,15 +57,27 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 
 
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
-    """Return the findings; if nothing is wrong, one that says so."""
-    findings = [*_machine(), *examine_programs(), *examine_models(), *examine_accounts()]
-    findings += examine_orphans(root, fix=fix)
-    if root is not None:
-        findings += examine_odd_root(root, fix=fix)
-        findings += _until_unreadable(_root(root, fix), root.path)
-    if not any(found.severity in ("warning", "error") for found in findings):
-        findings.append(finding("ok", "nothing is wrong", str(root.path) if root else ""))
-    return findings
+    """Return the findings; the last one is the verdict."""
+    around = [*_machine(), *examine_programs(), *examine_models(), *examine_accounts()]
+    around += examine_orphans(root, fix=fix)
+    if root is None:
+        return [*around, _verdict(around, around, "")]
+    inside = [*examine_odd_root(root, fix=fix), *_until_unreadable(_root(root, fix), root.path)]
+    return [*around, *inside, _verdict(inside, [*around, *inside], root.path)]
+
+
+def _verdict(judged: list[Finding], all_found: list[Finding], where: str) -> Finding:
+    """Return what is to be said of a root, or of the machine where there is no root, after everything was looked at.
+
+    Args:
+        judged: What was found there; what was found elsewhere must not hide that nothing is wrong there.
+    """
+    counts = {severity: sum(one.severity == severity for one in judged) for severity in ("error", "warning")}
+    if any(counts.values()):
+        found = " and ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n)
+        return finding("note", f"{found} in all, as told above", where)
+    is_clean = not any(one.severity in counts for one in all_found)
+    return finding("ok", "nothing is wrong" if is_clean else "nothing is wrong with this root", where)
 
 
 def _examine_task(task: TaskDir, fix: bool) -> Iterator[Finding]:

@@ -43,7 +43,8 @@ def examine_programs() -> Iterator[Finding]:
 def _of_installed(driver: Driver, program: str) -> Finding:
     version, named = version_of(program, tuple(driver.version_argv)), f"{driver.name}: {driver.program}"
     if version is None:
-        return finding("warning", f"{named} does not report its version", program, driver.install)
+        asked = " ".join([driver.program, *driver.version_argv])
+        return finding("warning", f"{named} does not report its version", program, f"see what this prints: {asked}")
     if not driver.tested:
         return finding("note", f"{named} {version}; no version of it was tested", program, "")
     if version == driver.tested:
