@@ -1,8 +1,8 @@
 """Shows the questions of workers to the user of an MCP client, while a call waits for the workers.
 
 Only in a person's own session. A question that no form settles (the client shows no forms, its user declines, or the
-content is not an answer) is returned to the caller, as `questions`. If the caller is an agent, its call waits through
-the questions of its children: people who look at its task answer them.
+content is not an answer) is returned to the caller, as `questions`, unless its call waits through questions
+(`Toolbox.waits_through_questions`): then people who look at the task answer them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from agentctl.mcp.clients import McpClient
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.wire import Context, Teller, as_result, is_modern
 from agentctl.operations.wait.keys import Sight
-from agentctl.operations.where.calling import is_from_worker
-from agentctl.operations.where.lineage import true_caller
 from agentctl.supervision.worker.questions import is_open
 from agentctl.tools.definition import Call, Pending
 from agentctl.tools.results import question_of
-from agentctl.tools.scope import Scope
+from agentctl.tools.scope import Scope, is_for_worker
 
 if TYPE_CHECKING:
     from agentctl.mcp.server import AgentctlServer
@@ -64,7 +62,7 @@ def shows_forms(ctx: Context) -> bool:
 
 def can_ask(ctx: Context) -> bool:
     """Return whether this client shows forms, and to a person."""
-    return shows_forms(ctx) and true_caller() is None and not is_from_worker()
+    return shows_forms(ctx) and not is_for_worker()
 
 
 def digest_of(params: types.CallToolRequestParams) -> str:
@@ -77,7 +75,7 @@ async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> 
     """Wait for a call's workers, show their questions to the user meanwhile, and return the answer."""
     client = server.clients.of(ctx)
     try:
-        if true_caller() is not None or is_from_worker():
+        if is_for_worker():
             return as_result(await server.wait(ctx, waiting, server.limit_s(ctx)))
         if is_modern(ctx) and can_ask(ctx):
             return await _by_answers(server, ctx, waiting)
@@ -89,6 +87,7 @@ async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> 
 async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, waiting: WaitingCall) -> Any:
     """Wait until all have ended, or for a question that no form settles; return the answer."""
     scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
+    to_the_end = client.toolbox.waits_through_questions(pending)
     asked: _Asked = frozenset()
     mine: set[str] = set()
     while True:
@@ -101,10 +100,10 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, wai
                     mine.add(key)
                     _put(client, ctx, scope, worker, question)
         is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
-        if (sight is not None and not fresh) or (open_ones and not is_settled):
+        if (sight is not None and not fresh) or (open_ones and not is_settled and not to_the_end):
             return as_result(await server.wait(ctx, waiting, 0))
         asked |= fresh
-        mine &= set(open_ones)
+        mine = mine & set(open_ones) - client.unsettled
 
 
 def _open_questions(scope: Scope, pending: Pending) -> dict[str, tuple[WorkerDir, Question]]:
@@ -260,6 +259,7 @@ def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> 
 async def _by_answers(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
     """Wait until all have ended, or for a question: then the answer is a form, and the client sends the call again."""
     scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
+    to_the_end = server.clients.of(ctx).toolbox.waits_through_questions(pending)
     asked: _Asked = frozenset()
     while True:
         sight = await _news(server, ctx, waiting, asked, deadline)
@@ -271,7 +271,7 @@ async def _by_answers(server: AgentctlServer, ctx: Context, waiting: WaitingCall
             if handle is None:
                 handle = await anyio.to_thread.run_sync(_kept, waiting)
             return types.InputRequiredResult(input_requests=requests, request_state=handle.token)
-        if not fresh or open_ones:
+        if not fresh or (open_ones and not to_the_end):
             answer = as_result(await server.wait(ctx, waiting, 0))
             if waiting.handle is not None:
                 await anyio.to_thread.run_sync(handles.remove, scope.task, waiting.handle)

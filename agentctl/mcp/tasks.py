@@ -26,7 +26,7 @@ from agentctl.tools.definition import Call
 from agentctl.tools.progress import doing
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.results import question_of
-from agentctl.tools.scope import Scope
+from agentctl.tools.scope import Scope, is_for_worker
 from agentctl.tools.session import Session
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def install(server: AgentctlServer) -> None:
     async def get(ctx: Context, params: TaskParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
         session = server.clients.of(ctx).toolbox.session
-        asks = _ClientKind(elicitation.shows_forms(ctx), true_caller() is not None or is_from_worker())
+        asks = _ClientKind(elicitation.shows_forms(ctx), is_for_worker())
         return await _answered(server, lambda: _state_of(server.clients.of(ctx).toolbox, _kept(session, params), asks))
 
     async def update(ctx: Context, params: UpdateParams) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _state_of(toolbox: Toolbox, kept: _Kept, asks: _ClientKind) -> dict[str, Any
     if requests:
         asked = {key: one.model_dump(by_alias=True, exclude_none=True) for key, one in requests.items()}
         return _head(handle, "input_required", "waits for an answer", changed_at) | {"inputRequests": asked}
-    if open_ones:
+    if open_ones and not toolbox.waits_through_questions(handle.pending):
         answer = toolbox.finish(scope, handle.pending, Call(limit_s=0))
         # A question is on disk a moment before it is in the log: an answer without it would be kept permanently.
         if "still_running" not in answer or "questions" in answer:

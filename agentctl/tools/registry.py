@@ -18,7 +18,7 @@ from agentctl.tools.descriptions import instructions
 from agentctl.tools.hints import error_result
 from agentctl.tools.listing import LIST_AGENTS
 from agentctl.tools.results import for_model, question_of
-from agentctl.tools.scope import Scope, ScopeSource, Situation, is_granted
+from agentctl.tools.scope import Scope, ScopeSource, Situation, is_for_worker, is_granted
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT
 
@@ -84,8 +84,21 @@ class Toolbox:
 
     def offered(self) -> list[Offered]:
         """Return the tools that may be used now, always in the same order."""
-        situation = self.session.situation()._replace(call_s=self.call_s)
+        situation = self.session.situation()._replace(
+            call_s=self.call_s, subtasks_to_the_end=self._subtasks_to_the_end()
+        )
         return [Offered(tool, tool.describe(situation)) for tool in self._tools(situation) if _may(tool, situation)]
+
+    def waits_through_questions(self, pending: Pending) -> bool:
+        """Return whether a call goes on waiting when one of its workers asks: people who look at the task answer it.
+
+        The descriptions promise what is decided here.
+        """
+        return is_for_worker() or (_is_subtask(pending.tool) and self._subtasks_to_the_end())
+
+    def _subtasks_to_the_end(self) -> bool:
+        # A client that waits without a limit wants the end; any other one could give up before somebody answers.
+        return is_for_worker() or self.call_s == 0
 
     def _tools(self, situation: Situation) -> Iterator[Tool]:
         named: dict[str, tuple[Tool, ...]] = {
@@ -187,7 +200,7 @@ class Toolbox:
 
     def _ends_of(self, pending: Pending) -> Ends:
         """Return how a tool answers; the tools of sub-tasks all alike, even if their agent is no longer defined."""
-        if pending.tool.startswith(subtasks.SUBTASK_PREFIX):
+        if _is_subtask(pending.tool):
             return subtasks.SUBTASK_ENDS
         return self._named(pending.tool).ends
 
@@ -196,7 +209,7 @@ class Toolbox:
         for tool in (*_CODEX, *_CLAUDE, *_OF_WORKERS):
             if name == tool.name or name in tool.other_names:
                 return tool
-        if name.startswith(subtasks.SUBTASK_PREFIX):
+        if _is_subtask(name):
             return subtasks.subtask_tool(self.session.situation(), name)
         known = ", ".join(one.tool.name for one in self.offered())
         raise NotFound(f"there is no tool {name!r}", hint=f"known: {known}")
@@ -206,6 +219,10 @@ def _names_in(dialect: str) -> set[str]:
     """Return the names of the tools of a dialect, without those that are made for each agent."""
     named = {"codex": _CODEX, "claude": (*_CLAUDE, *_BESIDE), "subtask": _BESIDE, "all": (*_CODEX, *_CLAUDE)}
     return {tool.name for tool in named[dialect]}
+
+
+def _is_subtask(tool: str) -> bool:
+    return tool.startswith(subtasks.SUBTASK_PREFIX)
 
 
 def _may(tool: Tool, situation: Situation) -> bool:

@@ -22,7 +22,7 @@ from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.spawning import task_for_spawn
 from agentctl.operations.trust.definitions import Agent, list_agent_specs
-from agentctl.operations.where.calling import Caller
+from agentctl.operations.where.calling import Caller, is_from_worker
 from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
 from agentctl.operations.where.locating import find_root, find_task
 from agentctl.operations.where.ownership import is_own
@@ -49,6 +49,13 @@ class Situation(NamedTuple):
     granted: Sequence[str] = ("*",)
     #: How long a call may take; 0: without a limit; None: as long as the client is known to wait.
     call_s: float | None = None
+    #: A call for a sub-task answers with its end alone, and never with a question of its agent.
+    subtasks_to_the_end: bool = False
+
+
+def is_for_worker() -> bool:
+    """Return whether the tools are called by a worker, here or on another host."""
+    return true_caller() is not None or is_from_worker()
 
 
 def is_granted(tool: str, granted: Sequence[str]) -> bool:

@@ -101,8 +101,8 @@ def _subtask_tool(agent: Agent) -> Tool:
 
     return Tool(
         name=tool_name(spec.name),
-        describe=lambda _situation: (
-            f"Give the agent {spec.name} a task of its own and wait, through its questions, until it has ended."
+        describe=lambda situation: (
+            f"Give the agent {spec.name} a task of its own and wait{_until(situation)}."
             f" {' '.join(spec.description.split())}"
         ),
         properties=_OF_SUBTASKS,
@@ -113,6 +113,11 @@ def _subtask_tool(agent: Agent) -> Tool:
         ends=SUBTASK_ENDS,
         spawns=True,
     )  # fmt: skip
+
+
+def _until(situation: Situation) -> str:
+    to_the_end = ", through its questions, until it has ended"
+    return to_the_end if situation.subtasks_to_the_end else " until it has ended, or asks"
 
 
 def _hinted(error: AgentctlError) -> dict[str, str]:

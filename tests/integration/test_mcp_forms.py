@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from tests.agent_steps import agent_world, define
-from tests.mcp_steps import call, talk
+from tests.mcp_steps import call, seen, talk
 from tests.steps import Task
 from tests.support import run, start
 
@@ -91,6 +91,39 @@ def test_a_client_without_forms_hears_of_a_question_at_once(task: Task, mode: st
         await asyncio.wait_for(comes_back_as_data(client, "general", "general-1"), 20)
 
     talk(to, mode=mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_declined", [False, True])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_a_sub_tasks_call_of_a_client_that_waits_for_ever_answers_with_its_end(
+    task: Task, mode: str, is_declined: bool
+) -> None:
+    user: dict[str, Any] = {"elicitation_callback": fills(types.ElicitResult(action="decline"))} if is_declined else {}
+
+    async def to(client: Client) -> None:
+        calling = asyncio.ensure_future(call(client, "create_subtask_general", title="Pick", intent="question"))
+        await seen(lambda: run("interact", "list", "--recursive", "--json").json)
+        other = await call(client, "task", objective="question")
+        assert other["questions"], "a call that does not promise its end hands the question over"
+        assert not calling.done()
+        await asyncio.to_thread(run, "interact", "respond", "pick", "--id", "q1", "blue")
+        assert (await calling)["finalAssistantMessage"] == "blue"
+        assert "through its questions" in await described(client, "create_subtask_general")
+
+    async def within_limits(client: Client) -> None:
+        assert "has ended, or asks" in await described(client, "create_subtask_general")
+        asked = await call(client, "create_subtask_general", title="Pick another", intent="question")
+        assert asked["questions"], asked
+
+    talk(to, "--call-seconds", "0", mode=mode, **user)
+    talk(within_limits, "--call-seconds", "30", mode=mode, **user)
+    run("cancel", "--all", "--recursive")
+
+
+async def described(client: Client, name: str) -> str:
+    """Return the description of a tool."""
+    return next(tool.description or "" for tool in (await client.list_tools()).tools if tool.name == name)
 
 
 def said(server: subprocess.Popen[str], **message: Any) -> None:

@@ -49,6 +49,18 @@ def test_a_question_that_no_form_can_ask_is_the_result_of_its_task(task: Task) -
 
 
 @pytest.mark.slow
+def test_a_question_of_a_sub_task_is_no_result_where_the_client_waits_for_ever(task: Task) -> None:
+    async def to(client: Client) -> None:
+        token = (await call(client, "create_subtask_general", title="Pick", intent="question"))["taskId"]
+        await seen(lambda: run("interact", "list", "--recursive", "--json").json)
+        assert (await ask_task(client, "tasks/get", taskId=token))["status"] == "working"
+        run("interact", "respond", "pick", "--id", "q1", "blue")
+        assert result_of(await until(client, token, "completed"))["finalAssistantMessage"] == "blue"
+
+    talk(to, "--call-seconds", "0", mode="auto", extensions=[TasksOfClient()])
+
+
+@pytest.mark.slow
 def test_what_its_user_declines_is_the_result_and_what_is_no_answer_is_refused(task: Task) -> None:
     async def fill(_context: Any, _params: Any) -> types.ElicitResult:
         raise AssertionError("the question comes with the task")
