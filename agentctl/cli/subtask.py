@@ -173,6 +173,6 @@ def _lines(end: "SubtaskEnd") -> Iterator[str]:
 def _notes(end: "SubtaskEnd") -> Iterator[str]:
     if end.summary_cut and end.summary_cut.get("path"):
         yield f"the summary is cut; the full text is in {plain(end.summary_cut['path'])}"
-    if end.whole:
-        more = f"agentctl result {end.agent_id} --task {end.task_id} --max-bytes {end.whole['size']}"
-        yield f"cut; the full text: {end.whole.get('path', more)}"
+    if end.cut:
+        more = f"agentctl result {end.agent_id} --task {end.task_id} --max-bytes {end.cut['size']}"
+        yield f"cut; the full text: {end.cut.get('path', more)}"

@@ -18,8 +18,6 @@ from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import BegunCall, Context, as_result, is_modern
 from agentctl.operations.stop.cancelling import cancel_found
-from agentctl.operations.where.calling import is_from_worker
-from agentctl.operations.where.lineage import true_caller
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped
 from agentctl.tools.definition import Call

@@ -9,8 +9,8 @@ from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.operations.delegate.delegating import error_of
 from agentctl.operations.show.one_worker import worktree_of
-from agentctl.operations.show.results import WHOLE, text_of
-from agentctl.operations.worktree.changes import patch_of
+from agentctl.operations.show.results import cut_of, text_of
+from agentctl.operations.worktree.changes import kept_files
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.questions import open_questions, read_question
@@ -31,7 +31,7 @@ def share_of(count: int) -> int:
 def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return a worker's result for its parent: the last words, how it ended, and where the full text is."""
     found = text_of(worker, max_bytes)
-    found["files"] = [*found["files"], *patch_of(worktree_of(worker))]
+    found["files"] = [*found["files"], *kept_files(worktree_of(worker))]
     decision = decision_of(worker)
     result: dict[str, Any] = {
         "output": found["text"],
@@ -41,8 +41,7 @@ def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> 
     }
     if decision is not None and decision.reason:
         result |= {"reason": decision.reason, "error": short(error_of(worker, decision))}
-    if found["truncated"]:
-        result |= {"truncated": True} | {key: found[key] for key in WHOLE if found.get(key)}
+    result |= cut_of(found)
     if found["summary"]:
         result |= {key: found[key] for key in ("summary", "summaryCut") if key in found}
     if found["files"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 from pathlib import Path
@@ -176,10 +177,24 @@ def test_a_call_whose_time_is_over_says_who_works_and_wait_takes_it_up(task: Tas
 @pytest.mark.slow
 def test_results_are_bounded_and_name_the_whole(task: Task, root: Path) -> None:
     define(root, "long", "head -c 100000 /dev/zero | tr '\\0' x")
-    (answer,) = calls(("spawn_agent", {"agent_type": "long", "message": "go", "id": "l1", "run_in_background": False}))
-    assert len(answer["output"]) == 4000
-    assert (answer["truncated"], answer["size"]) == (True, 100_000)
-    assert Path(answer["path"]).read_bytes() == b"x" * 100_000
+    started, task, parallel, subtask, waited = calls(
+        ("spawn_agent", {"agent_type": "long", "message": "go", "id": "l1", "run_in_background": False}),
+        ("task", {"subagent_type": "long", "objective": "go"}),
+        ("task_parallel", {"tasks": [{"subagent_type": "long", "objective": "go"}]}),
+        ("create_subtask_long", {"title": "Go"}),
+        ("wait", {"ids": ["l1"]}),
+    )
+    texts = {
+        "output": [started, waited["results"]["l1"]],
+        "result": [task, parallel["results"][0]],
+        "finalAssistantMessage": [subtask],
+    }
+    for key, answers in texts.items():
+        for answer in answers:
+            assert answer[key] == "x" * 4000
+            assert (answer["truncated"], answer["size"]) == (True, 100_000)
+            assert answer["sha256"] == hashlib.sha256(b"x" * 100_000).hexdigest()
+            assert Path(answer["path"]).read_bytes() == b"x" * 100_000
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.results import text_of
+from agentctl.operations.show.results import cut_of, text_of
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named
 from agentctl.operations.start.spawning import spawn_workers
@@ -42,7 +42,7 @@ class TaskResult:
     agent_type: str
     #: `completed failed timeout cancelled`; before its end `queued running blocked`.
     status: str
-    #: Its answer, bounded; where something was cut, a mark says so and names the file that has the whole.
+    #: Its answer, bounded: an agent's last words, or the end of a command's output.
     result: str | None = None
     error: str | None = None
     #: Seconds from its start to its end.
@@ -52,6 +52,14 @@ class TaskResult:
     completed_at: str | None = None
     #: What it declared in addition to its answer.
     summary: str | None = None
+    #: Whether the answer was cut; then size and hash of the full text, its file, and one with shorter lines.
+    truncated: bool = False
+    size: int | None = None
+    sha256: str | None = None
+    path: str | None = None
+    wrapped: str | None = None
+    #: The same about a summary that was cut.
+    summary_cut: Mapping[str, Any] | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -64,13 +72,14 @@ class TaskResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as tools answer."""
-        value = {name: getattr(self, name) for name in _FIELDS}
-        return value | ({"summary": self.summary} if self.summary else {})
+        more = {**{name: getattr(self, name) for name in _IF_THERE}, "summaryCut": self.summary_cut}
+        return {name: getattr(self, name) for name in _FIELDS} | {key: value for key, value in more.items() if value}
 
 
 _FIELDS = (
     "task_id", "objective", "agent_type", "status", "result", "error", "duration", "started_at", "completed_at",
 )  # fmt: skip
+_IF_THERE = ("summary", "truncated", "size", "sha256", "path", "wrapped")
 _ENDS = frozenset({*TERMINAL, TIMEOUT})
 
 
@@ -250,7 +259,8 @@ def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str |
         **known,
         status=TIMEOUT if decision.reason == Reason.TIMED_OUT else decision.status,
         result=_answer(found),
-        summary=_summary(found) if found["source"] != "declared" else None,
+        **_declared(found),
+        **cut_of(found),
         error=None if decision.status is Status.COMPLETED else error_of(worker, decision),
         duration=decision.duration_s or 0.0,
         started_at=decision.started_at,
@@ -260,22 +270,14 @@ def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str |
 
 def _answer(found: Mapping[str, Any]) -> str | None:
     text = str(found["text"])
-    if found["source"] == "stdout":
-        text = text.rstrip("\n")
-    if not found["truncated"]:
-        return text or None
-    return f"{_mark(found)}\n{text}" if found["source"] == "stdout" else f"{text}\n{_mark(found)}"
+    return (text.rstrip("\n") if found["source"] == "stdout" else text) or None
 
 
-def _summary(found: Mapping[str, Any]) -> str | None:
-    cut = found.get("summaryCut")
-    return f"{found['summary']}\n{_mark(cut)}" if cut else found["summary"]
-
-
-def _mark(cut: Mapping[str, Any]) -> str:
-    where = f", the whole is in {cut['path']}" if cut["path"] else ""
-    more = f", in shorter lines in {cut['wrapped']}" if cut.get("wrapped") else ""
-    return f"[cut: {cut['size']} bytes, sha256 {cut['sha256']}{where}{more}]"
+def _declared(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what it declared beside its answer; a command that declared something has that for its answer."""
+    if found["source"] == "declared":
+        return {}
+    return {"summary": found["summary"], "summary_cut": found.get("summaryCut")}
 
 
 def error_of(worker: WorkerDir, decision: Decision) -> str:

@@ -33,7 +33,7 @@ _MOST_HASHED = 1 << 30
 #: is not found there: the message may be long, with the results of tools after it.
 _LOOKED_BACK, _FURTHER = 1 << 20, 4
 #: The keys that describe the full text where it was cut.
-WHOLE = ("size", "sha256", "path", "wrapped")
+_WHOLE = ("size", "sha256", "path", "wrapped")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _AGENT_KEYS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
 
@@ -91,6 +91,14 @@ def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
         "files": artifacts_in(known),
         **{key: known[key] for key in _AGENT_KEYS if key in known},
     }
+
+
+def cut_of(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what each answer with a text of `text_of` says if it was cut: that it was, and where the full text is.
+
+    Empty if it was not cut.
+    """
+    return {"truncated": True} | {key: found[key] for key in _WHOLE if found.get(key)} if found["truncated"] else {}
 
 
 def is_agent(worker: WorkerDir) -> bool:

@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.ends import reason_in_words
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.operations.show.results import WHOLE, text_of
+from agentctl.operations.show.results import cut_of, text_of
 from agentctl.supervision.worker.endings import Decision, decision_of
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
@@ -30,12 +30,12 @@ class SubtaskEnd:
     status: str | None
     #: What the worker declared in addition to its last words.
     summary: str | None = None
-    #: If the summary was cut: the same keys as in `whole`.
+    #: If the summary was cut: the same keys as in `cut`.
     summary_cut: Mapping[str, Any] | None = None
     failure_reason: str | None = None
     final_message: str | None = None
-    #: If the final message was cut: {size, sha256, path, wrapped} of the full text.
-    whole: Mapping[str, Any] | None = None
+    #: If the final message was cut: {truncated, size, sha256, path, wrapped} of the full text.
+    cut: Mapping[str, Any] | None = None
     #: Why the call returned before the end: `paused`, `cancelled` or `timeout`.
     stopped: str | None = None
 
@@ -50,9 +50,8 @@ class SubtaskEnd:
             "failureReason": self.failure_reason,
             "finalAssistantMessage": self.final_message,
         }
-        cut = {"truncated": True, **self.whole} if self.whole else {}
         answer = {key: item for key, item in value.items() if item is not None}
-        return {**head, "subTaskStatus": self.status, **answer, **cut}
+        return {**head, "subTaskStatus": self.status, **answer, **(self.cut or {})}
 
 
 def refusal(error: AgentctlError) -> SubtaskEnd:
@@ -73,7 +72,7 @@ def answer_of(worker: WorkerDir, agent_id: str) -> SubtaskEnd:
         task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
         summary_cut=result.get("summaryCut"),
         failure_reason=None if status is Status.COMPLETED else why(decision), final_message=result["text"] or None,
-        whole={key: result[key] for key in WHOLE if result.get(key)} if result["truncated"] else None,
+        cut=cut_of(result),
     )  # fmt: skip
 
 
