@@ -10,7 +10,7 @@ from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, plain
 from agentctl.cli.verb import FINDS, family, verb
-from agentctl.domain.notices import KINDS
+from agentctl.domain.notices import DEFAULT_KINDS, KINDS
 from agentctl.errors import ExitCode, NotFound
 from agentctl.operations.notify.applied_targets import switch_target
 from agentctl.operations.notify.telling import list_targets, test_target
@@ -95,7 +95,8 @@ def _draw(rows: list[dict[str, Any]]) -> None:
 
 
 def _events(row: dict[str, Any]) -> str:
-    return "all" if len(row["events"]) == len(KINDS) else ", ".join(row["events"])
+    words = {KINDS: "all", DEFAULT_KINDS: "all but completed"}
+    return words.get(tuple(kind for kind in KINDS if kind in row["events"])) or ", ".join(row["events"])
 
 
 def _told(row: dict[str, Any]) -> str:

@@ -1,14 +1,15 @@
 """Which events become notices for a person, as a pure function of the logs of a tree of tasks.
 
-A notice is about a question that is still open, a worker that failed, a usage window that is nearly used up, or the
-end of all workers. Whatever is over by the time somebody looks (an answered question, a tree at work again) is none.
+A notice is about a question that is still open, a worker that failed or completed, a usage window that is nearly used
+up, or the end of all workers. Whatever is over by the time somebody looks (an answered question, a tree at work again)
+is none.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 from agentctl.domain import events as ev
 from agentctl.domain.ends import end_in_words
@@ -19,9 +20,10 @@ from agentctl.domain.numbers import finite
 from agentctl.domain.states import Status
 from agentctl.lean import Any, NamedTuple
 
-BLOCKED, FAILED, ENDED, LIMIT = "blocked", "failed", "ended", "limit"
-#: What a person can be told of, in the words of a configuration.
-KINDS: tuple[str, ...] = (BLOCKED, FAILED, ENDED, LIMIT)
+BLOCKED, FAILED, COMPLETED, ENDED, LIMIT = "blocked", "failed", "completed", "ended", "limit"
+#: What a person can be told of, in the words of a configuration; and of that what they are told if they choose nothing.
+KINDS: tuple[str, ...] = (BLOCKED, FAILED, COMPLETED, ENDED, LIMIT)
+DEFAULT_KINDS: tuple[str, ...] = tuple(kind for kind in KINDS if kind != COMPLETED)
 
 #: More are not remembered of one task: a forged log may have any number.
 _MOST = 10_000
@@ -61,7 +63,8 @@ class TaskNotices:
         self.last_end: _End | None = None
         #: The random text of each sub-task, by its name.
         self.subtasks: dict[str, object] = {}
-        self._past: deque[Notice] = deque(maxlen=_MOST)
+        #: By kind: many completed workers must not push out the failed ones.
+        self._past: dict[str, deque[Notice]] = {kind: deque(maxlen=_MOST) for kind in (FAILED, COMPLETED, LIMIT)}
         #: The open questions that block a worker, by worker and question.
         self._open: dict[tuple[str, str], Notice] = {}
         self._questions: dict[tuple[str, str], str] = {}
@@ -92,12 +95,15 @@ class TaskNotices:
 
     def notices(self) -> list[Notice]:
         """Return what there is to be told of this task alone, in the order of the log."""
-        return sorted([*self._past, *self._open.values()], key=lambda one: _seq_of(one.key))
+        return sorted(chain(*self._past.values(), self._open.values()), key=lambda one: _seq_of(one.key))
 
     def _notice(self, seq: int, kind: str, event: Event, text: str, **facts: Any) -> Notice:
         at = str(event.get("ts"))[:_LONGEST_WORD]
         key = f"{self.task_id}:{seq}"
         return Notice(key, kind, self.task_id, at, text, event.get("agentInstance"), facts)
+
+    def _note(self, seq: int, kind: str, event: Event, text: str, **facts: Any) -> None:
+        self._past[kind].append(self._notice(seq, kind, event, text, **facts))
 
     def _began(self, _seq: int, event: Event) -> None:
         if (name := _worker_in(event)) is not None and len(self.live) < 10 * _MOST:
@@ -145,7 +151,9 @@ class TaskNotices:
             signal = clean(signal, _LONGEST_WORD) or None
             text = f"{name} {end_in_words(status.value, reason, code, signal)}"
             facts = {"status": status.value, "reason": reason, "exitCode": code, "signal": signal}
-            self._past.append(self._notice(seq, FAILED, event, text, **facts))
+            self._note(seq, FAILED, event, text, **facts)
+        elif status is Status.COMPLETED:
+            self._note(seq, COMPLETED, event, f"{name} completed", status=status.value)
 
     def _near_limit(self, seq: int, event: Event) -> None:
         name, payload = _worker_in(event), event["payload"]
@@ -157,7 +165,7 @@ class TaskNotices:
             return  # Another worker that uses the account has said so.
         self._near.add(same)
         text = f"{name}: {'most' if used is None else f'{used:g} %'} of the usage window {window} is used up"
-        self._past.append(self._notice(seq, LIMIT, event, text, window=window, usedPercent=used))
+        self._note(seq, LIMIT, event, text, window=window, usedPercent=used)
 
     def _subtask(self, _seq: int, event: Event) -> None:
         name = event["payload"].get("taskId")

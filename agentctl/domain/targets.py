@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from agentctl.domain.names import is_name
-from agentctl.domain.notices import KINDS
+from agentctl.domain.notices import DEFAULT_KINDS, KINDS
 from agentctl.lean import Any, NamedTuple
 
 NTFY, WEBHOOK, COMMAND, TERMINAL = "ntfy", "webhook", "command", "terminal"
@@ -28,7 +28,7 @@ class NoticeTarget(NamedTuple):
     argv: tuple[str, ...] = ()
     #: Of terminal: bell, osc9, osc777.
     ways: tuple[str, ...] = ()
-    events: tuple[str, ...] = KINDS
+    events: tuple[str, ...] = DEFAULT_KINDS
     #: Nothing that happened before that is told, as events have it.
     since: str = ""
     #: Of ntfy: its messages may have buttons that answer a question, for whoever reads them.

@@ -99,6 +99,20 @@ def test_a_question_a_failure_and_the_end_of_all_are_told(hook: Listener, home: 
     assert not any(post["repeated"] for post in hook.posts)
 
 
+def test_each_worker_that_completes_is_told_while_others_work_if_that_is_wanted(hook: Listener, home: Path) -> None:
+    configure(home, {"hook": webhook(hook, events=["completed"]), "other": webhook(hook)})
+    new_task(cap=2)
+    spawn([*ASK, "Which branch?"], name="slow")
+    hook.told(1)
+    spawn(worker("exits", 0), name="fast")
+    done = hook.told(2)[1]
+    assert (done["event"], done["agentInstance"], done["status"]) == ("completed", "fast", "completed")
+    answer("slow")
+    assert sorted(post["event"] for post in hook.told(4)) == ["blocked", "completed", "completed", "ended"]
+    rows = {row["target"]: row["events"] for row in run("notify", "list", "--json").json}
+    assert rows == {"hook": ["completed"], "other": ["blocked", "failed", "ended", "limit"]}
+
+
 def test_ntfy_gets_its_own_form(hook: Listener, home: Path) -> None:
     configure(home, {"phone": {"type": "ntfy", "url": hook.url("above/mine"), "events": ["failed"]}})
     new_task()

@@ -80,6 +80,17 @@ def test_all_have_ended_only_when_no_task_has_a_live_worker() -> None:
     assert all_ended([told([])]) is None
 
 
+def test_a_completed_worker_is_told_of_to_who_wants_to_know() -> None:
+    done = told([event(ev.QUEUED), event(ev.QUEUED, "b"), event(ev.COMPLETED), event(ev.CANCELLED, "b")])
+    assert [(one.kind, one.text) for one in done.notices()] == [("completed", "a completed")]
+    assert NoticeTarget("phone", "ntfy").events == ("blocked", "failed", "ended", "limit")
+
+
+def test_many_completed_workers_push_out_no_failure() -> None:
+    ends = [event(ev.FAILED), *(event(ev.COMPLETED, f"w{number}") for number in range(10_001))]
+    assert told(ends).notices()[0].kind == "failed"
+
+
 def test_a_limit_that_is_near_is_told_once_for_all_who_use_the_account() -> None:
     near = event(ev.NEAR_LIMIT, account="claude-1", window="five_hour", usedPercent=92, resetsAt="20:00")
     others = [

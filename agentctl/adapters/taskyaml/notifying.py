@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from agentctl.adapters.document import Document
 from agentctl.adapters.taskyaml.reader import NOTIFY
 from agentctl.domain.names import NAME_RULE, is_name
-from agentctl.domain.notices import KINDS
+from agentctl.domain.notices import DEFAULT_KINDS, KINDS
 from agentctl.domain.quiet import QuietHours, parse_quiet
 from agentctl.domain.targets import (
     COMMAND,
@@ -87,7 +87,7 @@ def _target(document: Document, name: str, value: object, hosts: tuple[str, ...]
     if type_ not in TYPES:
         raise document.error((*at, "type"), f"the type of target {name} must be one of {', '.join(TYPES)}")
     found = _mapping(document, at, value, ("type", "events", *_OF_TYPE[type_]))
-    events = _checked(document, (*at, "events"), _kinds, found.get("events", list(KINDS)))
+    events = _checked(document, (*at, "events"), _kinds, found.get("events", list(DEFAULT_KINDS)))
     if type_ == COMMAND:
         return NoticeTarget(name, type_, argv=_command(document, (*at, "command"), found.get("command")), events=events)
     if type_ == TERMINAL:
