@@ -27,7 +27,7 @@ from acp.schema import (
 
 from agentctl import __version__
 from agentctl.acp import choices as chosen
-from agentctl.acp import history, runs
+from agentctl.acp import dialogs, history, runs
 from agentctl.acp.choices import AGENT, Choices
 from agentctl.acp.endings import in_words
 from agentctl.acp.following import thought
@@ -278,9 +278,9 @@ class EditorAgent:
     def _give(self, session: EditorSession, text: str) -> runs.GivenPrompt:
         asks = session.asks
         if asks is not None and runs.is_open(asks):
-            runs.answer(asks, text)
+            runs.answer(asks, dialogs.written(asks, text))
             session.asks = None
-            return runs.GivenPrompt(asks.worker)
+            return runs.GivenPrompt(session.worker or asks.worker)
         session.asks = None
         if session.worker is not None:
             return runs.go_on(session.worker, text)

@@ -2,7 +2,7 @@
 
 A request for permission becomes a dialog of the protocol, with the answers that are offered where so much of the call
 is shown (`domain.question`). Another question becomes a form; for a client without forms, a dialog with its options,
-or a text.
+or a text. What no dialog or form answers becomes a text: the turn ends with it, and the next prompt is the answer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agentctl.acp.bounds import bounded_json
 from agentctl.acp.calls import kind_of, title_of
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.updates import text_content
-from agentctl.domain.answers import ALLOW, DENY
+from agentctl.domain.answers import ALLOW, DENY, check_answer
 from agentctl.domain.plaintext import beginning
 from agentctl.domain.question import (
     LONGEST_LABEL,
@@ -26,6 +26,7 @@ from agentctl.domain.question import (
     safe,
     shown,
 )
+from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 
 FIELD, OTHER = "answer", "other"
@@ -63,6 +64,20 @@ def is_for_chat(question: EditorQuestion, *, shows_forms: bool) -> bool:
     """Return whether a question is put as a text that the next prompt answers: its agent only waits for that."""
     asked = question.asked
     return question.is_own and not shows_forms and not asked.is_permission and not asked.choices
+
+
+def written(question: EditorQuestion, said: str) -> str:
+    """Return the answer that a user's text means, if it may be given where so much of the question is shown.
+
+    Raises:
+        UsageError: It is not one of the options.
+        Refused: It would allow a call that is not shown whole.
+    """
+    asked = question.asked
+    answer = check_answer(asked, said.strip() if asked.choices else said)
+    if asked.is_permission and answer not in {one.id for one in offered(asked, seen_of(question))}:
+        raise Refused("this call was not shown whole, so it cannot be allowed here", hint=way_to_answer(question))
+    return answer
 
 
 def way_to_answer(question: EditorQuestion) -> str:

@@ -5,18 +5,19 @@ Only a natural end is `end_turn`. The protocol has no reason for a failure: it i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agentctl.acp.next_steps import next_step, why_command
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.activity.rows import TOKENS
-from agentctl.domain.numbers import finite
+from agentctl.domain.budget import Spent, total
 from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.delegate.delegating import error_of
 from agentctl.operations.show.current_state import read_task
+from agentctl.supervision.account.ledger import read_spent
 from agentctl.supervision.worker.endings import decision_of
 
 END_TURN, CANCELLED = "end_turn", "cancelled"
@@ -83,30 +84,30 @@ def stop_of_idle(worker: WorkerDir) -> str:
     raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
 
 
-def usage_of(worker: WorkerDir) -> dict[str, Any] | None:
-    """Return the tokens of all attempts of a run, in the form of the protocol; None if its program reports none."""
-    used = read_quietly(worker.result).get("usage")
-    if not isinstance(used, dict):
-        return None
-    tokens = {name: int(finite(used.get(name)) or 0) for name in TOKENS}
-    if min(tokens.values()) < 0 or not any(tokens.values()):
+def usage_of(spent: Spent) -> dict[str, Any] | None:
+    """Return tokens in the form of the protocol; None if none were reported."""
+    if not spent.tokens + spent.cached:
         return None
     return {
-        "totalTokens": sum(tokens.values()),
-        "inputTokens": tokens["input"],
-        "outputTokens": tokens["output"],
-        "cachedReadTokens": tokens["cached"],
+        "totalTokens": spent.tokens + spent.cached,
+        "inputTokens": spent.input,
+        "outputTokens": spent.output,
+        "cachedReadTokens": spent.cached,
     }
 
 
-def response_of(worker: WorkerDir, stop: str) -> dict[str, Any]:
-    """Return the response to a prompt."""
-    cost = finite(read_quietly(worker.result).get("costUsd"))
+def response_of(runs: Sequence[WorkerDir], stop: str) -> dict[str, Any]:
+    """Return the response to a prompt, with what all runs of the session have used up: its sums never go back.
+
+    Args:
+        runs: The runs of the session's agent; the last one has the prompt.
+    """
+    worker, spent = runs[-1], total(map(read_spent, runs))
     about: dict[str, Any] = {"task": worker.task.id, "instance": worker.instance}
-    usage = usage_of(worker)
+    usage = usage_of(spent)
     return {
         "stopReason": stop,
-        "_meta": {"agentctl": about | ({"costUsd": cost} if cost is not None else {})},
+        "_meta": {"agentctl": about | ({"costUsd": spent.cost_usd} if spent.cost_usd is not None else {})},
         **({"usage": usage} if usage is not None else {}),
     }
 

@@ -33,7 +33,7 @@ class Over(Enum):
     #: The worker is idle: it has answered, and waits for a message.
     IDLE = "idle"
     ENDED = "ended"
-    #: It asks something that the client can show only as a text: the next prompt is the answer.
+    #: It, or a worker below it, asks something that the client has only as a text: the next prompt is the answer.
     ASKS = "asks"
     #: It was cancelled, and some of its processes cannot be killed.
     SURVIVED = "survived"

@@ -31,8 +31,8 @@ class Turn:
         self.dialogs: dict[str, asyncio.Task[None]] = {}
         #: The dialogs that are being withdrawn.
         self.closing: list[asyncio.Task[None]] = []
-        #: A question that the client shows as a text: the next prompt is its answer.
-        self.asks: EditorQuestion | None = None
+        #: Questions that the client has only as texts, by their names: the next prompt answers the first one.
+        self.in_words: dict[str, EditorQuestion] = {}
 
     def withdraw(self, names: Collection[str] | None = None) -> None:
         """Begin to withdraw dialogs, or all of them: where their questions are open later, they are shown anew."""

@@ -101,19 +101,23 @@ class Turning:
         turn = self._turn
         await self.withdraw()
         if over is Over.ASKS:
-            self._session.asks = turn.asks
-            return await self._in_thread(lambda: response_of(worker, END_TURN))
+            self._session.asks = next(iter(turn.in_words.values()))
+            return await self._responded(lambda: END_TURN)
         if over is Over.IDLE:
-            return await self._in_thread(lambda: response_of(worker, stop_of_idle(worker)))
+            return await self._responded(lambda: stop_of_idle(worker))
         await self._tell(list(self._session.conversation.close_run(worker)))
         if over is Over.SURVIVED:
             raise await self._in_thread(lambda: failed_cancel(worker))
         if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
-            return await self._in_thread(lambda: response_of(worker, CANCELLED))
+            return await self._responded(lambda: CANCELLED)
         text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))
         content = [{"type": "text", "text": piece} for piece in pieces(text) if piece]
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
-        return await self._in_thread(lambda: response_of(worker, stop_of_end(worker)))
+        return await self._responded(lambda: stop_of_end(worker))
+
+    async def _responded(self, stop: Callable[[], str]) -> dict[str, Any]:
+        runs_so_far = [*self._session.conversation.runs]
+        return await self._in_thread(lambda: response_of(runs_so_far, stop()))
 
     async def _tell(self, updates: list[Update]) -> None:
         for update in updates:
@@ -123,18 +127,21 @@ class Turning:
 
     async def _show(self, questions: dict[str, EditorQuestion]) -> bool:
         """Show new questions, and withdraw those that are no longer open; return whether the turn ends with one."""
-        shown = self._turn.dialogs
+        shown, in_words = self._turn.dialogs, self._turn.in_words
         self._turn.withdraw([name for name in shown if name not in questions])
         if self._turn.is_cancelled:
             return False
-        for name in [name for name in questions if name not in shown]:
-            question = questions[name]
+        for name in [name for name in in_words if name not in questions]:
+            del in_words[name]  # Answered elsewhere.
+        for name, question in questions.items() if not in_words else ():
+            if name in shown:
+                continue
             if dialogs.is_for_chat(question, shows_forms=self._shows_forms):
-                self._turn.asks = question
+                in_words[name] = question
                 await self._say(dialogs.words_of(question))
                 return True
             shown[name] = asyncio.create_task(self._ask(name, question))
-        return False
+        return bool(in_words)
 
     async def withdraw(self) -> None:
         """Withdraw all questions that the client shows; return once it is told, so before the response."""
@@ -142,7 +149,10 @@ class Turning:
         await asyncio.gather(*self._turn.closing, return_exceptions=True)
 
     async def _ask(self, name: str, question: EditorQuestion) -> None:
-        """Show a question, and pass the answer on. No failure here ends the turn: the question stays open."""
+        """Show a question, and pass the answer on.
+
+        Without an answer it stays open, and the turn ends with it: else a client without a user would wait for ever.
+        """
         try:
             if question.asked.is_permission or not self._shows_forms:
                 await self._by_dialog(name, question)
@@ -150,9 +160,9 @@ class Turning:
                 params = {"sessionId": self._session.id, "mode": "form", "message": dialogs.words_of(question)}
                 schema = dialogs.form_of(question)
                 reply = await self._link.ask("elicitation/create", {**params, "requestedSchema": schema})
-                await self._answer(question, dialogs.filled(question, reply))
+                await self._answer(name, question, dialogs.filled(question, reply))
         except RequestError as error:
-            await self._say(f"This client cannot show the question ({error}). {_how(question)}")
+            await self._put_in_words(name, question, f"This client cannot show the question ({error}).")
         except ConnectionError:
             pass  # It is gone, and the question stays open.
 
@@ -160,37 +170,39 @@ class Turning:
         call = question.call or f"question:{name}"
         choice = dialogs.choice_of(question, call)
         if choice is None:
-            await self._say(f"{dialogs.words_of(question)}\n{_how(question)}")
+            await self._put_in_words(name, question, "It has no options.")
             return
         if question.call is None:
             await self._tell([{"sessionUpdate": "tool_call", **choice.tool_call, "_meta": question.meta}])
         params = {"sessionId": self._session.id, "toolCall": choice.tool_call, "options": choice.options}
         try:
             reply = await self._link.ask("session/request_permission", params)
-            await self._answer(question, dialogs.chosen(choice, reply))
+            await self._answer(name, question, dialogs.chosen(choice, reply))
         finally:
             if question.call is None:
                 status = COMPLETED if await self._in_thread(lambda: runs.is_answered(question)) else FAILED
                 await self._tell([{"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}])
 
-    async def _answer(self, question: EditorQuestion, said: str | None) -> None:
+    async def _answer(self, name: str, question: EditorQuestion, said: str | None) -> None:
         if said is None:
-            if not self._turn.is_cancelled and await self._in_thread(lambda: runs.is_open(question)):
-                await self._say(f"The question of {question.worker.instance} is still open. {_how(question)}")
+            await self._put_in_words(name, question, "It was not answered.")
             return
         try:
             await self._in_thread(lambda: runs.answer(question, said))
         except AgentctlError as error:
-            if await self._in_thread(lambda: runs.is_open(question)):
-                await self._say(f"The answer does not count: {in_words(error)} {_how(question)}")
+            await self._put_in_words(name, question, f"The answer does not count: {in_words(error)}")
+
+    async def _put_in_words(self, name: str, question: EditorQuestion, why: str) -> None:
+        """Leave a question that is still open to the next prompt."""
+        if self._turn.is_cancelled or not await self._in_thread(lambda: runs.is_open(question)):
+            return
+        way = f"Your next prompt is the answer. At a terminal: {dialogs.way_to_answer(question)}"
+        await self._say(f"{dialogs.words_of(question)}\n{why} {way}")
+        self._turn.in_words[name] = question
 
     async def _say(self, text: str) -> None:
         content = [{"type": "text", "text": piece} for piece in pieces(f"{text}\n")]
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
-
-
-def _how(question: EditorQuestion) -> str:
-    return f"At a terminal: {dialogs.way_to_answer(question)}"
 
 
 def _left_unread(worker: WorkerDir) -> bool:

@@ -17,7 +17,15 @@ import psutil
 import pytest
 from acp import text_block
 from acp.exceptions import RequestError
-from acp.schema import EnvVariable, HttpMcpServer, McpServerStdio, PermissionOption, ToolCallUpdate
+from acp.schema import (
+    ClientCapabilities,
+    EnvVariable,
+    HttpMcpServer,
+    McpServerStdio,
+    PermissionOption,
+    PromptResponse,
+    ToolCallUpdate,
+)
 
 import agentctl
 from agentctl.acp.agent import EditorAgent, EditorOptions
@@ -32,7 +40,7 @@ from tests.agent_steps import agent_world, blocked, define, plays
 from tests.agents.lab import Lab
 from tests.agents.standin import StandIn
 from tests.steps import Task
-from tests.support import is_alive, run, wait_until
+from tests.support import PROGRAM, is_alive, run, wait_until
 
 
 @pytest.fixture
@@ -119,6 +127,29 @@ def test_a_wrong_option_is_told_when_a_session_is_opened(
         assert (failed.value.data is None) == (step is None)
 
     edit(to, option, value)
+
+
+def test_tokens_add_up_over_all_runs_of_a_session(task: Task) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        used: list[int] = []
+
+        def counts(response: PromptResponse) -> None:
+            assert response.usage is not None
+            used.append(response.usage.total_tokens)
+
+        counts(await editor.says(session, "say one"))
+        counts(await editor.says(session, "say two"))
+        prompt = asyncio.create_task(editor.says(session, "hang"))
+        await seen(lambda: [one for one in run("list", "--json").json if one["status"] == "running"])
+        await editor.conn.cancel(session_id=session)
+        assert (await prompt).stop_reason == "cancelled"
+        counts(await editor.says(session, "say three"))
+        assert len(run("list", "--json").json) == 2, "the last prompt has a run of its own"
+        first, second, third = used
+        assert third > second > first > 0
+
+    edit(to)
 
 
 def test_several_prompts_go_to_one_worker(task: Task) -> None:
@@ -306,6 +337,55 @@ def test_a_question_for_a_text_ends_the_turn_and_the_next_prompt_answers_it(task
         assert "deep red" in editor.text()
 
     edit(to, "--agent", "asks")
+
+
+async def dismisses(*_: object) -> Any:
+    """Close a dialog or a form without an answer, as a client without a user does."""
+
+
+@pytest.mark.parametrize("capabilities", [None, FORMS])
+def test_a_question_that_is_dismissed_ends_the_turn_and_the_next_prompt_answers_it(
+    task: Task, capabilities: ClientCapabilities | None
+) -> None:
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, "question")).stop_reason == "end_turn"
+        assert "Which colour?" in editor.text()
+        assert "Your next prompt is the answer" in editor.text()
+        assert (await editor.says(session, "blue")).stop_reason == "end_turn"
+        assert editor.text().endswith("blue")
+
+    edit(to, editor=Editor(dismisses, fills=dismisses), capabilities=capabilities)
+
+
+def test_a_call_that_was_not_shown_whole_cannot_be_allowed_by_a_prompt_either(task: Task, tmp_path: Path) -> None:
+    script = 'me.ask("Bash", {"command": "echo " + "x" * 9000 + "; rm -rf /"}, "permission")'
+
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, plays(tmp_path, script))).stop_reason == "end_turn"
+        with pytest.raises(RequestError, match="not shown whole"):
+            await editor.says(session, "allow")
+        assert (await editor.says(session, "deny")).stop_reason == "end_turn"
+        assert editor.text().endswith("denied")
+
+    edit(to, editor=Editor(dismisses))
+
+
+def test_a_dismissed_question_of_a_worker_below_is_answered_by_a_prompt_to_the_session(
+    task: Task, tmp_path: Path
+) -> None:
+    spawning = [*PROGRAM, "spawn", "--agent", "general", "--wait", "question"]
+    script = plays(tmp_path, f"import subprocess\nsubprocess.run({spawning!r})\nme.answer('all done')")
+
+    async def to(editor: Editor) -> None:
+        session = await editor.opened()
+        assert (await editor.says(session, script)).stop_reason == "end_turn"
+        assert "Which colour?" in editor.text()
+        assert (await editor.says(session, "blue")).stop_reason == "end_turn"
+        assert editor.text().endswith("all done")
+
+    edit(to, editor=Editor(dismisses))
 
 
 def test_workers_below_are_shown_with_all_that_they_do(task: Task, tmp_path: Path) -> None:
@@ -827,9 +907,11 @@ def test_a_session_of_an_agent_may_allow_nothing(task: Task, monkeypatch: pytest
         session = await editor.opened()
         prompt = asyncio.create_task(editor.says(session, "permit make test"))
         await seen(lambda: "does not count" in editor.text())
+        assert (await prompt).stop_reason == "end_turn"
         assert blocked(session)["tool"] == "Bash"
-        await editor.conn.cancel(session_id=session)
-        assert (await prompt).stop_reason == "cancelled"
+        with pytest.raises(RequestError, match="an agent may deny it"):
+            await editor.says(session, "allow")
+        assert (await editor.says(session, "deny")).stop_reason == "end_turn"
 
     edit(to)
 
