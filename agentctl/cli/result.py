@@ -68,6 +68,8 @@ def _notes(task: TaskDir, result: dict[str, Any]) -> Iterator[str]:
             yield f"[{what}: {len((result[text] or '').encode())} of {cut['size']} bytes; whole: {whole}]"
     for file in result.get("files") or []:
         yield f"file: {plain(file['path'])} ({file.get('size')} bytes)"
+    if result.get("openSession") and is_terminal(sys.stdout):
+        yield f"its session, opened by hand: {plain(result['openSession'])}"
     yield from worktree_notes(result.get("worktree") or {})
 
 

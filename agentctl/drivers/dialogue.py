@@ -296,6 +296,10 @@ class Driver(NamedTuple):
     is_ours: bool = False
     #: By what its processes are known where a person has started them by hand.
     marks: Marks = Marks()
+    #: session -> the command line that opens it by hand; None: none is known.
+    by_hand: Callable[[str], list[str]] | None = None
+    #: (environment, session) -> the file that its program locks (flock) while it writes the session; None: it has none.
+    writer_lock: Callable[[Mapping[str, str], str], str] | None = None
 
 
 class Fallback(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from tests.agent_steps import activity, agent_world, ends, rebuilds_the_same
 from tests.life import set_config
 from tests.steps import Task, statuses
-from tests.support import WORKERS, Completed, run, wait_until
+from tests.support import WORKERS, Completed, run, start_argv, wait_until
 
 
 @pytest.fixture
@@ -52,6 +53,53 @@ def test_it_runs_the_other_way_and_says_so(task: Task) -> None:
     assert "codex exec" in run("logs", "a").out
     assert "could not begin" in run("tree", "--expand", "all").out
     rebuilds_the_same(task)
+
+
+#: A daemon that holds the lock of a session, as Codex's does after its screen was left.
+HOLDS = """
+import fcntl, signal, sys
+file = open(sys.argv[1], "w")
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+signal.pause()
+"""
+
+
+def test_a_session_that_another_codex_holds_is_named_with_its_holder_and_the_command_frees_it(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
+    codex("say hello", "--permissions", "allow")
+    ends()
+    assert shown()["openSession"] == run("result", "a", "--json").json["openSession"] == "codex resume thread-1"
+    lock = tmp_path / "codex/thread-writer-locks/thread-1.lock"
+    lock.parent.mkdir(parents=True)
+    daemon = start_argv([sys.executable, "-c", HOLDS, str(lock)])
+    assert daemon.stdout is not None
+    assert daemon.stdout.readline() == "held\n"
+    refused = run("resume", "a", "say more", check=False)
+    assert refused.code == 1
+    assert f"pid {daemon.pid} ({sys.executable} -c" in refused.err
+    assert f"hint: kill {daemon.pid}\n" in refused.err
+    assert list(statuses()) == ["a"], "nothing was started"
+    finding = next(one for one in run("doctor", "--json", check=False).json if one["where"].endswith("/a"))
+    assert (finding["severity"], finding["next"]) == ("note", f"kill {daemon.pid}")
+    subprocess.run(refused.err.rpartition("hint: ")[2].split(), check=True)
+    daemon.wait(20)
+    run("resume", "a", "say more")
+    run("wait", "a-1")
+    assert run("result", "a-1").out == "more\n"
+
+
+def test_only_what_would_be_accepted_is_proposed_for_a_run_that_continues_another(task: Task) -> None:
+    codex("say hello", "--permissions", "allow")
+    ends()
+    run("resume", "a", "hang")
+    run("cancel", "a-1")
+    ways = [one["command"] for one in run("why", "a-1", "--json").json["waysOut"]]
+    assert any("resume a-1" in one for one in ways)
+    assert not any("retry" in one for one in ways)
+    assert "continues an earlier run" in run("retry", "a-1", check=False).err
 
 
 @pytest.mark.slow

@@ -9,7 +9,8 @@ import pytest
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.drivers.order import Order
-from agentctl.operations.start.continuation import continued, has_spoken
+from agentctl.operations.show.further_runs import has_spoken
+from agentctl.operations.start.continuation import continued
 
 #: All of these take long; the quick tests beside them cover the usual case.
 pytestmark = pytest.mark.slow

@@ -356,6 +356,7 @@ DRIVER = Driver(
     account=account_of,
     marks=SHIPPED["claude"],
     tools="claude",
+    by_hand=lambda session: ["claude", "--resume", session],
 )
 
 

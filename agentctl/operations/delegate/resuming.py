@@ -10,17 +10,18 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
-from agentctl.drivers.registry import driver_for
-from agentctl.errors import Next, NotFound, Refused
+from agentctl.errors import Next, Refused
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.start.continuation import continued, has_spoken
+from agentctl.operations.show.further_runs import has_spoken, refusal_of_resume, session_of
+from agentctl.operations.show.sessions_by_hand import held_by
+from agentctl.operations.start.continuation import continued
 from agentctl.operations.start.placing import asked_again
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.messaging import unread
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
-from agentctl.supervision.worker.spec import is_of_task, read_order
+from agentctl.supervision.worker.spec import read_order
 
 #: agent id -> its runs, oldest first
 Chains = Mapping[str, list[str]]
@@ -55,7 +56,7 @@ def resume_lost(task: TaskDir, is_meant: Callable[[WorkerView], bool]) -> list[S
     for worker in view.workers.values():
         worker_dir = task.worker(worker.instance)
         is_lost = worker.reason in _CRASHES and worker.driver is not None and worker.instance in newest
-        if is_lost and is_meant(worker) and (_session_of(worker_dir) or not has_spoken(worker_dir)):
+        if is_lost and is_meant(worker) and (session_of(worker_dir) or not has_spoken(worker_dir)):
             requests.append(_request(worker_dir, None, None))
     spawned = spawn_workers(task, requests, queue=True) if requests else []
     return [one for one in spawned if not one.reused]
@@ -84,31 +85,18 @@ def chains_of(task: TaskDir) -> Chains:
     return found
 
 
-def _session_of(worker: WorkerDir) -> str:
-    """Return the vendor's session of a run; empty where it has none yet, or its program cannot continue any."""
-    return str(read_quietly(worker.session).get("session") or "")
 
 
 def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return the request that continues a run: the same order, the vendor's session, another prompt."""
-    spec, session, recorded = read_quietly(worker.spec), _session_of(worker), read_order(worker)
-    anew = f"agentctl retry {worker.instance} does the same work once more"
-    if not is_of_task(worker):
-        raise Refused(
-            f"the order of {worker.instance} was not written by a spawn in {worker.task.id}: it may be somebody else's",
-            hint="spawn it again",
-        )
-    if recorded is None:
-        raise Refused(f"{worker.instance} is a command: only agents can be continued", hint=anew)
+    refusal = refusal_of_resume(worker)
+    if refusal is not None:
+        raise refusal
+    if (held := held_by(worker)) is not None:
+        raise Refused(f"{worker.instance} cannot be continued now: {held.said}", hint=held.way)
+    spec, session, recorded = read_quietly(worker.spec), session_of(worker), read_order(worker)
+    assert recorded is not None, "only agents are continued"
     order = order_from(recorded)
-    if "resume" not in driver_for(order).honours:
-        raise Refused(f"the driver {order.driver} cannot continue an ended agent", hint=anew)
-    if not worker.has_ended:
-        raise Refused(f"{worker.instance} has not ended", hint=Next("send", worker.instance))
-    if not session and has_spoken(worker):
-        if read_quietly(worker.session).get("session") == "":
-            raise NotFound(f"{worker.instance} runs {order.driver}, which cannot continue sessions", hint=anew)
-        raise NotFound(f"{worker.instance} has left no session to continue", hint="spawn it again")
     order = continued(worker, order, session, [*unread(worker), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}

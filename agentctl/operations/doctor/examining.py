@@ -29,6 +29,7 @@ from agentctl.operations.doctor.orphans import examine_orphans
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
 from agentctl.operations.show.current_state import mend_roster, read_task
+from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.moved import follow_move, move_of
@@ -204,6 +205,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from examine_shims(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task, fix)
+    yield from _held_sessions(task, view)
     yield from _moved(task, fix)
     yield from examine_worktrees(task, fix=fix)
     yield from examine_gates(task)
@@ -353,6 +355,15 @@ def _moved(task: TaskDir, fix: bool) -> Iterator[Finding]:
         )  # fmt: skip
         for problem in problems:
             yield finding("note", f"git could not be told of the move: {problem}", task.path, "git worktree list")
+
+
+def _held_sessions(task: TaskDir, view: TaskView) -> Iterator[Finding]:
+    """Yield the ended agents that cannot be continued now, since another program holds their session."""
+    newest = {worker.agent_id: worker.instance for worker in view.workers.values() if worker.agent_id is not None}
+    for instance in newest.values():
+        held = held_by(task.worker(instance))
+        if held is not None:
+            yield finding("note", f"it cannot be continued now: {held.said}", f"{task.id}/{instance}", held.way)
 
 
 def _queue(task: TaskDir, fix: bool) -> Iterator[Finding]:

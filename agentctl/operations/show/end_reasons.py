@@ -22,6 +22,8 @@ from agentctl.operations.show.evidence import (
     process_says,
     shown,
 )
+from agentctl.operations.show.further_runs import refusal_of_resume, refusal_of_retry
+from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.show.worker_facts import WorkerFacts
 from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import is_unguarded
@@ -175,7 +177,11 @@ def _ways(facts: WorkerFacts) -> list[WayOut]:
     if view.status is Status.COMPLETED:
         return [WayOut("nothing changes an end; its result", facts.command("result", facts.name))]
     ways = [WayOut("nothing changes an end; what it wrote", facts.command("logs", facts.name))]
-    if view.driver is not None and read_quietly(facts.worker_dir.session).get("session"):
+    if view.driver is not None and refusal_of_resume(facts.worker_dir) is None:
+        held = held_by(facts.worker_dir)
+        if held is not None:
+            ways.append(WayOut(f"it can be continued once nothing else holds it: {held.said}", held.way))
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
-    ways.append(WayOut("the same work can be started once more", facts.command("retry", facts.name)))
+    if refusal_of_retry(facts.worker_dir) is None:
+        ways.append(WayOut("the same work can be started once more", facts.command("retry", facts.name)))
     return ways

@@ -10,6 +10,7 @@ from agentctl.lean import Any
 from agentctl.operations.show.askers import asked_below
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.listing import row_of
+from agentctl.operations.show.sessions_by_hand import opening_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.supervision.account.accounts import folder_of_accounts
@@ -44,6 +45,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
             {**read_to_show(worker_dir.question(name)), "answer": read_to_show(worker_dir.answer(name)).get("answer")}
             for name in worker_dir.question_ids()
         ],
+        "openSession": opening_of(worker_dir),
         "folder": str(worker_dir.path),
         "stdout": str(worker_dir.stdout),
         "stderr": str(worker_dir.stderr),

@@ -22,6 +22,7 @@ from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
 from agentctl.operations.show.one_worker import show_worker, worktree_of
+from agentctl.operations.show.sessions_by_hand import opening_of
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import kept_files
@@ -58,7 +59,8 @@ def result_by_row(worker: WorkerDir, row: Mapping[str, Any], *, max_bytes: int =
     found = text_of(worker, max_bytes)
     found["files"] = [*found["files"], *kept_files(worktree)]
     head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
-    return {**head, **found, **_usage_and_success(row, found), "worktree": worktree}
+    more = {"worktree": worktree, "openSession": opening_of(worker)}
+    return {**head, **found, **_usage_and_success(row, found), **more}
 
 
 def _usage_and_success(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from agentctl.domain.names import first_free
 from agentctl.drivers.order import Order, order_from
 from agentctl.errors import Refused
 from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.further_runs import refusal_of_retry
 from agentctl.operations.start.answer_schema import ask_for
 from agentctl.operations.start.placing import asked_again
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
@@ -25,8 +26,7 @@ from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
-from agentctl.operations.where.task_limits import read_config
-from agentctl.supervision.worker.spec import WorkerSpec, is_of_task, read_spec
+from agentctl.supervision.worker.spec import WorkerSpec, read_spec
 
 #: It leaves room for a number behind it.
 _LONGEST_BASE = 56
@@ -72,22 +72,10 @@ def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spa
 
 def _spec_of(worker: WorkerDir) -> WorkerSpec:
     """Return the spec of a worker whose work may be started again."""
-    task = worker.task
-    if not is_of_task(worker):
-        raise Refused(
-            f"the order of {worker.instance} was not written by a spawn in {task.id}: it may be somebody else's",
-            hint="spawn it again",
-        )
-    if not worker.has_ended:
-        raise Refused(f"{worker.instance} has not ended", hint=f"agentctl cancel {worker.instance} ends it")
-    spec = read_spec(worker.spec)
-    config = read_config(task)
-    if config.agent is not None and (spec.parent is None or spec.parent_task is not None):
-        raise Refused(
-            f"{worker.instance} is the one worker for which the sub-task {task.id} was made",
-            hint=f"agentctl subtask {config.agent} TITLE makes another sub-task; agentctl resume continues this agent",
-        )
-    return spec
+    refusal = refusal_of_retry(worker)
+    if refusal is not None:
+        raise refusal
+    return read_spec(worker.spec)
 
 
 def _request(worker: WorkerDir, spec: WorkerSpec) -> SpawnRequest:
@@ -119,11 +107,6 @@ def _place_of(worker: WorkerDir, spec: WorkerSpec) -> tuple[str, bool]:
 
 
 def _work(worker: WorkerDir, order: Order) -> AgentWork:
-    if order.resume is not None:
-        raise Refused(
-            f"{worker.instance} continues an earlier run: without that run's session its prompt means little",
-            hint=f"agentctl resume {worker.instance} TEXT continues it once more",
-        )
     task, schema = worker.task, order.output_schema
     now = find_agent_spec(task.root, order.agent)
     return AgentWork(

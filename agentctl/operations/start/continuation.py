@@ -5,19 +5,15 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.activity.row import RowType
-from agentctl.domain.activity.rows import read_line
 from agentctl.domain.states import Status
 from agentctl.drivers.order import Order
+from agentctl.operations.show.further_runs import has_spoken
 from agentctl.supervision.worker.endings import status_at_end
 
 _GO_ON = "Go on from where you were."
 _INTERRUPTED = f"You were interrupted before you had finished. {_GO_ON}"
-#: Rows that exist only once the model has answered.
-_OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
 
 
 def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str] = ()) -> Order:
@@ -37,13 +33,3 @@ def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str
         return order._replace(prompt=prompt, session=None, resume=session, used_before=used)
     anew = None if order.resume else str(uuid.uuid4())
     return order._replace(prompt="\n\n".join([order.prompt, *texts]), session=anew)
-
-
-def has_spoken(worker: WorkerDir) -> bool:
-    """Return whether anything of the agent itself is in its activity: a word, a tool call, tokens."""
-    for block in ActivityReader(worker.activity).blocks():
-        for number, line in enumerate(block.splitlines()):
-            row = read_line(line, number)
-            if row is not None and row.kind in _OF_THE_MODEL and row.fields.get("name") != "user":
-                return True
-    return False

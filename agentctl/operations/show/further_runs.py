@@ -1,0 +1,95 @@
+"""Decides which further runs of an ended worker are accepted: its work once more, or its session continued.
+
+`retry` and `resume` refuse what is refused here, and nothing proposes them elsewhere.
+"""
+
+from __future__ import annotations
+
+from agentctl.adapters.activitylog import ActivityReader
+from agentctl.adapters.files import read_quietly
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.rows import read_line
+from agentctl.drivers.order import order_from
+from agentctl.drivers.registry import driver_for
+from agentctl.errors import AgentctlError, Next, NotFound, Refused
+from agentctl.operations.where.task_limits import read_config
+from agentctl.supervision.worker.spec import is_of_task, read_order
+
+#: Rows that exist only once the model has answered.
+_OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
+
+
+def refusal_of_retry(worker: WorkerDir) -> AgentctlError | None:
+    """Return why the work of a worker may not be started once more; None if `retry` takes it."""
+    try:
+        return _of_strangers(worker) or _of_retry(worker)
+    except AgentctlError as error:  # A spec or a task that cannot be read.
+        return error
+
+
+def _of_retry(worker: WorkerDir) -> AgentctlError | None:
+    name, task = worker.instance, worker.task
+    if not worker.has_ended:
+        return Refused(f"{name} has not ended", hint=f"agentctl cancel {name} ends it")
+    config, spec, order = read_config(task), read_quietly(worker.spec), read_order(worker)
+    if config.agent is not None and (spec.get("parent") is None or spec.get("parentTaskId") is not None):
+        return Refused(
+            f"{name} is the one worker for which the sub-task {task.id} was made",
+            hint=f"agentctl subtask {config.agent} TITLE makes another sub-task; agentctl resume continues this agent",
+        )
+    if order is not None and order.get("resume") is not None:
+        return Refused(
+            f"{name} continues an earlier run: without that run's session its prompt means little",
+            hint=f"agentctl resume {name} TEXT continues it once more",
+        )
+    return None
+
+
+def refusal_of_resume(worker: WorkerDir) -> AgentctlError | None:
+    """Return why a worker may not be continued; None if `resume` takes it."""
+    try:
+        return _of_strangers(worker) or _of_resume(worker)
+    except AgentctlError as error:
+        return error
+
+
+def _of_resume(worker: WorkerDir) -> AgentctlError | None:
+    name, recorded = worker.instance, read_order(worker)
+    anew = None if refusal_of_retry(worker) else f"agentctl retry {name} does the same work once more"
+    if recorded is None:
+        return Refused(f"{name} is a command: only agents can be continued", hint=anew)
+    order = order_from(recorded)
+    if "resume" not in driver_for(order).honours:
+        return Refused(f"the driver {order.driver} cannot continue an ended agent", hint=anew)
+    if not worker.has_ended:
+        return Refused(f"{name} has not ended", hint=Next("send", name))
+    if not session_of(worker) and has_spoken(worker):
+        if read_quietly(worker.session).get("session") == "":
+            return NotFound(f"{name} runs {order.driver}, which cannot continue sessions", hint=anew)
+        return NotFound(f"{name} has left no session to continue", hint="spawn it again")
+    return None
+
+
+def _of_strangers(worker: WorkerDir) -> AgentctlError | None:
+    if is_of_task(worker):
+        return None
+    return Refused(
+        f"the order of {worker.instance} was not written by a spawn in {worker.task.id}: it may be somebody else's",
+        hint="spawn it again",
+    )
+
+
+def session_of(worker: WorkerDir) -> str:
+    """Return the vendor's session of a run; empty where it has none yet, or its program cannot continue any."""
+    return str(read_quietly(worker.session).get("session") or "")
+
+
+def has_spoken(worker: WorkerDir) -> bool:
+    """Return whether anything of the agent itself is in its activity: a word, a tool call, tokens."""
+    for block in ActivityReader(worker.activity).blocks():
+        for number, line in enumerate(block.splitlines()):
+            row = read_line(line, number)
+            if row is not None and row.kind in _OF_THE_MODEL and row.fields.get("name") != "user":
+                return True
+    return False
