@@ -30,6 +30,8 @@ class _ListedAgent(NamedTuple):
 
     worker: WorkerDir
     view: WorkerView
+    #: It is what its sub-task was made for: the sub-task's id is its own.
+    is_subtask: bool = False
 
     @property
     def rank(self) -> int:
@@ -42,7 +44,7 @@ def _list(scope: Scope, given: Arguments, _call: Call) -> Any:
         found = _newest_runs(scope)
     prefix = given.get("path_prefix", "").strip("/")
     if prefix:
-        found = [one for one in found if f"{_path(scope, one.worker)}/".startswith(f"{prefix}/")]
+        found = [one for one in found if any(f"{path}/".startswith(f"{prefix}/") for path in _paths(scope, one.worker))]
     found.reverse()
     ordered = sorted(found, key=lambda one: one.rank)
     first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
@@ -68,20 +70,23 @@ def _newest_runs(scope: Scope) -> list[_ListedAgent]:
         if view is not None:
             key = (worker.task.id, view.agent_id or worker.instance)
             found.pop(key, None)  # The newest run also takes the newest place.
-            found[key] = _ListedAgent(worker, view)
+            first = next(iter(views[worker.task.id].workers))
+            is_subtask = worker.task.id != scope.task.id and key[1] == first
+            found[key] = _ListedAgent(worker, view, is_subtask)
     return list(found.values())
 
 
 def _row(scope: Scope, one: _ListedAgent) -> dict[str, Any]:
-    worker_dir, worker = one
+    worker_dir, worker, is_subtask = one
     spec = read_quietly(worker_dir.spec)
-    name = scope.name_of(worker_dir.task.worker(worker.agent_id or worker_dir.instance))
+    named = worker_dir.task.worker(worker.agent_id or worker_dir.instance)
+    name = worker_dir.task.id if is_subtask else scope.name_of(named)
     row = {
         "id": name,
         "agent_type": spec.get("agent", "command"),
         "status": str(worker.status),
         "parent": spec.get("parent"),
-        "path": _path(scope, worker_dir),
+        "path": _paths(scope, worker_dir)[0],
         "last_message": last_message(worker_dir),
     }
     question = None if worker_dir.has_ended else question_of(worker_dir)
@@ -94,14 +99,20 @@ def _row(scope: Scope, one: _ListedAgent) -> dict[str, Any]:
     return row | {key: value for key, value in more.items() if value}
 
 
-def _path(scope: Scope, worker: WorkerDir) -> str:
-    """Return `a/b/c`: the names of a worker's ancestors and its own; before those in a sub-task the sub-task's id."""
-    names: list[str] = []
+def _paths(scope: Scope, worker: WorkerDir) -> tuple[str, str]:
+    """Return `a/b/c`: the ids of a worker's ancestors and its own, before those in a sub-task the sub-task's id.
+
+    The second one has the names of their runs instead, which are understood too.
+    """
+    ids: list[str] = []
+    runs: list[str] = []
     task = root_task_of(scope.task)
     for one in (*reversed([*ancestors(worker)]), worker):
-        names += [one.instance] if one.task.path == task.path else [one.task.id, one.instance]
+        above = [] if one.task.path == task.path else [one.task.id]
+        ids += [*above, str(read_quietly(one.spec).get("agentId") or one.instance)]
+        runs += [*above, one.instance]
         task = one.task
-    return "/".join(names)
+    return "/".join(ids), "/".join(runs)
 
 
 def last_message(worker: WorkerDir) -> str | None:

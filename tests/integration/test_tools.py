@@ -282,6 +282,19 @@ def test_an_ended_agent_continues_under_its_id(task: Task) -> None:
 
 
 @pytest.mark.slow
+def test_a_follow_up_keeps_the_id_and_the_path_of_its_agent(task: Task) -> None:
+    *_, by_id, by_run = calls(
+        ("spawn_agent", {"message": "say one", "id": "a1", "run_in_background": False}),
+        ("send_input", {"id": "a1", "message": "say two"}),
+        ("wait", {"ids": ["a1"]}),
+        ("list_agents", {"path_prefix": "a1"}),
+        ("list_agents", {"path_prefix": "a1-1"}),
+    )
+    assert [(one["id"], one["path"], one["instance"]) for one in by_id] == [("a1", "a1", "a1-1")]
+    assert by_run == by_id, "the name of its run is understood too"
+
+
+@pytest.mark.slow
 def test_a_worker_sees_its_own_and_is_held_to_the_depth(task: Task, root: Path) -> None:
     run("spawn", "--agent", "echo", "--name", "other", "hello")
     run("wait", "other")
@@ -327,7 +340,7 @@ def test_agents_of_sub_tasks_have_paths_of_their_own(task: Task) -> None:
         ("create_subtask_echo", {"title": "Sub"}), ("spawn_agent", {**spawned, "id": "echo-1"}), ("list_agents", {}),
         ("list_agents", {"path_prefix": "echo-1"}),
     )  # fmt: skip
-    assert {row["id"]: row["path"] for row in every} == {"echo-1": "echo-1", "sub/echo-1": "sub/echo-1"}
+    assert {row["id"]: row["path"] for row in every} == {"echo-1": "echo-1", "sub": "sub/echo-1"}
     assert [row["id"] for row in one] == ["echo-1"]
     *_, below = within("w1", ("create_subtask_echo", {"title": "Below"}), ("list_agents", {}))[1]
     assert [row["path"] for row in below] == ["w1/below/echo-1"]
