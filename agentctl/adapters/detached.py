@@ -14,6 +14,8 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 
+from agentctl.encoding import OPTIONS
+
 #: Above all descriptors that are given, so that none is overwritten while it is still to be copied.
 _SPARE_FD = 10
 #: No program can catch, ignore or block them (signal(7)).
@@ -30,12 +32,12 @@ def start_detached(
     """Start this interpreter detached and return its pid, which the caller collects.
 
     Args:
-        arguments: The arguments after `python -I -S`.
+        arguments: The arguments after `python -X utf8 -I -S`.
         environ: Its whole environment.
         given: Its descriptors: number there -> number here; of 0 to 2, what is not given is `/dev/null`.
         is_whole: `arguments` begin with the path of another program, which is started instead.
     """
-    argv = list(arguments) if is_whole else [sys.executable, "-I", "-S", *arguments]
+    argv = list(arguments) if is_whole else [sys.executable, *OPTIONS, "-I", "-S", *arguments]
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     sources = {**dict.fromkeys(range(3), null), **(given or {})}
     copies: dict[int, int] = {}

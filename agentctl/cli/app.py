@@ -12,6 +12,7 @@ import io
 import os
 import sys
 
+from agentctl.encoding import ensure_utf8, prepare_stream
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.lean import Any, NoReturn
 from agentctl.world_errors import described, next_step
@@ -48,6 +49,7 @@ def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
     """
     try:
         _refuse_platform()
+        ensure_utf8()
         _prepare_streams()
         if first is not None:
             first()
@@ -232,9 +234,8 @@ def _prepare_streams() -> None:
         if stream is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open as long as we are
         elif name == "stdout" and isinstance(stream.buffer, io.RawIOBase):
-            sys.stdout = open(1, "w", encoding=stream.encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
-        else:
-            stream.reconfigure(errors="backslashreplace")
+            sys.stdout = open(1, "w", encoding=stream.encoding, closefd=False)  # noqa: SIM115
+        prepare_stream(getattr(sys, name), is_terminal=os.isatty(1 if name == "stdout" else 2))
 
 
 def _print_error(line: str) -> None:

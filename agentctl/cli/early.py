@@ -9,6 +9,9 @@ import sys
 
 if __name__ == "__main__":
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from agentctl.encoding import ensure_utf8
+
+    ensure_utf8()
     from agentctl.domain.own_tools import OFFER
     from agentctl.mcp.serving import Serving, load_site, open_early, print_offer, serving_of
 

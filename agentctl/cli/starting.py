@@ -144,7 +144,7 @@ def _read(batch: str) -> list[SpawnRequest]:
     if batch == "-":
         return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
     try:
-        with open(batch, encoding="utf-8", errors="surrogateescape") as file:
+        with open(batch, encoding="utf-8-sig", errors="surrogateescape") as file:
             return read_batch(_lines_of(file, batch), batch)
     except OSError as error:
         raise UsageError(f"cannot read {batch}: {error.strerror}") from error
@@ -155,7 +155,7 @@ def _lines_of(file: TextIO, name: str) -> Iterable[str]:
     text = file.read(_LONGEST_BATCH + 1)
     if len(text) > _LONGEST_BATCH:
         raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are read")
-    return io.StringIO(text)
+    return io.StringIO(text.removeprefix("\ufeff"))
 
 
 def _environment(pairs: Iterable[str]) -> dict[str, str]:

@@ -12,6 +12,9 @@ import sys
 if __name__ == "__main__":
     # -I -S: no site-packages, no script folder; only the standard library and this package are wanted.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from agentctl.encoding import ensure_utf8
+
+    ensure_utf8()
     # asyncio then finds no `ssl`, as in a Python without OpenSSL: saves 8 ms and 3 MB per agent.
     sys.modules["ssl"] = None  # type: ignore[assignment]
     gc.disable()

@@ -22,6 +22,7 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.offering import Offering
 from agentctl.driving.usage_meter import UsageMeter
+from agentctl.encoding import as_text
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import SECRETS
@@ -66,7 +67,7 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
         problem: Why it cannot be started as it is ordered.
     """
     if order.driver != COMMAND:  # A JSON protocol carries only valid text; a command gets the bytes as they are.
-        order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
+        order = order._replace(prompt=whole(as_text(order.prompt)), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
         make_folder(folder)
     outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

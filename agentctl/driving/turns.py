@@ -15,6 +15,7 @@ import sys
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.encoding import OPTIONS
 from agentctl.errors import AgentctlError
 
 _LIMIT_S = 20.0
@@ -63,7 +64,7 @@ class TurnNotes:
         self.close()
         with contextlib.suppress(OSError):
             self._looker = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _CODE, _PACKAGES, str(self._worker.path), str(self._number)],
+                [sys.executable, *OPTIONS, "-I", "-S", "-c", _CODE, _PACKAGES, self._worker.path, str(self._number)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0,
             )  # fmt: skip
             os.setpriority(os.PRIO_PROCESS, self._looker.pid, _NICENESS)

@@ -9,6 +9,9 @@ import sys
 if __name__ == "__main__":
     # -S: installed packages are found only once a tool needs them.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from agentctl.encoding import ensure_utf8
+
+    ensure_utf8()
     gc.disable()
     from agentctl.llm.program import main
 

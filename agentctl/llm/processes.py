@@ -15,6 +15,7 @@ from typing import Any
 from agentctl.adapters.files import make_folder, to_json, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.processes import all_pids, read_stat
+from agentctl.encoding import OPTIONS
 from agentctl.lean import NamedTuple
 from agentctl.llm.breaking import BreakOff
 from agentctl.llm.errors import ToolError
@@ -228,7 +229,7 @@ def look(order: Mapping[str, Any], folder: int, breaker: BreakOff) -> str:
         Interrupted: It was broken off.
     """
     process = subprocess.Popen(
-        [sys.executable, "-I", "-S", _LOOKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, *OPTIONS, "-I", "-S", _LOOKING], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, pass_fds=(folder,), process_group=0,
     )  # fmt: skip
     with process, breaker.stopping(process.kill):

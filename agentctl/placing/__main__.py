@@ -7,6 +7,9 @@ import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from agentctl.encoding import ensure_utf8
+
+    ensure_utf8()
     what, folder = (sys.argv[1], sys.argv[-1]) if len(sys.argv) > 2 else ("", "")
     if what == "--post":
         from agentctl.placing.post import main as post

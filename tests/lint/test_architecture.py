@@ -139,6 +139,7 @@ STARTS = {
     "driving/querying.py": "the path of a driver's program, found by `program_at`",
     "driving/starting.py": "the path of a driver's program, or a person's own command",
     "driving/turns.py": "this interpreter",
+    "encoding.py": "this interpreter",
     "hosts/link.py": "/bin/sh, and ssh by `program_at`; its environment is `settled`",
     "llm/keys.py": "its environment is `settled`",
     "llm/processes.py": "an absolute path, and this interpreter",
@@ -187,3 +188,13 @@ def first_words(call: ast.Call) -> Iterator[ast.Constant]:
         first = given.elts[0] if isinstance(given, ast.List | ast.Tuple) and given.elts else given
         if isinstance(first, ast.Constant):
             yield first
+
+
+def test_every_program_of_ours_reads_names_as_utf8() -> None:
+    """One that others may start begins anew where it does not; one that only we start gets the option from us."""
+    programs = {named(path) for path in MODULES if "if __name__ ==" in path.read_text(encoding="utf-8")}
+    ensured = {named(path) for path in MODULES if "ensure_utf8" in calls_in(path)}
+    assert "cli/app.py" in ensured, "which `cli/here.py` calls"
+    assert programs - ensured == {"cli/here.py", "shim/__main__.py", "llm/looking.py"}
+    given = {named(path) for path in MODULES if "*OPTIONS" in path.read_text(encoding="utf-8")}
+    assert given == {"adapters/detached.py", "driving/turns.py", "llm/processes.py"}

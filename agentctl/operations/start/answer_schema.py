@@ -24,7 +24,7 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
         check_schema(given)
         return dict(given)
     try:
-        with open(given, encoding="utf-8") as file:
+        with open(given, encoding="utf-8-sig") as file:
             text = file.read(_LONGEST + 1)
     except OSError as error:
         raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error
