@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support import Completed, start_argv
@@ -24,7 +25,7 @@ def advised(told: Completed | str, command: str) -> str:
 
 
 def follow(
-    told: Completed | str, command: str, *, cwd: str | Path | None = None, env: dict[str, str | None] | None = None,
+    told: Completed | str, command: str, *, cwd: str | Path | None = None, env: Mapping[str, str | None] | None = None,
     check: bool = True,
 ) -> Completed:  # fmt: skip
     """Run a command that was printed, and return how it ended."""

@@ -426,9 +426,7 @@ class Guard:
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
         self._event(ev.RETRYING, retry)
-        return waited(
-            self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control), self.is_in_place
-        )
+        return waited(self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control), self.is_in_place)
 
     def _finds_place_for_end(self) -> bool:
         """Return whether there is a place for the worker's end; in a task that was moved, this is where it lies now."""

@@ -116,7 +116,7 @@ def distrusting(repository: Path, folder: Path) -> dict[str, str]:
     """Return variables with a git that takes a repository, and no other folder, for somebody else's."""
     folder.mkdir()
     (folder / "git").write_text(
-        f"#!/bin/sh\n[ \"$PWD\" != {shlex.quote(str(repository))} ] || export GIT_TEST_ASSUME_DIFFERENT_OWNER=1\n"
+        f'#!/bin/sh\n[ "$PWD" != {shlex.quote(str(repository))} ] || export GIT_TEST_ASSUME_DIFFERENT_OWNER=1\n'
         f'exec {shutil.which("git")} "$@"\n'
     )
     (folder / "git").chmod(0o755)

@@ -85,8 +85,6 @@ def chains_of(task: TaskDir) -> Chains:
     return found
 
 
-
-
 def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRequest:
     """Return the request that continues a run: the same order, the vendor's session, another prompt."""
     refusal = refusal_of_resume(worker)
