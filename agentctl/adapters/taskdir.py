@@ -160,8 +160,6 @@ class TaskDir(_Folder):
     queue_lock = _Entry("queue.lock")
     #: Of the root task: which workers are to be stopped, by one decision that is being carried out.
     stop_order = _Entry("stop.json")
-    #: Of the root task: a name for each task from whose queue nothing is started.
-    held = _Place("held")
     cursors = _Place("cursors")
     #: Calls over MCP that answer later, under names that cannot be guessed.
     handles = _Place("handles")

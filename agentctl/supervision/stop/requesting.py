@@ -67,7 +67,7 @@ class Answer(Enum):
     UNDER_WAY = "under way"
 
 
-class Ends(NamedTuple):
+class RequestedEnds(NamedTuple):
     """The outcome of one decision about several workers."""
 
     answers: list[tuple[WorkerDir, Answer]]
@@ -75,7 +75,7 @@ class Ends(NamedTuple):
     started: list[WorkerDir]
 
 
-def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Sequence[TaskDir] = ()) -> Ends:
+def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Sequence[TaskDir] = ()) -> RequestedEnds:
     """Make workers end by one decision for each tree of tasks: from then on, none of them is started.
 
     One worker alone needs no such decision, nor the queue's lock, unless it is in the queue.
@@ -88,14 +88,14 @@ def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Seq
         StorageError: The disk refused. Every worker has been tried.
     """
     if len(workers) == 1 and not also_of:
-        return Ends([(workers[0], request_end(workers[0], request))], [])
+        return RequestedEnds([(workers[0], request_end(workers[0], request))], [])
     members: dict[str, list[WorkerDir]] = {}
     tasks: dict[str, set[str]] = {}
     for worker in workers:
         members.setdefault(root_task_of(worker.task).path, []).append(worker)
     for task in also_of:
         tasks.setdefault(root_task_of(task).path, set()).add(task.id)
-    ends, problems = Ends([], []), list[AgentctlError | OSError]()
+    ends, problems = RequestedEnds([], []), list[AgentctlError | OSError]()
     for path in dict.fromkeys([*members, *tasks]):
         root_task, mine = TaskDir(path), members.get(path, [])
         waiting = _waiting(root_task)
@@ -142,7 +142,7 @@ def _ask_each(
     stopped: Stopped,
     waiting: Collection[WorkerId],
     request: Request,
-    ends: Ends,
+    ends: RequestedEnds,
 ) -> None:
     """Note who has ended in the queue, and do for each of the others what its condition requires."""
     workers = {worker.id: worker for worker in members}
