@@ -1,4 +1,7 @@
-"""Figure 7: the cancel of a tree of 50 stubborn processes, from the end of the last grace period to the event."""
+"""Figure 7: the cancel of a tree of 50 stubborn processes, from the end of the last grace period to the event.
+
+Figure 32: the cancel of all that wait in a long queue, beside the spawn that put them there.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine
 from bench.ground import REPOSITORY, Ground, wait_until
-from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, alternate
+from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, alternate, ratio
 
 SIZE, GRACE_S = 50, 0.3
 GOAL_MS = 100
+QUEUED, GOAL_OF_QUEUED = (1_000, 10_000), 2
 _TREE = REPOSITORY / "tests" / "workers" / "tree.py"
 
 
@@ -36,6 +40,33 @@ def measure_cancel(ground: Ground, rounds: Rounds) -> Found:
     )  # fmt: skip
     note = f"7: from `at` of cancel.json + 2 x {GRACE_S:g} s to `ts` of agent.cancelled; that includes the request"
     return Found(rows=[row], notes=[note])
+
+
+def measure_queue(ground: Ground, rounds: Rounds) -> Found:
+    """Measure `cancel --all` of long queues; both figures grow as the spawn does if it is linear."""
+    found = Found(
+        notes=[f"32: medians of {rounds.batches} rounds; one worker runs and is cancelled with those that wait"]
+    )
+    for many in QUEUED:
+        cancelled, spawned = Sample(name="cancel --all"), Sample(name="spawn --batch")
+        alternate(rounds.batches, Turn(lambda many=many: _cancel_queued(ground, many), cancelled, spawned))  # type: ignore[misc]
+        found += Found(rows=[ratio(32, f"cancel of {many:,} that wait", cancelled, spawned, GOAL_OF_QUEUED)])
+    return found
+
+
+def _cancel_queued(ground: Ground, many: int) -> list[float]:
+    task = ground.task(cap=1)
+    ground.agentctl(task, "spawn", "--grace-seconds", "0.1", "--", "sleep", "600")
+    batch = Path(task.root.path).parent / "batch.jsonl"
+    batch.write_text('{"argv": ["true"]}\n' * many, encoding="utf-8")
+    spawned = ground.agentctl(task, "spawn", "--batch", str(batch), "--json")
+    cancelled = ground.agentctl(task, "cancel", "--all", "--no-wait", "--json")
+    told = json.loads(cancelled.out)
+    if sum(one["cancelled"] for one in told) < many or any(one["startedMeanwhile"] for one in told):
+        raise BenchError("some of the workers that waited were not cancelled, or were started meanwhile")
+    ground.settle(task)
+    ground.drop(task)
+    return [cancelled.ms, spawned.ms]
 
 
 def _cancel(ground: Ground, task: TaskDir) -> float:

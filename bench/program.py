@@ -73,6 +73,7 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     30: plain_models.measure_memory,
     31: plain_models.measure_start,
     33: listing.measure_join,
+    32: cancelling.measure_queue,
 }
 ROUNDS = {
     "default": Rounds(),
