@@ -40,20 +40,23 @@ class locked:  # noqa: N801 - it is used as a function
 
     SIGTSTP is blocked meanwhile: a Ctrl-Z would freeze every shim that needs the lock.
 
+    Args:
+        is_written: False opens a file that is there for reading only, as on a read-only disk.
+
     Raises:
         LockTimeout: It was not free within `limit_s`; the message names the holder.
     """
 
-    __slots__ = ("_fd", "_limit_s", "_mask", "_path")
+    __slots__ = ("_fd", "_is_written", "_limit_s", "_mask", "_path")
 
-    def __init__(self, path: str | os.PathLike[str], *, limit_s: float = LOCK_LIMIT_S) -> None:
-        self._path, self._limit_s = path, limit_s
+    def __init__(self, path: str | os.PathLike[str], *, limit_s: float = LOCK_LIMIT_S, is_written: bool = True) -> None:
+        self._path, self._limit_s, self._is_written = path, limit_s, is_written
 
     def __enter__(self) -> int:
         """Take it."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTSTP,)) if _can_be_stopped else None
         try:
-            self._fd = _acquire(self._path, self._limit_s)
+            self._fd = _acquire(self._path, self._limit_s, self._is_written)
         except BaseException:
             self._unmask()
             raise
@@ -71,11 +74,11 @@ class locked:  # noqa: N801 - it is used as a function
             signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
-def _acquire(path: str | os.PathLike[str], limit_s: float) -> int:
+def _acquire(path: str | os.PathLike[str], limit_s: float, is_written: bool) -> int:
     deadline = time.monotonic() + limit_s
     pause = _FIRST_PAUSE_S
     while True:
-        fd = try_lock(path)
+        fd = try_lock(path, is_written=is_written)
         if fd is not None:
             return fd
         if time.monotonic() >= deadline:
@@ -87,13 +90,13 @@ def _acquire(path: str | os.PathLike[str], limit_s: float) -> int:
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 
 
-def try_lock(path: str | os.PathLike[str]) -> int | None:
+def try_lock(path: str | os.PathLike[str], *, is_written: bool = True) -> int | None:
     """Return a descriptor that holds the lock of the file now at `path`; None while it is held, also by
     another descriptor of this process (flock(2)).
     """
     while True:
         with storage_errors(path, "open the lock"):
-            fd = _open(path)
+            fd = _open(path, is_written)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_same_file(fd, path):
@@ -107,10 +110,10 @@ def try_lock(path: str | os.PathLike[str]) -> int | None:
         os.close(fd)  # It was renamed or removed between open and lock: this lock guards nothing.
 
 
-def _open(path: str | os.PathLike[str]) -> int:
+def _open(path: str | os.PathLike[str], is_written: bool) -> int:
     if os.fspath(path).endswith("/"):  # A folder is its own lock; where it is gone, no file of its name is made.
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    return open_plain(path, _OPEN)
+    return open_plain(path, _OPEN if is_written else os.O_RDONLY)
 
 
 def _is_same_file(fd: int, path: str | os.PathLike[str]) -> bool:

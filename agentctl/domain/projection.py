@@ -21,6 +21,9 @@ class Deliverable(NamedTuple):
     status: str
 
 
+_NOTHING: Mapping[str, Any] = {}
+
+
 class WorkerView:
     """One worker, as its events describe it."""
 
@@ -64,9 +67,16 @@ class WorkerView:
     node: str | None = None
     #: Taken for lost, it has told how it ended after all: its status then.
     late_exit: str | None = None
+    #: What the disk refuses of it, as its guardian says: {problem, end, paused}; no event says so.
+    refused: Mapping[str, Any] = _NOTHING
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether it is paused, be it that the disk refuses the event of that."""
+        return bool(self.refused.get("paused", self.paused))
 
     @property
     def is_terminal(self) -> bool:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agentctl.lean import TYPE_CHECKING, Any
 
@@ -69,6 +69,8 @@ class WorkerRow(TypedDict):
     askedBelow: ReadOnly[int]
     #: Where it is, of a worker that runs on a node (`operations.show.placements`); other rows do not have it.
     placement: NotRequired[ReadOnly[dict[str, Any]]]
+    #: {problem, end, paused}: what the disk refuses of it, while it does; other rows do not have it.
+    refused: NotRequired[ReadOnly[Mapping[str, Any]]]
     #: True of a sub-agent of a program that a person runs by hand; other rows do not have it.
     observed: NotRequired[ReadOnly[bool]]
 

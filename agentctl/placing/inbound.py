@@ -6,12 +6,13 @@ import contextlib
 import os
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, to_json, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
+from agentctl.supervision.worker import cancel_request, pause_request
 from agentctl.supervision.worker.inboxes import message_names
 from agentctl.supervision.worker.questions import open_questions, waiting_askers
 
@@ -49,9 +50,8 @@ class Inbound:
 
     def cancel(self) -> None:
         """Pass a cancel on, and again if its grace period has changed."""
-        with contextlib.suppress(FileNotFoundError):
-            request = read_bytes(self._worker.cancel)
-            self._write_cancel(request)
+        if (request := cancel_request.request_of(self._worker)) is not None:
+            self._write_cancel(to_json(request))
             return
         self._write_cancel(to_json({"by": "agentctl", "at": now_iso()}) if self._cancel is None else self._cancel)
 
@@ -62,9 +62,9 @@ class Inbound:
             self._cancel = request
 
     def _pass_pause(self) -> bool:
-        is_wanted, is_passed = self._worker.pause.exists(), self._launch.inbound.pause.exists()
+        is_wanted, is_passed = pause_request.is_wanted(self._worker), self._launch.inbound.pause.exists()
         if is_wanted and not is_passed:
-            write_whole(self._launch.inbound.pause, to_json(read_quietly(self._worker.pause)))
+            write_whole(self._launch.inbound.pause, to_json(pause_request.request_of(self._worker)))
         elif is_passed and not is_wanted:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._launch.inbound.pause)

@@ -38,6 +38,7 @@ from agentctl.runners.runner import LaunchOrder
 from agentctl.shim.notes import Notes
 from agentctl.supervision.dispatch.slots import place_of
 from agentctl.supervision.queue.places import is_slot
+from agentctl.supervision.worker import cancel_request
 from agentctl.supervision.worker.control import WAKE, poke
 from agentctl.supervision.worker.endings import Decision, decision_of
 from agentctl.supervision.worker.engine_answers import submitted_at
@@ -172,7 +173,7 @@ class StandIn:
             verdict = self._ended()
             if verdict is not None:
                 return verdict
-        if self._is_asked_to_end or self.worker.cancel.exists():
+        if self._is_asked_to_end or cancel_request.is_asked(self.worker):
             verdict = self._cancel()
             if verdict is not None:
                 return verdict
@@ -229,7 +230,7 @@ class StandIn:
 
     def _as_asked(self, ended: dict[str, Any]) -> dict[str, Any]:
         """Return an end as the head sees it: a cancel that nobody asked for here came from the engine."""
-        if ended["status"] != Status.CANCELLED or self.worker.cancel.exists() or self._is_asked_to_end:
+        if ended["status"] != Status.CANCELLED or cancel_request.is_asked(self.worker) or self._is_asked_to_end:
             return ended
         if self.placement.time_s is not None and ended.get("by") == BY_TIME:
             why = f"its time on the node ({self.placement.time_s} s) was over: {self.placement.runner} ended it"
@@ -301,8 +302,8 @@ class StandIn:
 
     def _withdrawn(self) -> dict[str, Any]:
         """Return the verdict about a launch that the head has claimed, so that no node can."""
-        if self._is_asked_to_end or self.worker.cancel.exists():
-            by = str(read_quietly(self.worker.cancel).get("by") or "agentctl")
+        if self._is_asked_to_end or cancel_request.is_asked(self.worker):
+            by = cancel_request.asked_by(self.worker, "agentctl")
             return _verdict(Status.CANCELLED, None, f"it was waiting in the queue of {self.placement.runner}", by=by)
         return self._never_began(f"{self.placement.runner} has not started it")
 

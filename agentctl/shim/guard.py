@@ -12,7 +12,7 @@ from functools import partial
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.files import storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
@@ -22,6 +22,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
+from agentctl.shim.deferral import Deferral
 from agentctl.shim.notes import Notes
 from agentctl.shim.parking import ParkedTicket, Parking, WaitTooLong
 from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
@@ -34,9 +35,17 @@ from agentctl.supervision.account.accounts import account_in
 from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.queue.tickets import Ticket, remove_ticket
 from agentctl.supervision.stop.offspring import Offspring, wake_parent
-from agentctl.supervision.worker import environment, kinship
+from agentctl.supervision.worker import cancel_request, deferred, environment, kinship
 from agentctl.supervision.worker.control import name_holder, open_control
-from agentctl.supervision.worker.endings import Decision, decide, log_size, publish, restore_access, was_started
+from agentctl.supervision.worker.endings import (
+    Decision,
+    decide,
+    held_end,
+    log_size,
+    publish,
+    restore_access,
+    was_started,
+)
 from agentctl.supervision.worker.environment import (
     AGENT_DIR,
     COOKIE,
@@ -103,6 +112,9 @@ class Guard:
         self.offspring = Offspring(self.worker, root_task, folder)
         self.clock = WorkClock(self.worker, self.is_in_place)
         self.teller: Switch | None = None
+        self.deferral = Deferral(self.worker)
+        #: The FIFO that wakes this shim, once it is open.
+        self.control: int | None = None
 
     def run(self) -> bool:
         """Guard the worker to its end; return whether any of its processes were left alive (`--keep-children`).
@@ -163,7 +175,7 @@ class Guard:
         self.wakeups.rest(STORAGE_RETRY_S)
 
     def _is_to_be_cancelled(self) -> bool:
-        return self.known(self.worker.cancel.exists)
+        return self.known(partial(cancel_request.is_asked, self.worker))
 
     def _stay_in_queue(self, error: StorageError) -> None:
         """Leave the worker in the queue: it has not started."""
@@ -196,10 +208,11 @@ class Guard:
         if is_taken_over:
             self._take_over()
         try:
-            control = open_control(self.worker)
+            control = self.control = open_control(self.worker)
             try:
                 return self._attempts(control)
             finally:
+                self.control = None
                 os.close(control)
         except (AgentctlError, OSError) as error:  # A full disk, or something else in a file's place; nothing runs.
             if isinstance(error, StorageError) and self.known((self.root_task.queue / self.ticket).exists):
@@ -260,6 +273,7 @@ class Guard:
     def rest(self, control: int, seconds: float) -> None:
         """Sleep for that many seconds, or until woken."""
         self.wakeups.rest(seconds, control)
+        self.deferral.look()
         self.debt.pay_if_due(self.is_in_place)
 
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
@@ -267,6 +281,8 @@ class Guard:
         if loss is not None:
             return Decision(status=Status.CANCELLED, message=loss.message, attempt=number), False
         if not self.is_taken_over:
+            if (held_before := held_end(self.worker)) is not None:
+                return held_before, False  # It was cancelled in the queue, and the disk refused that.
             if self._is_to_be_cancelled() or (self.spec.parent and self.known(self._barred_by)):
                 return self._cancelled_ending(number), False
             over_budget = self._over_budget(number)
@@ -315,14 +331,17 @@ class Guard:
         self.debt.add(self.worker, spec.agent, Status.QUEUED if spec.placement else Status.RUNNING)
         news = partial(self._have_told, only_news=True)
         assert self.where is not None
-        charge = Charge(self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.wall, news, self.where)
+        charge = Charge(
+            self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.wall, news, self.where, self.deferral
+        )
         watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
         watched.questions.abandoned = self.abandoned
         return watched.watch()
 
     def _waits(self) -> bool:
         """Leave the worker in the queue if it must wait for its account; return whether this shim is done with it."""
-        hold = None if self._is_to_be_cancelled() else self.known(self.parking.held)
+        is_over = self._is_to_be_cancelled() or held_end(self.worker) is not None
+        hold = None if is_over else self.known(self.parking.held)
         if hold is None:
             return False
         if self.has_left_queue:
@@ -402,7 +421,7 @@ class Guard:
         return Decision(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
 
     def _canceller(self) -> str:
-        return str(self.known(partial(read_quietly, self.worker.cancel)).get("by", "user"))
+        return self.known(partial(cancel_request.asked_by, self.worker))
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Decision:
         status, reason, message = outcome.status, outcome.reason, outcome.message
@@ -459,7 +478,10 @@ class Guard:
                     break  # The log is no longer a log. The end is on disk: the next look publishes it.
                 restore_access(self.worker)
                 self.answer({"error": str(error)})
-                self.wakeups.rest(STORAGE_RETRY_S)
+                ending = ending.now()
+                self.deferral.say(error, end=ending.to_json())
+                self.wakeups.rest(STORAGE_RETRY_S, self.control)
+        deferred.forget(self.worker)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         if self.has_no_task:
             return

@@ -30,6 +30,7 @@ from agentctl.supervision.dispatch.succession import Succession
 from agentctl.supervision.queue.places import Place
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names
 from agentctl.supervision.worker import environment
+from agentctl.supervision.worker.deferred import use_folder
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -86,6 +87,7 @@ class _Shim:
     def __init__(self, place: Place, head: dict[str, Any], blob: bytes) -> None:
         self.root_task = TaskDir(head["root"])
         self.folder = FilePath(head["environmentFolder"])
+        use_folder(self.folder)
         self.ticket = parse_ticket(head["ticket"])
         self.blob = blob if head["hasEnvironment"] else None
         #: The token of the environment that was read last, and that: the workers of a queue mostly share one.

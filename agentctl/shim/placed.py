@@ -61,7 +61,9 @@ def followed(guard: Guard, control: int, number: int) -> Decision:
 
 def _joined(verdict: Decision, here: Decision) -> Decision:
     """Return the end that its node has proven, for a reason of ours if it was ended from here."""
-    ending = verdict._replace(attempt=here.attempt, worked=None, started_at=verdict.started_at or here.started_at)
+    ending = verdict._replace(
+        attempt=here.attempt, worked=None, started_at=verdict.started_at or here.started_at, ended_at=None
+    )
     if verdict.status is not Status.COMPLETED and here.status is Status.CANCELLED:
         return ending._replace(status=here.status, reason=None, by=here.by)  # Its own exit may have been faster.
     if verdict.status is Status.CANCELLED and here.reason in _OURS:

@@ -16,6 +16,7 @@ from agentctl.domain.escalation import Stage
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.shim.deferral import Deferral
 from agentctl.shim.openquestions import OpenQuestions
 from agentctl.shim.outcome import Outcome, usage_from
 from agentctl.shim.rosterdebt import RosterDebt
@@ -27,10 +28,11 @@ from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.process_tree import SupervisedTree, UnsupervisedTree
 from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
+from agentctl.supervision.worker import cancel_request, pause_request
 from agentctl.supervision.worker.control import WAKE
 from agentctl.supervision.worker.endings import from_wait_status
 from agentctl.supervision.worker.placed import has_begun
-from agentctl.supervision.worker.spec import WorkerSpec, asked_grace, is_for_agent
+from agentctl.supervision.worker.spec import WorkerSpec, is_for_agent
 from agentctl.supervision.worker.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Charge(NamedTuple):
     #: Has the person told of what was added to the log; called about once a second.
     look_for_news: Callable[[], None]
     where: Whereabouts
+    deferral: Deferral
 
 
 class Attempt:
@@ -82,6 +85,7 @@ class Attempt:
             self.wall,
             self.look_for_news,
             self.where,
+            self.deferral,
         ) = charge
         self.wakeups, self.control, self.debt, self.tell, self.note = wakeups, control, debt, tell, note
         # Without child subreapers (macOS) as much of the tree is found as possible.
@@ -95,6 +99,8 @@ class Attempt:
         self.clock.begin(self.began)
         self.next_tick = self.began + _TICK_S
         self.state = AttemptState()
+        #: Whether the log says that it is paused.
+        self.is_told_paused = False
         #: The exit of its leader: si_code and si_status.
         self.exit: tuple[int, int] = (0, 0)
         #: What its tree does while it is blocked, which it is while an open question has a live asker; else None.
@@ -149,7 +155,7 @@ class Attempt:
         self.exit = (code, status)
         # This decides between an end and a cancel: only a request that is on disk by now counts.
         loss = self.where.loss()
-        is_cancelled = loss is not None or self.worker.cancel.exists()
+        is_cancelled = loss is not None or cancel_request.is_asked(self.worker)
         self._happen(Happening.EXITED, self._cancel(loss and loss.message) if is_cancelled else None)
         failpoints.reached("shim.after-leader")
 
@@ -157,7 +163,7 @@ class Attempt:
         """Look at each file separately: whatever a worker puts into one, the shim still looks at the others."""
         if not self._is_in_place():
             return  # What lies there now, if anything, is not about this worker.
-        for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions):
+        for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions, self._look_at_deferred):
             self._run_safely(look)
 
     def _run_safely(self, look: Callable[[], object], pause_s: float = 0.0) -> object:
@@ -169,7 +175,7 @@ class Attempt:
             return None
 
     def _look_at_cancel(self) -> None:
-        if self.has_exited or not self.worker.cancel.exists():
+        if self.has_exited or not cancel_request.is_asked(self.worker):
             return
         if self.state.escalation is None and self._run_safely(self.offspring.holds_cancel):
             self._happen(Happening.CANCEL_HELD)
@@ -186,7 +192,7 @@ class Attempt:
         """Return the grace period that is asked for. One that cannot be read at a second look keeps nobody alive."""
         was_unread, self.is_unread = self.is_unread, True
         try:
-            asked = asked_grace(self.worker)
+            asked = cancel_request.asked_grace(self.worker)
         except StorageError:
             if not was_unread:
                 raise
@@ -197,9 +203,28 @@ class Attempt:
     def _look_at_pause(self) -> None:
         if self.spec.placement is not None:
             return  # Its processes are on a node, and stopped there.
-        is_wanted = self.worker.pause.exists()
+        is_wanted = pause_request.is_wanted(self.worker)
         if is_wanted != self.state.is_paused:
             self._happen(Happening.PAUSED if is_wanted else Happening.UNPAUSED)
+
+    def _look_at_deferred(self) -> None:
+        """Write down and tell what the disk has refused; say what it refuses now."""
+        problem = self._tell_pause()
+        if problem is None:
+            self.deferral.look(paused=self.state.is_paused)
+        else:
+            self.deferral.say(problem, paused=self.state.is_paused)
+
+    def _tell_pause(self) -> AgentctlError | OSError | None:
+        """Append the event of a pause or of its end, if it is not in the log yet; return why that is refused."""
+        is_told = self.state.is_paused == self.is_told_paused
+        if not is_told and self.state.phase in (AttemptPhase.RUNNING, AttemptPhase.HELD):
+            try:
+                self.tell(ev.PAUSED if self.state.is_paused else ev.UNPAUSED, {})
+            except (AgentctlError, OSError) as problem:
+                return problem
+            self.is_told_paused = self.state.is_paused
+        return None
 
     def _look_at_questions(self) -> None:
         """Update whether it is blocked, as it is while an open question has a live asker, whose end wakes."""
@@ -263,11 +288,10 @@ class Attempt:
             enter_stage(self.worker, self.tree, state.stage)
         if state.is_paused and not before.is_paused:
             self.tree.stop()
-            self._tell(ev.PAUSED, {})
+            self._tell_pause()
         elif before.is_paused and not state.is_paused:
             self.tree.proceed()
-            if state.phase in (AttemptPhase.RUNNING, AttemptPhase.HELD):
-                self._tell(ev.UNPAUSED, {})
+            self._tell_pause()
 
     def _note_swept(self) -> None:
         self.swept = self.tree.describe(with_exiting=False)
@@ -318,7 +342,8 @@ class Attempt:
         now, waited = monotonic(), False
         stood = self.state.is_paused and not self.tree.stop()  # Somebody may have continued it.
         if self.spec.placement is not None:
-            stood, self.stood_there = self.stood_there, self.worker.pause.exists() or not self._has_begun_there()
+            stands = pause_request.is_wanted(self.worker) or not self._has_begun_there()
+            stood, self.stood_there = self.stood_there, stands
         if self.waiting is not None:
             waited = bool(self._run_safely(lambda: self._did_wait(now, ends)))
         self.clock.note(now, at_work=not (stood or waited))

@@ -72,6 +72,9 @@ def standing(row: WorkerRow) -> str | None:
     if row["reason"]:
         late = row["placement"]["lateExit"] if "placement" in row else None
         return row["reason"] if late is None else f"{row['reason']}, then {late}"
+    if "refused" in row:
+        what = "its end is held" if "end" in row["refused"] else "it is asked to stop"
+        return f"{what}: {row['refused'].get('problem')}"
     account, health = row["awaitsAccount"], row["health"]
     if health == STRANDED:
         return health

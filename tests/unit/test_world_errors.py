@@ -35,7 +35,7 @@ from agentctl.operations.where.locating import _named_current
 from agentctl.supervision.account.accounts import Account
 from agentctl.supervision.account.holds import back_off, hold_of
 from agentctl.supervision.queue.places import names_shim, read_occupant
-from agentctl.supervision.worker import environment, placed, spec
+from agentctl.supervision.worker import cancel_request, environment, placed, spec
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.kinship import parent_of
 from agentctl.tools.hints import error_result
@@ -152,7 +152,7 @@ LOOKS: dict[str, tuple[Callable[[TaskDir], object], object]] = {
     "an order": (lambda task: parent_of(task.worker("w")), None),
     "the limits of a tree": (lambda task: spec.held_limits(task.worker("w")), {}),
     "a cancel": (lambda task: task.worker("w").cancel.exists(), False),
-    "what a cancel asks": (lambda task: spec.asked_grace(task.worker("w")), None),
+    "what a cancel asks": (lambda task: cancel_request.asked_grace(task.worker("w")), None),
     "a decision": (lambda task: decision_of(task.worker("w")), None),
     "a launch": (lambda task: placed.launch_of(task.worker("w")), None),
     "an environment": (lambda task: environment.get(task.path, "0123456789abcdef"), None),

@@ -29,6 +29,7 @@ from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import depth_limit, limited, refuse_if_barred, tasks_above, true_caller
 from agentctl.operations.where.ownership import check_own, check_rules
 from agentctl.operations.where.task_limits import read_config
+from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.kinship import leaves_children
 from agentctl.supervision.worker.spec import read_spec
 
@@ -263,7 +264,7 @@ def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     A sub-task with `childrenAtEnd: leave` lives on. The answer is `Cancel` then too, since this caller has lost it.
     """
     caller = true_caller()
-    if caller is None or not caller.worker.cancel.exists():
+    if caller is None or not is_asked(caller.worker):
         return None
     if leaves_children(caller.worker) and not subtask.worker.has_ended:
         from agentctl.operations.show.subtask_answer import CANCEL, SubtaskEnd

@@ -107,8 +107,10 @@ def row_of(
         row = {**row, "placement": _placement_of(worker, task.worker(worker.instance))}
     if worker.is_terminal:
         return row
+    if worker.refused:
+        row = {**row, "refused": worker.refused}
     return {
-        **row, "paused": worker.paused, "stalled": worker.stall_seq is not None,
+        **row, "paused": worker.is_paused, "stalled": worker.stall_seq is not None,
         "parked": worker.park_seq is not None, "survivors": worker.survivors,
         "awaitsChildren": worker.awaits_children,
         "health": condition.value if condition and condition is not condition.QUEUED else None,

@@ -36,6 +36,7 @@ from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
+from agentctl.supervision.worker import cancel_request, pause_request
 from agentctl.supervision.worker.kinship import children_of, task_name
 from agentctl.supervision.worker.questions import askers_of, open_questions, read_question, waiting_askers
 from agentctl.supervision.worker.worktimes import WorkTimes
@@ -110,9 +111,9 @@ def _living(worker: WorkerDir) -> Iterator[Evidence]:
 
 def _cancel(facts: WorkerFacts) -> Part:
     worker = facts.worker_dir
-    if not worker.cancel.exists():
+    request = cancel_request.request_of(worker)
+    if request is None:
         return [], []
-    request = read_quietly(worker.cancel)
     by = shown(request.get("by") or "an unknown caller")
     evidence = [file_says(worker.cancel, fields_of(request, "by", "at", "graceSeconds"))]
     evidence += facts.event(ev.CANCEL_REQUESTED)
@@ -130,9 +131,9 @@ def _cancel(facts: WorkerFacts) -> Part:
 
 
 def _pause(facts: WorkerFacts) -> Part:
-    if not facts.view.paused and not facts.worker_dir.pause.exists():
+    if not facts.view.is_paused and not pause_request.is_wanted(facts.worker_dir):
         return [], []
-    request = read_quietly(facts.worker_dir.pause)
+    request = pause_request.request_of(facts.worker_dir)
     by = shown(request.get("by") or "an unknown caller")
     says = fields_of(request, "by", "at") or "there is none: it is about to continue"
     evidence = [file_says(facts.worker_dir.pause, says), *facts.event(ev.PAUSED)]
@@ -194,7 +195,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
 
 def _children(facts: WorkerFacts) -> Part:
     children = _live_children(facts.worker_dir)
-    if not children or facts.worker_dir.cancel.exists():
+    if not children or cancel_request.is_asked(facts.worker_dir):
         return [], []
     names = [_named(facts, child) for child in children]
     states = [one for child in children for one in _of_child(child)]
@@ -232,7 +233,7 @@ def _process(facts: WorkerFacts) -> Part:
         from agentctl.operations.show.node_reasons import node_part  # Few workers run on nodes.
 
         return node_part(facts)
-    if facts.condition is not Condition.SUPERVISED or view.awaits_children or worker.cancel.exists():
+    if facts.condition is not Condition.SUPERVISED or view.awaits_children or cancel_request.is_asked(worker):
         return [], []
     if view.pid is None and ev.RETRYING in facts.latest and view.status is not Status.QUEUED:
         aside = worker.attempt_exit(view.attempt - 1)
@@ -246,7 +247,7 @@ def _process(facts: WorkerFacts) -> Part:
     retries = int(facts.number("retries") or 0)
     which = f", in attempt {view.attempt} of at most {retries + 1}" if retries else ""
     is_alive = leader is not None and processes.life_of(leader) is Life.ALIVE
-    runs = "Its program is stopped" if view.paused else "Its program runs"
+    runs = "Its program is stopped" if view.is_paused else "Its program runs"
     what = runs if is_alive else "Its first process has ended, and its shim finishes the rest"
     text = f"{what}{which}."
     return [Statement(text, evidence)], [

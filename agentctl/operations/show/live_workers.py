@@ -13,8 +13,8 @@ from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
-from agentctl.supervision.worker import questions
-from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker import deferred, questions
+from agentctl.supervision.worker.endings import decision_of, held_end
 
 
 def judge_workers(
@@ -61,7 +61,10 @@ def _heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> No
     if worker.is_terminal or condition not in (Condition.ENDED, Condition.LOST):
         if worker.status is Status.BLOCKED and not questions.waiting_askers(worker_dir):
             worker.status = Status.RUNNING
+        if worker.is_terminal:
+            return
+        worker.refused = deferred.standing(worker_dir)
         return
-    decision = decision_of(worker_dir) or lost_ending(worker_dir).now()
+    decision = decision_of(worker_dir) or held_end(worker_dir) or lost_ending(worker_dir).now()
     worker.status, worker.reason, worker.message = decision.status, decision.reason, decision.message
     worker.exit_code, worker.signal, worker.ended_at = decision.exit_code, decision.signal, decision.ended_at

@@ -17,6 +17,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.life.judging import Condition
+from agentctl.supervision.worker import cancel_request
 
 #: States beside the statuses: what is most pressing about a worker that has not ended.
 UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
@@ -112,8 +113,8 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
     return next(
         (
             (state, since) for is_so, state, since in (
-                (worker.cancel.exists(), CANCELLING, _asked_at(worker) or facts.time_of(ev.CANCEL_REQUESTED)),
-                (view.paused, PAUSED, facts.time_of(ev.PAUSED)),
+                (cancel_request.is_asked(worker), CANCELLING, _asked_at(worker) or facts.time_of(ev.CANCEL_REQUESTED)),
+                (view.is_paused, PAUSED, facts.time_of(ev.PAUSED)),
                 (view.status is Status.BLOCKED, Status.BLOCKED, facts.time_of(ev.BLOCKED)),
                 (view.awaits_children, AWAITING_CHILDREN, facts.time_of(ev.AWAITING_CHILDREN)),
                 (view.stall_seq is not None, STALLED, facts.time_of(ev.STALLED)),
@@ -125,7 +126,7 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
 
 
 def _asked_at(worker: WorkerDir) -> str | None:
-    at = read_quietly(worker.cancel).get("at")
+    at = (cancel_request.request_of(worker) or {}).get("at")
     return at if isinstance(at, str) else None
 
 

@@ -27,9 +27,11 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own, may_be_stopped
 from agentctl.supervision.life.judging import is_unguarded
 from agentctl.supervision.stop.requesting import Answer, Request, request_ends
-from agentctl.supervision.worker.endings import decision_of, status_at_end
+from agentctl.supervision.worker import deferred
+from agentctl.supervision.worker.cancel_request import asked_grace
+from agentctl.supervision.worker.endings import decision_of, held_end, status_at_end
 from agentctl.supervision.worker.kinship import cancelled_with, task_name
-from agentctl.supervision.worker.spec import asked_grace, grace_of
+from agentctl.supervision.worker.spec import grace_of
 
 #: What a shim may take beyond its escalation: to be scheduled, and to put the end on disk.
 _SLACK_S = 30.0
@@ -180,7 +182,7 @@ def _request_all(
         if all(answer is not None for _, answer in asked.values()) and not _with_all_below(named, asked):
             break  # None of them ran, so none of them had a spawn under way.
         for root in {str(root_task_of(worker.task).path) for worker, _ in asked.values()}:
-            with locked(TaskDir(root).queue_lock):
+            with locked(TaskDir(root).queue_lock, is_written=False):
                 pass  # A child whose spawn was under way is recorded by now; later ones are refused.
         left = _with_all_below(named, asked)
     return asked, started
@@ -203,6 +205,9 @@ def _told(worker_dir: WorkerDir, answer: Answer) -> Cancelled | None:
             return _result(worker_dir, cancelled=False, status=worker.status if worker else Status.RUNNING, note=note)
         case Answer.WITHDRAWN:
             return _end_of(worker_dir)
+        case Answer.BARRED:
+            note = "its queue cannot be changed now; it will not start, and ends in its turn"
+            return _result(worker_dir, cancelled=True, status=Status.QUEUED, note=note)
         case Answer.UNDER_WAY:
             return None
 
@@ -217,11 +222,19 @@ def _on_its_way(worker: WorkerDir) -> Cancelled:
 
 def _end_of(worker: WorkerDir) -> Cancelled:
     status = status_at_end(worker)
-    return replace(_result(worker, cancelled=status == Status.CANCELLED, status=status), unguarded=is_unguarded(worker))
+    found = _result(worker, cancelled=status == Status.CANCELLED, status=status, note=_held_note(worker))
+    return replace(found, unguarded=is_unguarded(worker))
+
+
+def _held_note(worker: WorkerDir) -> str | None:
+    """Return what keeps an end from being on disk; None where it is there."""
+    if worker.has_ended or held_end(worker) is None:
+        return None
+    return f"its end is kept in memory until the disk takes it: {deferred.standing(worker).get('problem')}"
 
 
 def _had_ended(worker: WorkerDir) -> Cancelled:
-    decision = decision_of(worker)
+    decision = decision_of(worker) or held_end(worker)
     status, reason = (decision.status, decision.reason) if decision else (Status.FAILED, None)
     note = f"it had ended before as {status}{f' ({reason})' if reason else ''}; nothing changed"
     found = _result(worker, cancelled=status == Status.CANCELLED, status=status, note=note)
@@ -245,10 +258,12 @@ _LEVELS = 8
 def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Cancelled]:
     done: dict[str, Cancelled] = {}
     with LiveTask(task) as live_task:
+        if deferred.are_any():
+            live_task.watch.add(deferred.place())
         for view in live_task.follow(deadline):
             for name in names:
                 worker = view.workers.get(name)
-                if name not in done and (task.worker(name).has_ended or (worker and worker.is_terminal)):
+                if name not in done and (_has_ended(task.worker(name)) or (worker and worker.is_terminal)):
                     done[name] = _end_of(task.worker(name))
                 elif name not in done and worker and worker.survivors:
                     done[name] = _survived(worker)
@@ -257,6 +272,11 @@ def _await_in(task: TaskDir, names: list[str], deadline: float) -> dict[str, Can
         workers = live_task.view.workers
     late = [name for name in names if name not in done]
     return done | {name: _too_late(task.worker(name), workers.get(name)) for name in late}
+
+
+def _has_ended(worker: WorkerDir) -> bool:
+    """Return whether nothing of a worker is alive, be it that the disk refuses its end."""
+    return worker.has_ended or held_end(worker) is not None
 
 
 def _limit_s(worker: WorkerDir) -> float:
@@ -288,6 +308,6 @@ def _run_queue(task: TaskDir) -> None:
     from agentctl.supervision.dispatch.dispatch import dispatch
 
     root_task = root_task_of(task)
-    with contextlib.suppress(AgentctlError):
+    with contextlib.suppress(AgentctlError, OSError):
         if is_own(root_task):
             dispatch(root_task)

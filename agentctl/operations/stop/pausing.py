@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from typing import Any
 
-from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import to_json, write_whole
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Refused
 from agentctl.operations.wait.live_view import LiveTask
@@ -15,6 +13,8 @@ from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.stop.requesting import await_taken_up
+from agentctl.supervision.worker import deferred, pause_request
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.kinship import descendants, task_name
 from agentctl.supervision.worker.placed import has_begun
@@ -72,18 +72,20 @@ def _described(condition: Condition) -> str:
 
 
 def _ask(worker: WorkerDir, paused: bool) -> None:
-    if paused:
-        write_whole(worker.pause, to_json({"by": who(), "at": now_iso()}))
-    else:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(worker.pause)
-    poke(worker)
+    problem = pause_request.put_request(worker, who(), paused=paused)
+    with contextlib.suppress(OSError):  # No free descriptor, for example: its shim looks about once a second anyway.
+        poke(worker)
+    if problem is not None:
+        await_taken_up(worker, deferred.PAUSE, problem)
 
 
 def _await(task: TaskDir, names: list[str], paused: bool, deadline: float) -> None:
     with LiveTask(task) as live_task:
+        if deferred.are_any():
+            live_task.watch.add(deferred.place())
         for view in live_task.follow(deadline):
             workers = [view.workers[name] for name in names]
-            if all(worker.paused == paused or worker.is_terminal for worker in workers):
+            # What the disk refuses to log, the view has from the shim itself.
+            if all(worker.is_paused == paused or worker.is_terminal for worker in workers):
                 return
     raise Refused(f"the shim of {names[0]} has not answered in {_ANSWER_LIMIT_S:g} s: is it stopped?")

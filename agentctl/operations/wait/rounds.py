@@ -27,6 +27,7 @@ from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.loan import Loan
 from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_limits import may_be_told
+from agentctl.supervision.worker import cancel_request, pause_request
 
 if TYPE_CHECKING:
     from agentctl.operations.notify.senders import Senders
@@ -144,9 +145,9 @@ class _Interruption:
         me = self._me
         if me is None:
             return
-        if me.worker.cancel.exists() or me.worker.has_ended:
+        if cancel_request.is_asked(me.worker) or me.worker.has_ended:
             raise WaitStopped(f"{me.instance} is being cancelled: it stops waiting", me.instance, "cancelled")
-        if me.worker.pause.exists() or self._was_paused(me):
+        if pause_request.is_wanted(me.worker) or self._was_paused(me):
             message = f"{me.instance} was paused: it stops waiting"
             raise WaitStopped(message, me.instance, "paused", hint="the workers below it go on too; wait again")
 

@@ -23,6 +23,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
+from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist
 from agentctl.supervision.worker.spec import held_limits, read_spec
 
@@ -219,7 +220,7 @@ def _top_of(task: TaskDir) -> TaskDir:
 
 def refuse_if_barred(parent: WorkerDir) -> None:
     """Raise `Refused` where the parent has ended, or it or a worker above it is being cancelled."""
-    if parent.has_ended or parent.cancel.exists():
+    if parent.has_ended or is_asked(parent):
         raise Refused(f"{parent.instance} has ended or is being cancelled: it starts nothing new")
     above = barred_by(parent)
     if above is not None:

@@ -225,7 +225,7 @@ def _deaf(task: TaskDir, name: str) -> Finding:
         what = f"its shim is stopped; until it goes on, no limit of {name} is enforced"
         return finding("error", what, where, f"kill -CONT {shim.pid}")
     what = f"its shim has not answered within {_ANSWER_S:g} s: the machine is busy, its disk is slow, or it is stuck"
-    helps = f"look again; if it never answers: kill -9 {shim.pid}, then agentctl cancel {name}"
+    helps = "look again, and see whether its disk answers; its shim may hold an end that is not on disk yet: leave it"
     return finding("warning", what, where, helps)
 
 

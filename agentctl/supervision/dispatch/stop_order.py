@@ -34,6 +34,7 @@ from agentctl.supervision.worker.endings import (
     Decision,
     decide,
     decision_of,
+    hold,
     log_size,
     publish_all,
     started_among,
@@ -78,21 +79,18 @@ def stop_all(
 
     Raises:
         LockTimeout: The queue's lock was not free within `limit_s`; nothing was done.
-        StorageError: The disk refused. The workers that run have been asked as far as it let that be done; if the
-            order was written, whoever next looks at the queue goes on with it.
+        StorageError: The disk refused, and so did memory. The workers that run have been asked as far as that could
+            be done; if the order was written, whoever next looks at the queue goes on with it.
     """
-    with locked(root_task.queue_lock, limit_s=limit_s):
+    with locked(root_task.queue_lock, limit_s=limit_s, is_written=False):
         left_over = _left_over(root_task)
         if left_over is not None:
             _carry_out(root_task, left_over, folder)
         order = order._replace(workers=_with_all_of(root_task, order.workers, also_of))
-        queue = read_queue(root_task)
-        try:
-            if len(order.workers) > 1:
+        if len(order.workers) > 1:
+            # Where the disk refuses the order, the queue's lock alone keeps it, for as long as this process lives.
+            with contextlib.suppress(AgentctlError, OSError):
                 _write(root_task, order)
-        except (AgentctlError, OSError):
-            _request(root_task, order, _waiting(root_task, order, queue), queue)
-            raise
         return _carry_out(root_task, order, folder)
 
 
@@ -218,35 +216,45 @@ def withdraw(
         Those that were ended by this.
 
     Raises:
-        StorageError: The disk refused; some may have ended, and those that have not are still in the queue.
+        StorageError: The disk refused an end, and so did memory; some may have ended, and those that have not are
+            still in the queue.
     """
-    ended = set()
+    ended, is_refused = set[WorkerId](), False
     for task_id, instances in _by_task(waiting).items():
-        task = root_task.sibling(task_id)
+        task, made = root_task.sibling(task_id), dict[str, Decision]()
         since = log_size(task)
-        decisions = {name: _decided(task.worker(name), by) for name in instances}
-        made = {name: decision for name, decision in decisions.items() if decision is not None}
+        for name in instances:
+            worker, decision = task.worker(name), _cancelled(task.worker(name), by)
+            try:
+                decided = decide(worker, decision, durable=False)
+            except StorageError as problem:
+                hold(worker, decision, problem)  # It bars the start, and a guardian writes it down later.
+                is_refused = True
+                ended.add(worker.id)
+            except (AgentctlError, OSError):
+                continue  # Something odd lies there; without a ticket it is not started either.
+            else:
+                made |= {name: decided} if decided is not None else {}
+        ended |= {WorkerId(task_id, name) for name in made}
         # Only now are they on disk; until then their tickets stand.
         make_durable([task.worker(name).exit for name in made], task.agents) if made else None
-        publish_all(task, made, since=since)
-        ended |= {WorkerId(task_id, name) for name in made}
-    take_out(root_task, [ticket for tickets in waiting.values() for ticket in tickets], folder)
+        with contextlib.suppress(StorageError):  # The ends are on disk; the next look at each publishes it.
+            publish_all(task, made, since=since)
+    with contextlib.suppress(AgentctlError, OSError) if is_refused else contextlib.nullcontext():
+        take_out(root_task, [ticket for tickets in waiting.values() for ticket in tickets], folder)
     return ended
 
 
-def _decided(worker: WorkerDir, by: str) -> Decision | None:
-    """Decide that a worker in the queue has been cancelled; None if its end was decided before, or cannot be."""
-    ran = record_of(worker) if worker.process.exists() else None
+def _cancelled(worker: WorkerDir, by: str) -> Decision:
+    """Return the end of a worker that is cancelled in the queue."""
     decision = Decision(status=Status.CANCELLED, by=by, message=IN_THE_QUEUE)
-    if ran is not None:
-        worked = read_quietly(worker.worked)
-        decision = decision._replace(started_at=ran.started_at, attempt=ran.attempt, worked=worked or None)
     try:
-        return decide(worker, decision, durable=False)
+        if not worker.process.exists():
+            return decision
+        ran, worked = record_of(worker), read_quietly(worker.worked)
     except StorageError:
-        raise
-    except (AgentctlError, OSError):
-        return None  # Something odd lies there; without a ticket it is not started either.
+        return decision  # It is cancelled all the same.
+    return decision._replace(started_at=ran.started_at, attempt=ran.attempt, worked=worked or None)
 
 
 def _by_task(worker_ids: Iterable[WorkerId]) -> dict[str, list[str]]:

@@ -20,12 +20,14 @@ from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import shim_beside
 from agentctl.supervision.queue.tickets import read_queue, show_left_behind
+from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.driver_end import end_by_driver
 from agentctl.supervision.worker.endings import (
     Decision,
     decide,
     decision_of,
     from_wait_status,
+    held_end,
     parked_as,
     publish,
     was_started,
@@ -150,13 +152,17 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
     decision = None
     if condition is Condition.LOST:
         # Of a worker on a node, what was seen here was its stand-in.
-        ending = seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker)
-        decision = decide(worker, ending)
+        decision = decide(worker, held_end(worker) or _ending_of_gone(worker, seen))
     elif condition is not Condition.ENDED:
         return False
     publish(worker, decision)
+    deferred.forget(worker)
     roster.mark_stale(worker.task)  # The shim that owed the roster this row may be gone.
     return True
+
+
+def _ending_of_gone(worker: WorkerDir, seen: tuple[int, int] | None) -> Decision:
+    return seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker)
 
 
 def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
@@ -209,7 +215,8 @@ def _placed_ending(worker_dir: WorkerDir) -> Decision | None:
     worker = record_of(worker_dir)
     verdict = verdict_of(worker_dir, worker.attempt)
     if verdict is not None:
-        return verdict._replace(attempt=worker.attempt, started_at=verdict.started_at or worker.started_at)
+        started_at = verdict.started_at or worker.started_at
+        return verdict._replace(attempt=worker.attempt, started_at=started_at, ended_at=None)
     if has_launch(worker_dir, worker.attempt):
         return None
     message = "what was to give it to its engine was killed before any engine had heard of it"

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.supervision.worker import kinship
-from agentctl.supervision.worker.spec import asked_grace
+from agentctl.supervision.worker import cancel_request, kinship, pause_request
+from agentctl.supervision.worker.spec import valid_grace
 
 #: How often the children are looked at; the end of each also wakes.
 _TICK_S = 1.0
@@ -78,10 +78,10 @@ class Offspring:
             request_ends,
         )
 
-        asked = read_quietly(self.worker.cancel)
-        request = Request(str(asked.get("by", "agentctl")), asked_grace(self.worker), self.folder)
-        new = [child for child in living if not child.cancel.exists()]
-        again = ([child] for child in living if child.cancel.exists())  # Each is only woken, or buried.
+        asked = cancel_request.request_of(self.worker) or {}
+        request = Request(str(asked.get("by", "agentctl")), valid_grace(asked), self.folder)
+        new = [child for child in living if not cancel_request.is_asked(child)]
+        again = ([child] for child in living if cancel_request.is_asked(child))  # Each is only woken, or buried.
         for children in (new, *again) if new else again:
             with contextlib.suppress(AgentctlError, OSError):  # The next look tries again.
                 request_ends(children, request)
@@ -102,12 +102,12 @@ class Offspring:
             return names
         from agentctl.supervision.dispatch.standby import Standby  # Imported only now: it loads the dispatch.
 
-        with contextlib.suppress(AgentctlError):
+        with contextlib.suppress(AgentctlError, OSError):
             tell(ev.AWAITING_CHILDREN, {"children": names})
         standby, is_lent = Standby(self.worker, self.root_task, self.folder), False
         try:
             while known(self.worker.task.path.exists) and living:
-                is_cancelled = known(self._policy) is ChildrenAtEnd.CANCEL or known(self.worker.cancel.exists)
+                is_cancelled = known(self._policy) is ChildrenAtEnd.CANCEL or known(partial(cancel_request.is_asked, self.worker))
                 if is_cancelled and not known(self.holds_cancel):
                     break
                 if not is_cancelled:
@@ -130,10 +130,10 @@ class Offspring:
 
     def _tell_pause(self, tell: Tell) -> None:
         """Append the event of a pause. Nothing of the parent is left to stop; the children's shims stop these."""
-        with contextlib.suppress(AgentctlError):  # What cannot be read or written now is told at the next look.
-            if self._is_paused != self.worker.pause.exists():
+        with contextlib.suppress(AgentctlError, OSError):  # What cannot be read or written now is told at the next look.
+            if self._is_paused != pause_request.is_wanted(self.worker):
+                tell(ev.UNPAUSED if self._is_paused else ev.PAUSED, {})
                 self._is_paused = not self._is_paused
-                tell(ev.PAUSED if self._is_paused else ev.UNPAUSED, {})
 
 
 def _lives(child: WorkerDir) -> bool:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import time
 from collections.abc import Collection, Sequence
 from enum import Enum
 from functools import partial
 
 from agentctl.adapters import processes
+from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folder, read_quietly
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
@@ -30,7 +32,7 @@ from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import occupants_in, shim_beside
 from agentctl.supervision.queue.tickets import instances_by_task, read_queue, tickets_of
 from agentctl.supervision.stop.undertaker import begin_burial
-from agentctl.supervision.worker import environment
+from agentctl.supervision.worker import deferred, environment
 from agentctl.supervision.worker.cancel_request import put_request
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import clear_no_decision, publish
@@ -38,6 +40,8 @@ from agentctl.supervision.worker.spec import read_spec
 
 #: So long are running workers left alone for the sake of the queue's lock, which is mostly held for milliseconds.
 _PATIENCE_S = 1.0
+#: How long a shim may take to see a request that waits in memory: it was just woken.
+_TAKEN_UP_S, _LOOK_S = 5.0, 0.02
 
 
 class Request(NamedTuple):
@@ -63,6 +67,8 @@ class Answer(Enum):
     ELSEWHERE = "elsewhere"
     #: It was in the queue, and has ended there.
     WITHDRAWN = "withdrawn"
+    #: It is in the queue, which cannot be changed now, and will not start.
+    BARRED = "barred"
     #: Its guardian carries the request out.
     UNDER_WAY = "under way"
 
@@ -181,20 +187,19 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
         condition, queued = judge_surely(worker, queued), None
         match condition:
             case Condition.ENDED | Condition.LOST:
-                settle(worker, condition)
+                with contextlib.suppress(AgentctlError, OSError):  # A disk that refuses it: it has ended all the same.
+                    settle(worker, condition)
                 return Answer.ENDED
             case Condition.ELSEWHERE:
                 return Answer.ELSEWHERE
             case Condition.QUEUED:
-                found = _withdraw(worker, request)
-                if found is _Withdrawal.DONE:
-                    return Answer.WITHDRAWN
+                answer = _OF_WITHDRAWAL[found := _withdraw(worker, request)]
                 if found is _Withdrawal.STARTING:
-                    # The shim looks for it before it forks, and when it watches.
-                    put_request(worker, request.by, request.grace_s)
-                    return Answer.UNDER_WAY
+                    put_request(worker, request.by, request.grace_s)  # The shim looks for it before it forks.
+                if answer is not None:
+                    return answer
             case Condition.SUPERVISED:
-                if _ask_shim(worker, request):
+                if _is_told(worker, request):
                     return Answer.UNDER_WAY
             case Condition.UNSUPERVISED | Condition.UNFOLLOWED:
                 make_folder(worker.path)  # It may have been removed, and its next guardian locks a file in it.
@@ -205,19 +210,43 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
     raise AgentctlError(f"{worker.instance} could not be cancelled: its state changed 100 times", hint="try again")
 
 
-def _ask_shim(worker: WorkerDir, request: Request) -> bool:
-    """Request the end from a worker's shim; return False if that has gone meanwhile."""
-    if worker.path.is_dir():
-        put_request(worker, request.by, request.grace_s)
-        return _wake(worker)
-    _wake_stopped(worker)  # Its shim ends it because its folder was removed, and there is no place for a request.
+def _is_told(worker: WorkerDir, request: Request) -> bool:
+    """Have the shim of a worker carry a request out; return False if it has gone meanwhile."""
+    if not worker.path.is_dir():
+        _wake_stopped(worker)  # Its shim ends it because its folder was removed, and there is no place for a request.
+        return True
+    problem = put_request(worker, request.by, request.grace_s)
+    if not _wake(worker):
+        return False
+    if problem is not None:
+        await_taken_up(worker, deferred.CANCEL, problem)
     return True
 
 
 def _wake(worker: WorkerDir) -> bool:
     """Make the shim look at the request; return False if it has gone meanwhile."""
     _wake_stopped(worker)
-    return poke(worker) or judge(worker) is Condition.SUPERVISED
+    with contextlib.suppress(OSError):  # No free descriptor, for example: it looks about once a second anyway.
+        if poke(worker):
+            return True
+    return judge(worker) is Condition.SUPERVISED
+
+
+def await_taken_up(worker: WorkerDir, kind: str, problem: AgentctlError | OSError) -> None:
+    """Wait until a worker's shim has seen a request that waits in memory.
+
+    Raises:
+        AgentctlError: It has not: this process may be in a sandbox whose memory is its own. The request is taken back.
+        OSError: The same.
+    """
+    give_up_at = monotonic() + _TAKEN_UP_S
+    while deferred.request(worker, kind) is not None and not deferred.standing(worker):
+        if monotonic() >= give_up_at:
+            if judge(worker) is Condition.SUPERVISED:
+                deferred.forget_request(worker, kind)
+                raise problem
+            return
+        time.sleep(_LOOK_S)
 
 
 def _wake_stopped(worker: WorkerDir) -> None:
@@ -242,14 +271,35 @@ class _Withdrawal(Enum):
     DONE = "done"
     #: A shim has been given its ticket and is about to take it.
     STARTING = "starting"
+    #: The queue cannot be changed; whatever is given its ticket finds that it is to end.
+    BARRED = "barred"
     #: It had left the queue before.
     TOO_LATE = "too late"
 
 
+#: The answer to each; None looks again.
+_OF_WITHDRAWAL = {
+    _Withdrawal.DONE: Answer.WITHDRAWN,
+    _Withdrawal.BARRED: Answer.BARRED,
+    _Withdrawal.STARTING: Answer.UNDER_WAY,
+    _Withdrawal.TOO_LATE: None,
+}
+
+
 def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
     """Take a worker out of the queue and end it, unless its start is under way."""
+    try:
+        return _withdraw_locked(worker, request)
+    except LockTimeout:
+        raise
+    except (AgentctlError, OSError):
+        put_request(worker, request.by, request.grace_s)
+        return _Withdrawal.BARRED
+
+
+def _withdraw_locked(worker: WorkerDir, request: Request) -> _Withdrawal:
     root_task = root_task_of(worker.task)
-    with locked(root_task.queue_lock):
+    with locked(root_task.queue_lock, is_written=False):
         mine = tickets_of(root_task, worker)
         if not mine:
             return _Withdrawal.TOO_LATE

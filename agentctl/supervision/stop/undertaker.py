@@ -6,6 +6,7 @@ worker's liveness lock, so there is only one guardian, and others see the worker
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -14,7 +15,6 @@ from functools import partial
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.detached import start_detached
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import WorkerDir
@@ -23,7 +23,7 @@ from agentctl.domain.ends import HIDDEN
 from agentctl.domain.escalation import Stage, advance, begin, hurried
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import Status
-from agentctl.errors import StorageError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
@@ -32,10 +32,10 @@ from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
 from agentctl.supervision.notify.switch import Switch
 from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
-from agentctl.supervision.worker import environment
+from agentctl.supervision.worker import cancel_request, deferred, environment
 from agentctl.supervision.worker.control import name_holder
-from agentctl.supervision.worker.endings import Decision, decide, publish
-from agentctl.supervision.worker.spec import asked_grace, grace_of
+from agentctl.supervision.worker.endings import Decision, decide, held, publish
+from agentctl.supervision.worker.spec import grace_of
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -47,6 +47,7 @@ _LOOK_S = 0.02
 _SURVIVOR_LOOK_S = 1.0
 _CHILDREN_LOOK_S = 0.1
 _READY_FD = 3
+_STORAGE_RETRY_S = 1.0
 
 
 def begin_burial(worker: WorkerDir) -> None:
@@ -79,17 +80,22 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     me = processes.identify(os.getpid())
     if lock is not None and me is not None:
         note_guardian(root_task_of(worker.task), me)
-        name_holder(lock, me)
+        with contextlib.suppress(OSError):  # A full disk: it holds the lock, and that counts.
+            name_holder(lock, me)
     os.close(ready)
     if lock is None or _known(worker.exit.exists, worker):
         return
     _await_children(worker)
     started_at = _known(partial(record_of, worker), worker).started_at
     _stop(worker, UnsupervisedTree(_known(partial(claim_of, worker), worker)))
-    by = str(_known(partial(read_quietly, worker.cancel), worker).get("by", "user"))
+    by = _known(partial(cancel_request.asked_by, worker), worker)
     message = f"its shim was gone; the exit was not seen, and {HIDDEN}"
-    ending = Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True)
-    publish(worker, decide(worker, ending))
+    ending = Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True).now()
+    while (problem := _problem_of(worker, ending)) is not None and _known(worker.task.path.exists, worker):
+        with contextlib.suppress(AgentctlError, OSError):
+            deferred.say(worker, held(ending, problem))
+        time.sleep(STORAGE_RETRY_S)
+    deferred.forget(worker)
     os.close(lock)
     dispatch(root_task_of(worker.task))
     Switch(root_task_of(worker.task), environment.store_folder()).tell()
@@ -107,6 +113,15 @@ def _grace(look: Callable[[], float | None]) -> float | None:
         return None
 
 
+def _problem_of(worker: WorkerDir, ending: Decision) -> AgentctlError | OSError | None:
+    """Write the end; return why the disk refuses it."""
+    try:
+        publish(worker, decide(worker, ending))
+    except (AgentctlError, OSError) as problem:
+        return problem
+    return None
+
+
 def _await_children(worker: WorkerDir) -> None:
     """Pass the cancel on to the workers that this one has started, and wait until they have ended."""
     below = Offspring(worker, root_task_of(worker.task), environment.store_folder())
@@ -115,13 +130,13 @@ def _await_children(worker: WorkerDir) -> None:
 
 
 def _stop(worker: WorkerDir, tree: ProcessTree) -> None:
-    asked = _grace(partial(asked_grace, worker))
+    asked = _grace(partial(cancel_request.asked_grace, worker))
     own = _grace(partial(grace_of, worker.spec)) if asked is None else asked
     step = begin(monotonic(), Limits().grace_seconds if own is None else own)
     enter_stage(worker, tree, step.stage)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        before, step = step, advance(hurried(step, monotonic(), _grace(partial(asked_grace, worker))), monotonic())
+        before, step = step, advance(hurried(step, monotonic(), _grace(partial(cancel_request.asked_grace, worker))), monotonic())
         if step.stage is before.stage:
             stay_in_stage(tree, step.stage)
         else:

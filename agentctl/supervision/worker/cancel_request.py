@@ -1,4 +1,8 @@
-"""The request that a worker be ended, `cancel.json`: durable first, then told in the log."""
+"""The request that a worker be ended, `cancel.json`: durable first, then told in the log.
+
+While the disk refuses it, it waits in memory and counts as it would on disk; the worker's shim writes it down as soon
+as the disk takes it.
+"""
 
 from __future__ import annotations
 
@@ -6,25 +10,115 @@ import contextlib
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, read_json, read_quietly, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any
 from agentctl.supervision import failpoints
-from agentctl.supervision.worker.spec import asked_grace
+from agentctl.supervision.worker import deferred
+from agentctl.supervision.worker.spec import valid_grace
 
 
-def put_request(worker: WorkerDir, by: str, grace_s: float | None = None) -> None:
-    """Write down that a worker is to be ended. A second request can only make the grace period shorter."""
+def put_request(worker: WorkerDir, by: str, grace_s: float | None = None) -> AgentctlError | OSError | None:
+    """Write down that a worker is to be ended. A second request can only make the grace period shorter.
+
+    Returns:
+        Why the disk refuses it, if it waits in memory.
+
+    Raises:
+        FileNotFoundError: The worker's folder was removed, which ends it without a request.
+    """
     body: dict[str, Any] = {"by": by, "at": now_iso()}
     if grace_s is not None:
         body["graceSeconds"] = grace_s
-    make_folder(worker.path)  # It may have been removed while the worker ran.
+    try:
+        _write(worker, body)
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except (AgentctlError, OSError) as problem:
+        _defer(worker, body, problem)
+        return problem
+    finally:
+        failpoints.reached("cancel.after-request")
+    return None
+
+
+def _write(worker: WorkerDir, body: dict[str, Any]) -> None:
+    grace_s = valid_grace(body)
     if not worker.cancel.exists() and create_whole(worker.cancel, to_json(body)):
+        by = str(body.get("by"))
         event = ev.make_event(now_iso(), ev.CANCEL_REQUESTED, worker.task.id, by, {}, worker.instance)
-        with contextlib.suppress(AgentctlError):  # The request is on disk; its event is only for readers.
+        with contextlib.suppress(AgentctlError, OSError):  # The request is on disk; its event is only for readers.
             eventlog.append(worker.task.events, [event])
-    elif grace_s is not None and ((asked := asked_grace(worker)) is None or grace_s < asked):
-        write_whole(worker.cancel, to_json({**read_quietly(worker.cancel), "graceSeconds": grace_s}))
-    failpoints.reached("cancel.after-request")
+        return
+    written = _written(worker)
+    if grace_s is not None and ((asked := valid_grace(written)) is None or grace_s < asked):
+        write_whole(worker.cancel, to_json({**written, "graceSeconds": grace_s}))
+
+
+def _written(worker: WorkerDir) -> dict[str, Any]:
+    try:
+        return read_json(worker.cancel) or {}
+    except Damaged:  # A worker has written something else there: it is cancelled all the same.
+        return {}
+
+
+def _defer(worker: WorkerDir, body: dict[str, Any], problem: AgentctlError | OSError) -> None:
+    """Keep a request in memory, as far as it asks for more than an earlier one.
+
+    Raises:
+        AgentctlError: Memory refuses it too.
+        OSError: The same.
+    """
+    grace_s, before = valid_grace(body), request_of(worker)
+    if before is not None:
+        asked = valid_grace(before)
+        if grace_s is None or (asked is not None and asked <= grace_s):
+            return
+        body = {**before, "graceSeconds": grace_s}
+    try:
+        deferred.put_request(worker, deferred.CANCEL, body)
+    except (AgentctlError, OSError):
+        raise problem from None
+
+
+def write_deferred(worker: WorkerDir) -> bool:
+    """Write a request that waits in memory to the disk; return whether there was one.
+
+    Raises:
+        AgentctlError: The disk still refuses it.
+        OSError: The same.
+    """
+    body = deferred.request(worker, deferred.CANCEL)
+    if body is None:
+        return False
+    _write(worker, body)
+    deferred.forget_request(worker, deferred.CANCEL, body)
+    return True
+
+
+def is_asked(worker: WorkerDir) -> bool:
+    """Return whether somebody has asked for a worker's end."""
+    # Memory first: where the disk does not even say whether the file is there, the request counts all the same.
+    return deferred.request(worker, deferred.CANCEL) is not None or worker.cancel.exists()
+
+
+def request_of(worker: WorkerDir) -> dict[str, Any] | None:
+    """Return the request, with the shortest grace period that was asked for; None if nobody has asked for its end."""
+    waiting = deferred.request(worker, deferred.CANCEL)
+    written = read_quietly(worker.cancel) if worker.cancel.exists() else None
+    if waiting is None or written is None:
+        return waiting if written is None else written
+    asked = [grace for one in (waiting, written) if (grace := valid_grace(one)) is not None]
+    return {**waiting, **written} | ({"graceSeconds": min(asked)} if asked else {})
+
+
+def asked_grace(worker: WorkerDir) -> float | None:
+    """Return the grace period in a request to cancel a worker; None if there is none."""
+    return valid_grace(request_of(worker) or {})
+
+
+def asked_by(worker: WorkerDir, unknown: str = "user") -> str:
+    """Return who has asked for a worker's end; `unknown` where that is not known."""
+    return str((request_of(worker) or {}).get("by") or unknown)

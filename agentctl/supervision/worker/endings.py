@@ -20,8 +20,9 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
-from agentctl.errors import Damaged
+from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
+from agentctl.supervision.worker import deferred
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
 #: The fields of a decision by their names in the file.
@@ -70,8 +71,8 @@ class Decision(NamedTuple):
     unguarded: bool | None = None
 
     def now(self) -> Decision:
-        """Return it with the current time as its end."""
-        return self._replace(ended_at=now_iso())
+        """Return it with the current time as its end, unless it had ended before."""
+        return self if self.ended_at else self._replace(ended_at=now_iso())
 
     def to_json(self) -> dict[str, Any]:
         """Return it in the form of exit.json."""
@@ -102,6 +103,45 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
             return None
     except FileNotFoundError:
         return decision
+
+
+def decide_or_hold(worker: WorkerDir, decision: Decision) -> AgentctlError | OSError | None:
+    """Make the decision about a worker of which nothing is alive; where the disk refuses it, keep it in memory.
+
+    Returns:
+        Why the disk refuses it.
+
+    Raises:
+        AgentctlError: Memory refuses it too.
+        OSError: The same.
+    """
+    try:
+        decide(worker, decision)
+    except (AgentctlError, OSError) as problem:
+        hold(worker, decision, problem)
+        return problem
+    return None
+
+
+def hold(worker: WorkerDir, decision: Decision, problem: object) -> None:
+    """Keep in memory an end that the disk refuses.
+
+    Raises:
+        AgentctlError: Memory refuses it too.
+        OSError: The same.
+    """
+    deferred.say(worker, held(decision.now(), problem))
+
+
+def held(decision: Decision, problem: object) -> dict[str, Any]:
+    """Return what a guardian says of an end that the disk refuses."""
+    return {"problem": str(problem), "end": decision.to_json()}
+
+
+def held_end(worker: WorkerDir) -> Decision | None:
+    """Return the end that a worker has had although the disk has not taken it yet; None if there is none."""
+    end = deferred.standing(worker).get("end")
+    return decision_in(end) if isinstance(end, dict) else None
 
 
 def clear_no_decision(worker: WorkerDir) -> None:
@@ -171,7 +211,7 @@ def _decision_in_log(worker: WorkerDir) -> Decision | None:
 
 def status_at_end(worker: WorkerDir) -> Status:
     """Return how a worker ended; one whose decision cannot be read has failed."""
-    decision = decision_of(worker)
+    decision = decision_of(worker) or held_end(worker)
     return Status.FAILED if decision is None else decision.status
 
 

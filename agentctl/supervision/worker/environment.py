@@ -59,7 +59,7 @@ def store_folder(environ: Mapping[str, str] = os.environ) -> FilePath:
         if _is_made(folder):
             return folder
         raise Refused(f"{folder} is not private to you", hint="remove it, or set XDG_RUNTIME_DIR, then try again")
-    base = FilePath(_MEMORY if os.path.isdir(_MEMORY) else environ.get("TMPDIR", "/tmp"))
+    base = FilePath(_MEMORY if _takes_files(_MEMORY) else environ.get("TMPDIR", "/tmp"))
     folder = base / f"agentctl-{os.getuid()}"
     return folder if _is_made(folder) else _made_beside(folder, environ)
 
@@ -69,7 +69,12 @@ def _is_chosen(runtime: str) -> bool:
 
     A sandbox that shows the disk also shows the folder of a login (/run/user/UID), but it has a /dev of its own.
     """
-    return os.path.normpath(runtime) != f"/run/user/{os.getuid()}" or not os.path.isdir(_MEMORY)
+    return os.path.normpath(runtime) != f"/run/user/{os.getuid()}" or not _takes_files(_MEMORY)
+
+
+def _takes_files(folder: str) -> bool:
+    """Return whether a folder is there and can be written, or has our own folder already."""
+    return os.path.isdir(folder) and (os.access(folder, os.W_OK) or os.path.isdir(f"{folder}/agentctl-{os.getuid()}"))
 
 
 def _is_made(folder: FilePath) -> bool:

@@ -15,6 +15,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.adapters.taskyaml import cache
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
+from agentctl.supervision.worker import cancel_request
 
 #: How many names in a worker's `children/` are looked at: the worker can write there itself.
 _MOST_CHILDREN = 20_000
@@ -147,6 +148,6 @@ def barred_by(worker: WorkerDir) -> WorkerDir | None:
     for above in ancestors(worker):
         if leaves_children(above):
             return None  # No cancel is passed down from there.
-        if above.cancel.exists():
+        if cancel_request.is_asked(above):
             return above
     return None

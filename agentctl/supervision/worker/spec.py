@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import AnyPath, json_in, number_in, read_json, read_quietly
+from agentctl.adapters.files import AnyPath, json_in, read_json, read_quietly
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.limits import KEYS, LONGEST_GRACE_S, Limits
 from agentctl.domain.names import camel
+from agentctl.domain.numbers import finite
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import environment
@@ -101,7 +102,7 @@ _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 def grace_of(path: AnyPath) -> float:
     """Return a worker's grace period; the default where its spec was removed or damaged."""
-    grace = _grace_in(path)
+    grace = valid_grace(read_quietly(path))
     return Limits().grace_seconds if grace is None else grace
 
 
@@ -119,14 +120,9 @@ def held_cap(worker: WorkerDir) -> int | None:
     return cap if isinstance(cap, int) else None
 
 
-def asked_grace(worker: WorkerDir) -> float | None:
-    """Return the grace period in a request to cancel a worker; None if there is none."""
-    return _grace_in(worker.cancel)
-
-
-def _grace_in(path: AnyPath) -> float | None:
-    """Return the grace period in a file, cut to the valid range, since a worker can have written it."""
-    grace = number_in(path, "graceSeconds")
+def valid_grace(content: Mapping[str, Any]) -> float | None:
+    """Return the grace period in a file's content, cut to the valid range, since a worker can have written it."""
+    grace = finite(content.get("graceSeconds"))
     return None if grace is None else min(max(grace, 0), LONGEST_GRACE_S)
 
 

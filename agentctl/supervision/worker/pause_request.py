@@ -1,0 +1,77 @@
+"""The request that a worker be paused, `pause.json`: it is obeyed as long as the file exists.
+
+While the disk refuses to write or to remove it, what is wanted waits in memory and counts instead of the file; the
+worker's shim writes it down as soon as the disk takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.errors import AgentctlError
+from agentctl.lean import Any
+from agentctl.supervision.worker import deferred
+
+#: Whether it is to be paused, in what waits in memory: the file says so by being there.
+_PAUSED = "paused"
+
+
+def put_request(worker: WorkerDir, by: str, *, paused: bool) -> AgentctlError | OSError | None:
+    """Write down that a worker is to be paused, or to go on.
+
+    Returns:
+        Why the disk refuses it, if it waits in memory.
+    """
+    body: dict[str, Any] = {"by": by, "at": now_iso(), _PAUSED: paused}
+    try:
+        _write(worker, body)
+    except (AgentctlError, OSError) as problem:
+        try:
+            deferred.put_request(worker, deferred.PAUSE, body)
+        except (AgentctlError, OSError):
+            raise problem from None
+        return problem
+    if (before := deferred.request(worker, deferred.PAUSE)) is not None:
+        deferred.forget_request(worker, deferred.PAUSE, before)
+    return None
+
+
+def _write(worker: WorkerDir, body: dict[str, Any]) -> None:
+    if body.get(_PAUSED):
+        write_whole(worker.pause, to_json({key: value for key, value in body.items() if key != _PAUSED}))
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(worker.pause)
+
+
+def write_deferred(worker: WorkerDir) -> bool:
+    """Write what waits in memory to the disk; return whether there was anything.
+
+    Raises:
+        AgentctlError: The disk still refuses it.
+        OSError: The same.
+    """
+    body = deferred.request(worker, deferred.PAUSE)
+    if body is None:
+        return False
+    _write(worker, body)
+    deferred.forget_request(worker, deferred.PAUSE, body)
+    return True
+
+
+def is_wanted(worker: WorkerDir) -> bool:
+    """Return whether a worker is to be paused."""
+    waiting = deferred.request(worker, deferred.PAUSE)
+    return worker.pause.exists() if waiting is None else bool(waiting.get(_PAUSED))
+
+
+def request_of(worker: WorkerDir) -> dict[str, Any]:
+    """Return what the request says; {} if a worker is not to be paused."""
+    waiting = deferred.request(worker, deferred.PAUSE)
+    if waiting is not None:
+        return waiting if waiting.get(_PAUSED) else {}
+    return read_quietly(worker.pause)
