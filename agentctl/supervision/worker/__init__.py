@@ -1,5 +1,5 @@
 """What the files of one worker say, and how they are written: its spec, parents, questions, end.
 
-Doors: `environment`, `spec`, `kinship`, `endings`, `failures`, `driver_end`, `control`, `cancel_request`, `questions`,
-`inboxes`, `worktimes`, `placed`, `engine_answers`, `whereabouts`.
+Doors: `cancel_request`, `control`, `deferred`, `driver_end`, `endings`, `engine_answers`, `environment`, `failures`,
+`inboxes`, `kinship`, `pause_request`, `placed`, `questions`, `spec`, `whereabouts`, `worktimes`.
 """
