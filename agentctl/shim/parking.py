@@ -26,7 +26,6 @@ from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import Account, note_held
 from agentctl.supervision.queue.tickets import Ticket, remove_ticket, show_ticket, write_ticket
 from agentctl.supervision.worker import environment
-from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.endings import Decision, parked_as
 
 if TYPE_CHECKING:

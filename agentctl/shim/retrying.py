@@ -10,7 +10,6 @@ from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason
 from agentctl.lean import Any
-from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.endings import Decision
 from agentctl.supervision.worker.spec import WorkerSpec
 

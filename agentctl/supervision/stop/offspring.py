@@ -107,7 +107,8 @@ class Offspring:
         standby, is_lent = Standby(self.worker, self.root_task, self.folder), False
         try:
             while known(self.worker.task.path.exists) and living:
-                is_cancelled = known(self._policy) is ChildrenAtEnd.CANCEL or known(partial(cancel_request.is_asked, self.worker))
+                is_asked = partial(cancel_request.is_asked, self.worker)
+                is_cancelled = known(self._policy) is ChildrenAtEnd.CANCEL or known(is_asked)
                 if is_cancelled and not known(self.holds_cancel):
                     break
                 if not is_cancelled:
@@ -130,7 +131,7 @@ class Offspring:
 
     def _tell_pause(self, tell: Tell) -> None:
         """Append the event of a pause. Nothing of the parent is left to stop; the children's shims stop these."""
-        with contextlib.suppress(AgentctlError, OSError):  # What cannot be read or written now is told at the next look.
+        with contextlib.suppress(AgentctlError, OSError):  # What the disk refuses now is told at the next look.
             if self._is_paused != pause_request.is_wanted(self.worker):
                 tell(ev.UNPAUSED if self._is_paused else ev.PAUSED, {})
                 self._is_paused = not self._is_paused

@@ -136,7 +136,8 @@ def _stop(worker: WorkerDir, tree: ProcessTree) -> None:
     enter_stage(worker, tree, step.stage)
     while not tree.is_gone():
         time.sleep(_LOOK_S if step.stage < Stage.SURVIVORS else _SURVIVOR_LOOK_S)
-        before, step = step, advance(hurried(step, monotonic(), _grace(partial(cancel_request.asked_grace, worker))), monotonic())
+        shorter = _grace(partial(cancel_request.asked_grace, worker))
+        before, step = step, advance(hurried(step, monotonic(), shorter), monotonic())
         if step.stage is before.stage:
             stay_in_stage(tree, step.stage)
         else:
