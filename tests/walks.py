@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGE = f"{REPOSITORY / 'agentctl'}/"
-_LEFT_OUT = ("adapters/", "domain/", "errors.py", "lean.py", "supervision/failpoints.py")
+_LEFT_OUT = ("adapters/", "domain/", "supervision/failpoints.py")
 
 
 class Step(NamedTuple):
@@ -68,7 +68,8 @@ def _module_of(frame: FrameType) -> str | None:
     """Return the module of a frame by its path below `agentctl/`; None for one that is omitted."""
     path = frame.f_code.co_filename
     module = path.removeprefix(PACKAGE)
-    return None if module == path or module.startswith(_LEFT_OUT) else module
+    is_of_all_layers = "/" not in module
+    return None if module == path or is_of_all_layers or module.startswith(_LEFT_OUT) else module
 
 
 def _callers(frame: FrameType) -> Iterator[str]:

@@ -14,6 +14,7 @@ import signal
 import struct
 import sys
 import time
+from contextlib import suppress
 
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import OddFile, open_plain
@@ -113,7 +114,10 @@ def try_lock(path: str | os.PathLike[str], *, is_written: bool = True) -> int | 
 def _open(path: str | os.PathLike[str], is_written: bool) -> int:
     if os.fspath(path).endswith("/"):  # A folder is its own lock; where it is gone, no file of its name is made.
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    return open_plain(path, _OPEN if is_written else os.O_RDONLY)
+    if not is_written:
+        with suppress(FileNotFoundError):
+            return open_plain(path, os.O_RDONLY)
+    return open_plain(path, _OPEN)
 
 
 def _is_same_file(fd: int, path: str | os.PathLike[str]) -> bool:

@@ -114,7 +114,7 @@ def test_ctrl_c_on_spawn_wait_leaves_the_worker_running(root: Path, tmp_path: Pa
     _, err = waiting.communicate(timeout=20)
     assert waiting.returncode == 130
     assert "a left running in t1" in err
-    assert "agentctl cancel a --task t1" in err
+    assert "agentctl cancel a\n" in err
     assert row("a")["health"] == "supervised"
     assert task.exit("a") is None
     (tmp_path / "gate").touch()

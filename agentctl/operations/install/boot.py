@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from agentctl.adapters.files import make_folder, storage_errors, write_whole
+from agentctl.adapters.files import make_folders, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.searchpath import absolute_entries, program_at
@@ -142,7 +142,7 @@ def write_entry(entry: BootEntry, environ: Mapping[str, str]) -> list[str]:
     if _read(unit) == entry.text and os.path.islink(link):
         return []
     with storage_errors(unit, "write"):
-        make_folder(link.parent)
+        make_folders(link.parent)
         write_whole(unit, entry.text.encode())
         with contextlib.suppress(FileExistsError):
             os.symlink(f"../{unit.name}", link)

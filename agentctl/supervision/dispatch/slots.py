@@ -39,10 +39,10 @@ def _names(root_task: TaskDir) -> list[str]:
         return []
 
 
-def _try_lock(path: FilePath) -> int | None:
+def _try_lock(path: FilePath, *, is_written: bool = True) -> int | None:
     """Take the lock of a place; None if it is held, or if the file cannot be a place."""
     try:
-        return try_lock(path)
+        return try_lock(path, is_written=is_written)
     except OddFile:
         return None
 
@@ -222,7 +222,7 @@ def workers_being_started(root_task: TaskDir) -> set[WorkerId]:
     """Return the workers that places name whose locks are held; some of them may run already."""
     found = set()
     for name, occupant in held_places(root_task):
-        fd = _try_lock(root_task.slots / name)
+        fd = _try_lock(root_task.slots / name, is_written=False)  # Of a disk that is full or read-only, too.
         if fd is None:
             found.add(occupant.worker_id)
         else:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_durable, read_json, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_durable, read_json, read_quietly, set_aside, to_json, write_whole
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -94,6 +94,16 @@ def stop_all(
         return _carry_out(root_task, order, folder)
 
 
+def leave_order(root_task: TaskDir, order: StopOrder, *, also_of: Collection[str] = ()) -> None:
+    """Leave an order for whoever has the queue's lock next: from then on, nothing that it is about is started.
+
+    One that was left before stays: the queue is at rest until that one has been carried out.
+    """
+    with contextlib.suppress(AgentctlError, OSError):  # A disk that refuses it: the caller waits on for the lock.
+        body = _body_of(order._replace(workers=_with_all_of(root_task, order.workers, also_of)))
+        create_whole(root_task.stop_order, to_json(body))
+
+
 def carry_out_the_rest(root_task: TaskDir, folder: FilePath) -> None:
     """Carry out what an order that was left behind still says (the caller holds the queue's lock).
 
@@ -145,12 +155,14 @@ def _with_all_of(root_task: TaskDir, named: Iterable[WorkerId], tasks: Collectio
     return [worker_id for worker_id in found if decision_of(root_task.worker_at(worker_id)) is None]
 
 
+def _body_of(order: StopOrder) -> dict[str, Any]:
+    grace = {} if order.grace_s is None else {"graceSeconds": order.grace_s}
+    workers = ["/".join(worker_id) for worker_id in order.workers]
+    return {"by": order.by, "at": now_iso(), **grace, "workers": workers}
+
+
 def _write(root_task: TaskDir, order: StopOrder) -> None:
-    body: dict[str, Any] = {"by": order.by, "at": now_iso()}
-    if order.grace_s is not None:
-        body["graceSeconds"] = order.grace_s
-    body["workers"] = ["/".join(worker_id) for worker_id in order.workers]
-    write_whole(root_task.stop_order, to_json(body))
+    write_whole(root_task.stop_order, to_json(_body_of(order)))
     failpoints.reached("stop.after-order")
 
 

@@ -25,7 +25,7 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, LockTimeout
 from agentctl.lean import NamedTuple
 from agentctl.supervision.dispatch.slots import workers_being_started
-from agentctl.supervision.dispatch.stop_order import StopOrder, Stopped, stop_all, withdraw
+from agentctl.supervision.dispatch.stop_order import StopOrder, Stopped, leave_order, stop_all, withdraw
 from agentctl.supervision.dispatch.taking_over import take_over
 from agentctl.supervision.life.judging import Condition, judge, judge_surely, settle
 from agentctl.supervision.life.strangers import is_guardian
@@ -35,7 +35,7 @@ from agentctl.supervision.stop.undertaker import begin_burial
 from agentctl.supervision.worker import deferred, environment
 from agentctl.supervision.worker.cancel_request import put_request
 from agentctl.supervision.worker.control import poke
-from agentctl.supervision.worker.endings import clear_no_decision, publish
+from agentctl.supervision.worker.endings import clear_no_decision, publish, status_at_end
 from agentctl.supervision.worker.spec import read_spec
 
 #: So long are running workers left alone for the sake of the queue's lock, which is mostly held for milliseconds.
@@ -90,11 +90,13 @@ def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Seq
         also_of: Tasks of which every worker is meant that is in the queue or at work, named or not.
 
     Raises:
-        LockTimeout: The queue's lock could not be had: those in the queue wait on, those that run have been asked.
+        LockTimeout: The queue's lock could not be had: those that run have been asked, and whoever has the lock next
+            ends those in the queue.
         StorageError: The disk refused. Every worker has been tried.
     """
     if len(workers) == 1 and not also_of:
         return RequestedEnds([(workers[0], request_end(workers[0], request))], [])
+    ended_before = {worker.id for worker in workers if worker.has_ended}
     members: dict[str, list[WorkerDir]] = {}
     tasks: dict[str, set[str]] = {}
     for worker in workers:
@@ -112,7 +114,13 @@ def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Seq
             problems.append(error)
     if problems:
         raise problems[0]
-    return ends
+    return ends._replace(answers=[(one, _of_this(one, answer, ended_before)) for one, answer in ends.answers])
+
+
+def _of_this(worker: WorkerDir, answer: Answer, ended_before: Collection[WorkerId]) -> Answer:
+    """Return the answer; a worker that the decision has ended so fast that the second look finds its end was asked."""
+    is_quick = answer is Answer.ENDED and worker.id not in ended_before
+    return Answer.UNDER_WAY if is_quick and status_at_end(worker) is Status.CANCELLED else answer
 
 
 def _decide(
@@ -129,6 +137,7 @@ def _decide(
     try:
         return stop(limit_s=_PATIENCE_S)
     except LockTimeout:
+        leave_order(root_task, order, also_of=also_of)  # Or the ends of those that run would start others meanwhile.
         _ask_at_once(running, request)
         return stop(limit_s=LOCK_LIMIT_S - _PATIENCE_S)
     except (AgentctlError, OSError):
