@@ -50,6 +50,7 @@ def home_at(path: Path | str) -> tuple[OwnHome, Order, str | None]:
     """Make the home of a worker at a path."""
     folder = home_of(ORDER)
     assert folder is not None
+    Path(path).mkdir(exist_ok=True)
     home = OwnHome(WorkerDir(path), folder)
     return home, *home.given(ORDER)
 
@@ -89,6 +90,7 @@ def test_no_key_is_written_into_the_task(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_host_has_left_is_replaced_and_swept(tmp_path: Path) -> None:
+    (tmp_path / "killed").mkdir()
     with subprocess.Popen(
         [sys.executable, "-c", MAKES, str(tmp_path / "killed")], stdout=subprocess.PIPE, text=True
     ) as host:
