@@ -53,7 +53,7 @@ def test_what_nobody_can_tell_any_more_is_a_note_and_no_advice(task: Task, repos
 
 
 SETTINGS = {
-    "safecrlf": {"core.safecrlf": "true", "core.autocrlf": "input"}, "order": {"diff.orderFile": "/missing"},
+    "safecrlf": {"core.safecrlf": "true", "core.autocrlf": "input"}, "order": {"diff.orderFile": "missing/order"},
     "encoding": {},
 }  # fmt: skip
 

@@ -18,34 +18,10 @@ SOURCES = sorted((REPOSITORY / "agentctl").rglob("*.py"))
 COMMAND = re.compile(r"\bagentctl ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^;,()`|\n]*)")
 OPTION = re.compile(r"(?<!\S)(--[a-z][a-z-]*|-[a-z])(?![\w-])")
 #: Words that follow the name of the program in sentences about it, and no commands.
-SENTENCES = frozenset(
-    [
-        "in",
-        "is",
-        "version",
-        "must",
-        "here",
-        "above",
-        "speaks",
-        "runs",
-        "does",
-        "says",
-        "never",
-        "goes",
-        "did",
-        "which",
-        "has",
-        "itself",
-        "there",
-        "anew",
-        "folder",
-        "cannot",
-        "needs",
-        "was",
-        "and",
-        "do",
-    ]
-)
+SENTENCES = frozenset({
+    "in", "is", "version", "must", "here", "above", "speaks", "runs", "does", "says", "never", "goes", "did",
+    "which", "has", "itself", "there", "anew", "folder", "removes", "cannot", "needs", "was", "and", "do"
+})  # fmt: skip
 
 
 def texts_in(source: Path) -> Iterator[tuple[int, str]]:

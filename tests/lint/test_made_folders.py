@@ -15,11 +15,12 @@ MAKERS = {
     "adapters/files.py", "adapters/paths.py",
     "adapters/known.py", "adapters/origin.py", "adapters/privaterows.py", "adapters/versions.py",
     "cli/bugs.py", "driving/own_home.py", "operations/doctor/nodes.py", "operations/doctor/probing.py",
-    "operations/fleet/seen.py", "operations/install/installing.py", "operations/notify/applied_targets.py",
+    "operations/fleet/seen.py", "operations/install/boot.py", "operations/install/installing.py",
+    "operations/notify/applied_targets.py",
     "operations/show/joining.py", "operations/start/new_task.py", "operations/start/walls.py",
     "operations/where/locating.py", "placing/launch_record.py", "screen/start/line_history.py",
     "supervision/account/holds.py", "supervision/notify/armed.py", "supervision/notify/looking.py",
-    "supervision/worker/environment.py",
+    "supervision/worker/environment.py", "supervision/worktree/submodules.py",
 }  # fmt: skip
 MAKES_ALL = re.compile(r"\b(make_folders|makedirs)\(|\bparents=True\b")
 

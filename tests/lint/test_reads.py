@@ -24,6 +24,9 @@ WRITES = frozenset({"write_whole", "create_whole", "write_in_place", "write_all"
 #: The functions in which an error of a look may mean "nothing", and why it does no harm there.
 HARMLESS = {
     "adapters/activitylog.py:last_lines": "shown",
+    "adapters/lockholders.py:_is_locked": "a holder that cannot be seen is not named; the other program refuses all the same",
+    "adapters/lockholders.py:_names_in": "a holder that cannot be seen is not named; the other program refuses all the same",
+    "adapters/lockholders.py:holders_of": "a holder that cannot be seen is not named; the other program refuses all the same",
     "adapters/opening.py:kind_of": "words for an error that is told in any case",
     "adapters/origin.py:can_be_marked": "the marks go to the next place, where they are looked for, too",
     "adapters/peers.py:_descriptors_of": "who cannot be looked into is no person",
@@ -41,6 +44,7 @@ HARMLESS = {
     "operations/notify/screens.py:has_left": "what is not told here is told by the sender",
     "operations/notify/screens.py:tell": "what is not told here is told by the sender",
     "operations/talk/asking.py:put_again": "the next look restores it",
+    "operations/where/moved.py:_is_same": "a place that cannot be compared is not led anywhere",
     "operations/where/odd_files.py:_names": "doctor shows it; the look itself tells of an unreadable folder",
     "operations/where/odd_files.py:_problem": "doctor shows it",
     "operations/where/odd_files.py:_repair": "doctor says that it is not mended",
@@ -56,11 +60,18 @@ HARMLESS = {
     "placing/written.py:_state_of": "what is not seen is waited for",
     "shim/waiting.py:_file_of": "a process that cannot be looked into counts as at work",
     "shim/watching.py:_size_of": "the next look, a second later, measures it again",
+    "shim/watching.py:_version_of": "the next look, a second later, sees it again",
     "supervision/dispatch/succession.py:_taken": "the whole queue is looked at instead",
     "supervision/notify/linking.py:_question": "the notice has no link to answer by",
     "supervision/notify/sending.py:has_news": "what was not read is looked at again",
+    "supervision/worker/deferred.py:are_any": "where memory has no place for it, nothing waits there",
+    "supervision/worker/deferred.py:request": "where memory has no place for it, nothing waits there",
+    "supervision/worker/deferred.py:standing": "where memory has no place for it, nothing waits there",
     "supervision/worker/engine_answers.py:answer_for": "shown",
     "supervision/worker/engine_answers.py:answered_at": "the engine is asked again",
+    "supervision/worker/whereabouts.py:_is_removed": "a folder counts as lost only where that is proven",
+    "supervision/worker/whereabouts.py:lost": "a folder counts as lost only where that is proven",
+    "supervision/worker/whereabouts.py:place": "a folder counts as lost only where that is proven",
 }
 
 
