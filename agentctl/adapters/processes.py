@@ -372,6 +372,28 @@ def command_line(pid: int) -> list[str]:
     return [os.fsdecode(part) for part in _content_of(f"/proc/{pid}/cmdline").split(b"\0")[:-1]]
 
 
+def is_mounted_over(path: str) -> bool:
+    """Return whether something is mounted at a path without links for any process that can be looked at.
+
+    That may be in a mount namespace of its own, as in a sandbox.
+    """
+    escaped = os.fsencode(path)
+    for byte in b"\\ \t\n":  # As in proc_pid_mountinfo(5).
+        escaped = escaped.replace(bytes([byte]), b"\\%03o" % byte)
+    seen = set()
+    for pid in all_pids() if LINUX else ():
+        with contextlib.suppress(OSError):  # It has ended, or is somebody else's.
+            namespace = os.readlink(f"/proc/{pid}/ns/mnt")
+            if namespace in seen:
+                continue
+            rows = _content_of(f"/proc/{pid}/mountinfo").splitlines()
+            if any(row.split(b" ", 5)[4] == escaped for row in rows):
+                return True
+            if rows:
+                seen.add(namespace)
+    return False
+
+
 def names_of(pid: int) -> tuple[str, str]:
     """Return what the kernel calls a process, and the path of its program; "" where it cannot be read."""
     if not LINUX:

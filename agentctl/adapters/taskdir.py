@@ -263,6 +263,8 @@ class WorkerDir(_Folder):
     outcome = _Entry("outcome.json")
     #: The tokens and the money that an agent has used up, over all of its attempts.
     spent = _Entry("spent.json")
+    #: Where there was nothing before its program started, of what a sandbox makes: see `mount_points`.
+    mount_points = _Entry("mountpoints.json")
     #: When it was at work, as its shim measured it; only for a worker that was ever not at work.
     worked = _Entry("worked.json")
     #: The inputs of its dialogue other than the program's output, which is in stdout.log.

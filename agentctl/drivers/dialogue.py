@@ -292,6 +292,8 @@ class Driver(NamedTuple):
     facts: Mapping[str, Any] = MappingProxyType({})
     #: What is written to the program is recorded as well: its protocol cannot be rebuilt from its output alone.
     is_recorded: bool = False
+    #: Its program's sandbox makes folders where there are none, and leaves them behind if it is killed.
+    leaves_mount_points: bool = False
     #: Its program is a part of agentctl, and needs a model to be named.
     is_ours: bool = False
     #: By what its processes are known where a person has started them by hand.

@@ -26,6 +26,7 @@ from agentctl.encoding import as_text
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import SECRETS
+from agentctl.supervision.worker.mount_points import note_mount_points
 
 
 class StartedProgram(NamedTuple):
@@ -70,6 +71,8 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
         order = order._replace(prompt=whole(as_text(order.prompt)), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
         make_folder(folder)
+    if driver.leaves_mount_points:
+        note_mount_points(worker, os.getcwd())
     outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     meter = UsageMeter(worker)
     excess = meter.refusal()

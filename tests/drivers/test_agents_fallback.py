@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.agent_steps import activity, agent_world, ends, rebuilds_the_same
-from tests.life import set_config
-from tests.steps import Task, statuses
+from tests.life import kill_shims, leader_of, set_config
+from tests.steps import Task, kill, statuses
 from tests.support import WORKERS, Completed, run, start_argv, wait_until
 
 
@@ -211,3 +213,61 @@ def test_every_attempt_finds_its_way_anew(task: Task, tmp_path: Path) -> None:
     ids = [row["id"] for row in activity(task) if row["type"] != "usage"]
     assert len(ids) == len(set(ids)) == 2 * len(["last words", "fallback", "answer"]) + len(["the error"])
     rebuilds_the_same(task)
+
+
+#: As Codex's sandbox makes them.
+MOUNT_POINTS = {".agents", ".aws", ".codex", ".git"}
+
+
+def _mount_points(folder: Path) -> list[str]:
+    return sorted(set(os.listdir(folder)) & MOUNT_POINTS)
+
+
+def _leaves_mount_points(task: Task, tmp_path: Path, *options: str) -> tuple[Path, Path]:
+    """Start an agent in whose working folder there is an empty `.aws`; return that folder and its outbox."""
+    folder, outbox = tmp_path / "work", task.agent("a") / "outbox"
+    (folder / ".aws").mkdir(parents=True)
+    codex(f"mounts {outbox}", "--permissions", "allow", "--cwd", folder, *options)
+    works(task)
+    assert len(_mount_points(folder)) == len(_mount_points(outbox)) == 4
+    return folder, outbox
+
+
+@pytest.mark.parametrize("end", ["cancel", "timeout", "kill"])
+def test_what_a_killed_sandbox_leaves_is_removed_by_whoever_decides_the_end(
+    task: Task, tmp_path: Path, end: str
+) -> None:
+    folder, outbox = _leaves_mount_points(task, tmp_path, *(["--timeout-seconds", "4"] if end == "timeout" else []))
+    (folder / ".codex" / "rules").touch()
+    if end == "kill":
+        host = leader_of(task, "a").pid
+        program = [one.pid for one in psutil.Process(host).children(recursive=True)]
+        kill_shims(task, "a")
+        kill(host, *program)
+    elif end == "cancel":
+        run("cancel", "a")
+    assert run("wait", "a", check=False).code
+    assert _mount_points(folder) == [".aws", ".codex"], "what was there before, and what holds something"
+    assert _mount_points(outbox) == []
+    assert run("doctor", check=False).code == 0
+
+
+def test_an_empty_folder_in_an_outbox_is_no_damage(task: Task) -> None:
+    codex("say hello", "--permissions", "allow")
+    ends()
+    (task.agent("a") / "outbox" / ".git").mkdir()
+    assert [one for one in run("doctor", "--json").json if one["severity"] in {"error", "warning"}] == []
+    (task.agent("a") / "outbox" / ".git" / "config").touch()
+    assert "is not a file, but a folder" in run("doctor", check=False).out
+
+
+def test_what_is_a_wall_of_another_sandbox_stays(task: Task, tmp_path: Path) -> None:
+    script = 'mount --bind "$1" "$1" && echo mounted && exec sleep 60'
+    folder, _ = _leaves_mount_points(task, tmp_path / "a b")
+    sandbox = start_argv(["unshare", "-rm", "sh", "-c", script, "sh", str(folder / ".codex")])
+    assert sandbox.stdout is not None
+    if sandbox.stdout.readline() != "mounted\n":
+        pytest.skip("this machine allows no mount namespace")
+    run("cancel", "a")
+    assert _mount_points(folder) == [".aws", ".codex"]
+    sandbox.kill()

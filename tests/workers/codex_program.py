@@ -12,6 +12,7 @@ say TEXT            answers TEXT
 argv                answers with its own arguments
 prompt              answers with the whole prompt
 hang                works until it is interrupted
+mounts FOLDER       does as well, in a sandbox that has made its mount points here and in FOLDER
 once FILE           gets an error from its provider the first time; when it goes on, it answers
 """
 
@@ -73,7 +74,11 @@ def execute() -> int:
     say(type="thread.started", thread_id=THREAD)
     say(type="turn.started")
     verb, _, rest = prompt.strip().splitlines()[-1].partition(" ")
-    if verb == "hang":
+    if verb == "mounts":
+        for place in (Path(), Path(rest)):
+            for name in (".agents", ".aws", ".codex", ".git"):
+                (place / name).mkdir(exist_ok=True)
+    if verb in {"hang", "mounts"}:
         signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
         say(type="item.started", item={"id": "item_0", "type": "command_execution", "status": "in_progress"})
         while True:

@@ -225,6 +225,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         is_recorded=True,
         home=lambda order: _home(row, order),
         marks=row.known_by,
+        leaves_mount_points=row.home == "codex",
     )
 
 

@@ -82,6 +82,7 @@ _APP_SERVER = Driver(
     marks=SHIPPED["codex"],
     by_hand=lambda session: ["codex", "resume", session],
     writer_lock=writer_lock,
+    leaves_mount_points=True,
 )
 #: With a fallback for a Codex whose app-server cannot begin.
 DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

@@ -68,7 +68,7 @@ def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
 def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
     for path, is_folder in places:
         problem = _problem(path, is_folder)
-        if problem is not None:
+        if problem is not None and not _is_left_by_a_sandbox(path):
             yield path, is_folder, problem
 
 
@@ -125,6 +125,15 @@ def _problem(path: str, is_folder: bool) -> str | None:
     if path.endswith(".json") and found.st_size > MOST_BYTES:
         return f"is larger than any of ours: {found.st_size} bytes"
     return None if found.st_mode & 0o600 == 0o600 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
+
+
+def _is_left_by_a_sandbox(path: str) -> bool:
+    """Return whether a path is an empty folder in an outbox, as a killed sandbox leaves it: nobody reads it there."""
+    folder = os.path.dirname(path)
+    try:
+        return path == f"{WorkerDir(os.path.dirname(folder)).outbox}/{os.path.basename(path)}" and not os.listdir(path)
+    except OSError:
+        return False
 
 
 def _repair(path: str) -> bool:

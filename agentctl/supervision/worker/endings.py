@@ -23,6 +23,7 @@ from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import deferred
+from agentctl.supervision.worker.mount_points import clear_mount_points
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
 #: The fields of a decision by their names in the file.
@@ -88,6 +89,7 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
     Args:
         durable: On disk when this returns; who decides about many makes their files durable together.
     """
+    clear_mount_points(worker)
     value = decision.now().to_json()
     value = {key: item for key, item in value.items() if _fits(key, item)}
     content, decision = to_json(value), _decision_from(value)
