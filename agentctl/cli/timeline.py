@@ -110,7 +110,8 @@ def _fields(found: Timeline) -> Iterator[str]:
         began = bar.began if bar.started is None else bar.started
         name = bar.id[1] if bar.id[0] == found.task_id else "/".join(bar.id)
         end = None if bar.is_open else shown["to"]
-        yield fields(name, bar.status, shown["startedAt"], end, f"{bar.until - began:.1f}", bar.attempts, spent.tokens,
+        yield fields(name, bar.status, shown["startedAt"], end, f"{bar.until - began:.1f}", bar.attempts,
+                     spent.figures()["tokens"],
                      None if spent.cost_usd is None else f"{spent.cost_usd:.4f}",
                      "critical" if row.is_critical else None)  # fmt: skip
 

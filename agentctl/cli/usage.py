@@ -10,7 +10,7 @@ from agentctl.cli.render import fields, plain
 from agentctl.cli.verb import module, verb
 from agentctl.domain.windows import label_of
 from agentctl.operations.show.usage import read_usage
-from agentctl.text.words import duration, local_time
+from agentctl.text.words import LEAST, duration, local_time
 from agentctl.text.worker import waiting_for
 
 app = module()
@@ -27,11 +27,12 @@ def usage(
 
     Tokens, money and time per worker, agent, task and tree. To a pipe, one line each: what it is (worker, agent, task,
     tree), its name, workers, tokens in, out and from a cache, US dollars, seconds at work; - for what is unknown.
+    Where some agents' programs tell none, a sum is the least that was used: marked at a terminal, `atLeast` in --json.
     The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) are in the config of the root task.
     """
     used = read_usage(call.task_to_show(), recursive=recursive)
     rows = [_columns(*row) for row in _rows(used)]
-    call.show(used, (fields(*row) for row in rows), lambda: _draw(rows), _notes(used))
+    call.show(used, (fields(*row) for row in rows), lambda: _draw([_marked(*row) for row in _rows(used)]), _notes(used))
 
 
 def _notes(used: dict[str, Any]) -> Iterator[str]:
@@ -66,9 +67,16 @@ def _rows(used: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:
     yield "tree", used["rootTaskId"], used["total"]
 
 
+def _marked(kind: str, name: str, row: dict[str, Any]) -> list[str]:
+    """Return the columns for a person: what is the least that it was says so."""
+    marked = {"tokens": (3, 4, 5), "costUsd": (6,)}
+    least = {column for figure in row.get("atLeast", ()) for column in marked[figure]}
+    return [LEAST * (place in least) + text for place, text in enumerate(_columns(kind, name, row))]
+
+
 def _columns(kind: str, name: str, row: dict[str, Any]) -> list[str]:
     cost, seconds = row["costUsd"], row.get("wallSeconds")
-    figures = [str(row[key]) for key in ("workers", "input", "output", "cached")]
+    figures = ["" if row[key] is None else str(row[key]) for key in ("workers", "input", "output", "cached")]
     return [kind, name, *figures, "" if cost is None else f"{cost:.4f}", "" if seconds is None else f"{seconds:.1f}"]
 
 

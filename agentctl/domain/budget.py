@@ -23,23 +23,37 @@ def unheld(limits: Limits, reports: Collection[str]) -> tuple[str, str] | None:
 
 
 class Spent(NamedTuple):
-    """Tokens and money; the cost is None where none was reported."""
+    """Tokens and money; the cost is None where none was reported, or there is nothing that costs."""
 
     input: int = 0
     output: int = 0
     cached: int = 0
     cost_usd: float | None = None
+    #: Somebody whose tokens, or whose cost, would belong to it has told none: the figures are the least that it was.
+    lacks_tokens: bool = False
+    lacks_cost: bool = False
 
     @property
     def tokens(self) -> int:
-        """The tokens that count against a limit; those read from a cache do not."""
+        """The known tokens that count against a limit; those read from a cache do not."""
         return self.input + self.output
+
+    @property
+    def knows_tokens(self) -> bool:
+        """Whether anybody has told tokens, or none were used: otherwise the figures are no figures."""
+        return not self.lacks_tokens or self.tokens + self.cached > 0
+
+    @property
+    def at_least(self) -> list[str]:
+        """Which figures are the least that it was: tokens, costUsd. One of which nothing is known is not among them."""
+        tokens = ["tokens"] if self.lacks_tokens and self.knows_tokens else []
+        return tokens + (["costUsd"] if self.lacks_cost and self.cost_usd is not None else [])
 
     def plus(self, other: Spent) -> Spent:
         """Return the sum of both.
 
-        >>> Spent(1, 2, 3).plus(Spent(1, cost_usd=0.5))
-        Spent(input=2, output=2, cached=3, cost_usd=0.5)
+        >>> Spent(1, 2, 3).plus(Spent(1, cost_usd=0.5)) == Spent(2, 2, 3, cost_usd=0.5)
+        True
         """
         costs = [cost for cost in (self.cost_usd, other.cost_usd) if cost is not None]
         return Spent(
@@ -47,17 +61,33 @@ class Spent(NamedTuple):
             self.output + other.output,
             self.cached + other.cached,
             sum(costs) if costs else None,
+            self.lacks_tokens or other.lacks_tokens,
+            self.lacks_cost or other.lacks_cost,
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as files have it and `usage` prints it."""
-        return {"input": self.input, "output": self.output, "cached": self.cached, "costUsd": self.cost_usd}
+        """Return it as files have it and `usage` prints it; what nobody has told is null.
+
+        >>> Spent(lacks_tokens=True, cost_usd=0.5).to_json()
+        {'input': None, 'output': None, 'cached': None, 'costUsd': 0.5}
+        """
+        counts = {"input": self.input, "output": self.output, "cached": self.cached}
+        value: dict[str, Any] = {**(counts if self.knows_tokens else dict.fromkeys(counts)), "costUsd": self.cost_usd}
+        return {**value, "atLeast": self.at_least} if self.at_least else value
+
+    def figures(self) -> dict[str, Any]:
+        """Return it as `usage` and `timeline` print it: with the number of tokens that count against a limit."""
+        return {**self.to_json(), "tokens": self.tokens if self.knows_tokens else None}
 
 
 def spent_from(value: Mapping[str, Any]) -> Spent:
     """Return what a file reports; a value that is not a number counts as missing."""
-    given, made, cached = (int(_amount(value.get(name)) or 0) for name in ("input", "output", "cached"))
-    return Spent(given, made, cached, _amount(value.get("costUsd")))
+    told = [_amount(value.get(name)) for name in ("input", "output", "cached")]
+    given, made, cached = (int(count or 0) for count in told)
+    cost, least = _amount(value.get("costUsd")), value.get("atLeast")
+    least = least if isinstance(least, list) else []
+    lacks_tokens = "tokens" in least or all(count is None for count in told)
+    return Spent(given, made, cached, cost, lacks_tokens, "costUsd" in least or cost is None)
 
 
 def _amount(value: object) -> float | None:

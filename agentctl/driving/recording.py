@@ -96,7 +96,7 @@ class Recorder:
             "success": outcome.reason is None,
             **_failure(outcome),
             "turnsUsed": outcome.turns_used,
-            "usage": {"input": spent.input, "output": spent.output, "cached": spent.cached},
+            "usage": {key: item for key, item in spent.to_json().items() if key != "costUsd"},
             "costUsd": spent.cost_usd,
             "model": outcome.model,
             "sessionId": outcome.session,

@@ -29,7 +29,8 @@ class UsageMeter:
     def __init__(self, worker: WorkerDir) -> None:
         self.worker, self.root_task = worker, root_task_of(worker.task)
         #: What earlier attempts have used up.
-        self._before = spent_from(read_quietly(worker.spent))
+        before = read_quietly(worker.spent)
+        self._before = spent_from(before) if before else Spent()
         self._rows: dict[str, Spent] = {}
         self._cost: float | None = None
         #: Read once: the agent may be able to write this file, and that of the tree.
@@ -38,13 +39,14 @@ class UsageMeter:
     @property
     def spent(self) -> Spent:
         """What the agent has used up over all of its attempts."""
-        return total([self._before, *self._rows.values(), Spent(cost_usd=self._cost)])
+        cost = Spent(cost_usd=self._cost, lacks_tokens=not self._rows, lacks_cost=self._cost is None)
+        return total([self._before, *self._rows.values(), cost])
 
     def note(self, row: Row) -> bool:
         """Add a row of activity; return whether it reports usage. A later row replaces those with the same id."""
         if row.type is not RowType.USAGE:
             return False
-        self._rows[row.id] = spent_from(row.detail or {})._replace(cost_usd=None)
+        self._rows[row.id] = spent_from(row.detail or {})._replace(cost_usd=None, lacks_cost=False)
         self._write()
         return True
 

@@ -139,7 +139,7 @@ def _known(text: str) -> str | None:
 def _totals(node: Node) -> Iterator[str]:
     if node.calls:
         yield _count(node.calls, "call")
-    tokens = node.tokens["input"] + node.tokens["output"]
+    tokens = node.tokens["input"] + node.tokens["output"] if node.tokens else 0
     if tokens:
         yield f"{short_number(tokens)} tokens"
 

@@ -14,7 +14,7 @@ from agentctl.domain.timeline import Shade, runs
 from agentctl.domain.timescale import DAY, Scale, scale_of
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.timeline import Timeline, TimelineRow
-from agentctl.text.words import NOTHING, duration, short_number
+from agentctl.text.words import LEAST, NOTHING, duration, short_number
 
 #: A stretch of text and how it looks: the name of a shade or status, `dim`, `critical`, or "" for plain.
 Words = tuple[str, str]
@@ -78,12 +78,19 @@ def money(spent: Spent) -> str:
     cost = spent.cost_usd
     if cost is None:
         return NOTHING
-    return f"${cost:,.0f}" if cost >= 1000 else f"${cost:.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+    shown = f"${cost:,.0f}" if cost >= 1000 else f"${cost:.2f}" if cost >= 0.1 or cost == 0 else f"${cost:.4f}"
+    return LEAST * ("costUsd" in spent.at_least) + shown
 
 
 def tokens(spent: Spent) -> str:
-    """Return the number of tokens; `-` where none were reported."""
-    return short_number(spent.tokens) if spent.tokens or spent.cost_usd is not None else NOTHING
+    """Return the number of tokens; `-` where none were reported.
+
+    >>> tokens(Spent(1200)), tokens(Spent(1200, lacks_tokens=True)), tokens(Spent(cost_usd=0.5, lacks_tokens=True))
+    ('1.2k', '≥1.2k', '-')
+    """
+    if not spent.knows_tokens or not (spent.tokens or spent.cost_usd is not None):
+        return NOTHING
+    return LEAST * ("tokens" in spent.at_least) + short_number(spent.tokens)
 
 
 def has_spent(timeline: Timeline) -> bool:

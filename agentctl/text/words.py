@@ -9,6 +9,8 @@ from agentctl.domain.plaintext import ESCAPES
 
 #: What an empty column shows.
 NOTHING = "-"
+#: What stands before a figure that is the least that it was.
+LEAST = "≥"
 #: The escapes of JSON for the characters that a terminal obeys.
 JSON_ESCAPES = {code: f"\\u{code:04x}" for code in ESCAPES if code >= 0x7F}
 

@@ -406,7 +406,8 @@ def _task(task: FleetTask) -> bytes:
         "taskId": task.task.id, "title": whole(task.title), "state": task.state, "own": task.is_own,
         "parent": task.parent, "parentInstance": task.parent_instance,
         "totals": {
-            "workers": totals.workers, "live": totals.live, "asking": totals.asking, "tokens": totals.tokens,
+            "workers": totals.workers, "live": totals.live, "asking": totals.asking,
+            "tokens": totals.tokens, "lacksTokens": totals.lacks_tokens, "lacksCost": totals.lacks_cost,
             "costUsd": totals.cost_usd, "began": totals.began, "ended": totals.ended,
         },
     })  # fmt: skip

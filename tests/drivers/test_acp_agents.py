@@ -235,6 +235,26 @@ def test_tokens_and_money_are_those_of_all_turns(task: Task) -> None:
     assert result["costUsd"] == 0.5
 
 
+def test_what_a_program_does_not_tell_is_no_figure_and_makes_each_sum_the_least_that_it_was(task: Task) -> None:
+    spawn("twice", name="silent")
+    result = ends("silent")["result"]
+    none = dict.fromkeys(("input", "output", "cached"))
+    assert (result["usage"], result["costUsd"]) == (none, None)
+    assert run("list", "--json").json[0]["usage"] == {**none, "costUsd": None}
+    assert run("tree", "--json").json["workers"][0]["tokens"] == none
+    silent = run("usage", "--json").json
+    for row in (silent["workers"][0], silent["agents"][0], silent["tasks"][0], silent["total"]):
+        assert (row["tokens"], row["costUsd"]) == (None, None)
+    assert [line.split("\t")[3:7] for line in run("usage").out.splitlines()] == [["-"] * 4] * 4
+    spawn("spends", name="telling")
+    ends("telling")
+    used = run("usage", "--json").json
+    assert "atLeast" not in used["workers"][1]
+    for row in (used["agents"][0], used["tasks"][0], used["total"], run("timeline", "--json").json["total"]):
+        assert (row["tokens"], row["costUsd"], row["atLeast"]) == (150, 0.25, ["tokens", "costUsd"])
+    assert "≥150 tokens" in run("timeline", "--html", "t.html").out + Path("t.html").read_text(encoding="utf-8")
+
+
 def test_a_turn_that_it_begins_by_itself_is_seen_and_ended(task: Task) -> None:
     spawn("rises", "--keep")
     blocked()

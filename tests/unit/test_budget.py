@@ -30,12 +30,23 @@ def test_a_total_does_not_depend_on_the_order(parts: list[Spent], random: Any) -
 
 @given(SPENT)
 def test_what_was_written_is_read_again(spent: Spent) -> None:
-    assert spent_from(spent.to_json()) == spent
+    told = spent._replace(lacks_cost=spent.lacks_cost or spent.cost_usd is None)
+    assert spent_from(told.to_json()) == told
+
+
+def test_what_nobody_told_is_no_figure_and_makes_a_sum_the_least_that_it_was() -> None:
+    silent, told, command = spent_from({"costUsd": 0.5}), spent_from({"input": 4, "output": 1, "cached": 2}), Spent()
+    none = dict.fromkeys(("input", "output", "cached", "tokens"))
+    assert silent.figures() == total([silent, command]).figures() == {**none, "costUsd": 0.5}
+    sums = {"input": 4, "output": 1, "cached": 2, "tokens": 5, "costUsd": 0.5, "atLeast": ["tokens", "costUsd"]}
+    assert total([silent, told, command]).figures() == sums
+    assert total([told, command]).figures() == {"input": 4, "output": 1, "cached": 2, "tokens": 5, "costUsd": None}
+    assert command.figures()["tokens"] == 0, "a command uses none, which is known"
 
 
 @pytest.mark.parametrize("value", [{"input": -1}, {"input": "9"}, {"input": True}, {"costUsd": float("nan")}, {}])
 def test_what_is_no_amount_counts_as_none(value: dict[str, Any]) -> None:
-    assert spent_from(value) == Spent()
+    assert spent_from(value) == Spent(lacks_tokens=True, lacks_cost=True)
 
 
 def test_nothing_is_limited_by_default() -> None:

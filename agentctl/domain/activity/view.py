@@ -7,7 +7,7 @@ recurses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from agentctl.domain.activity.fold import ActivityFold
@@ -41,13 +41,17 @@ class Node:
     is_group: bool = False
     #: No row is about the parent that it names.
     is_orphan: bool = False
-    #: Of a group with all below it: tool calls and tokens.
+    #: Of a group with all below it: tool calls, and tokens; None if no row tells any.
     calls: int = 0
-    tokens: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOKENS, 0))
+    tokens: dict[str, int] | None = None
     #: Of a group: how many ended items are not shown because there are too many.
     earlier: int = 0
     #: Of a group: the time of its latest row.
     last_at: str | None = None
+
+    def told_tokens(self) -> dict[str, int | None]:
+        """Return the tokens as `tree --json` prints them."""
+        return {**dict.fromkeys(TOKENS), **(self.tokens or {})}
 
     def to_json(self) -> dict[str, Any]:
         """Return the node as `tree --json` prints it."""
@@ -61,7 +65,7 @@ class Node:
         if self.is_orphan:
             node["orphan"] = True
         if self.is_group:
-            node |= {"calls": self.calls, "tokens": self.tokens, "earlier": self.earlier, "lastAt": self.last_at}
+            node |= {"calls": self.calls, "tokens": self.told_tokens(), "earlier": self.earlier, "lastAt": self.last_at}
         return node
 
 
@@ -198,13 +202,14 @@ def _total(fold: ActivityFold, placed: list[_Placed]) -> None:
     for above, _, node in reversed(placed[1:]):
         parent = placed[above].node
         parent.calls += node.calls
-        _add(parent, node.tokens)
+        _add(parent, node.tokens or {})
         parent.last_at = max(parent.last_at or "", node.last_at or "") or None
 
 
 def _add(node: Node, used: Mapping[str, int]) -> None:
-    for name, value in used.items():
-        node.tokens[name] += value
+    if used:
+        before = node.tokens or dict.fromkeys(TOKENS, 0)
+        node.tokens = {name: before[name] + used[name] for name in TOKENS}
 
 
 def _judge(placed: list[_Placed], *, ended: bool) -> None:

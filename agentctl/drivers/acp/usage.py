@@ -82,8 +82,11 @@ class AcpUsage:
 
     @property
     def cost_usd(self) -> float | None:
-        """What this run has cost, in US dollars; None where that is not reported."""
-        return self._since(_COST) / _MICROS if _COST in self._total else None
+        """What this run has cost, in US dollars; None where that is not reported.
+
+        A program that does not know the price of a model reports 0.
+        """
+        return self._since(_COST) / _MICROS or None
 
     @property
     def used(self) -> Mapping[str, int] | None:

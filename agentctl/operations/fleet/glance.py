@@ -24,6 +24,9 @@ class TaskTotals(NamedTuple):
     tokens: int = 0
     #: None if no cost is known.
     cost_usd: float | None = None
+    #: Whether these two are the least that it was: of some worker they are not known.
+    lacks_tokens: bool = False
+    lacks_cost: bool = False
     #: When the first one was started; when the last one ended, which counts only if none is live.
     began: str | None = None
     ended: str | None = None
@@ -37,6 +40,8 @@ class TaskTotals(NamedTuple):
             self.asking + other.asking,
             self.tokens + other.tokens,
             sum(costs) if costs else None,
+            self.lacks_tokens or other.lacks_tokens,
+            self.lacks_cost or other.lacks_cost,
             min(filter(None, (self.began, other.began)), default=None),
             max(filter(None, (self.ended, other.ended)), default=None),
         )

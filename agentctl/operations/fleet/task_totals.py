@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from agentctl.domain.budget import spent_from, total
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, TaskTotals
 
@@ -11,14 +12,15 @@ from agentctl.operations.fleet.glance import FleetTask, FleetWorker, TaskTotals
 def totals_of(workers: Collection[FleetWorker]) -> TaskTotals:
     """Return what some workers come to together."""
     rows = [worker.row for worker in workers]
-    used = [row["usage"] for row in rows if row["usage"]]
-    costs = [usage["costUsd"] for usage in used if usage.get("costUsd") is not None]
+    spent = total(spent_from(row["usage"]) for row in rows if row["usage"])
     return TaskTotals(
         workers=len(rows),
         live=sum(row["status"] not in TERMINAL for row in rows),
         asking=sum(bool(worker.questions) for worker in workers),
-        tokens=sum(usage["input"] + usage["output"] for usage in used),
-        cost_usd=sum(costs) if costs else None,
+        tokens=spent.tokens,
+        cost_usd=spent.cost_usd,
+        lacks_tokens=spent.lacks_tokens,
+        lacks_cost=spent.lacks_cost,
         began=min((row["startedAt"] for row in rows if row["startedAt"]), default=None),
         ended=max((row["endedAt"] for row in rows if row["endedAt"]), default=None),
     )

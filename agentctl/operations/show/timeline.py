@@ -46,8 +46,7 @@ class TimelineRow(NamedTuple):
             "open": bar.is_open,
             "attempts": bar.attempts,
             "critical": self.is_critical,
-            **self.spent.to_json(),
-            "tokens": self.spent.tokens,
+            **self.spent.figures(),
             "pieces": [
                 {"shade": piece.shade, "attempt": piece.attempt, "from": iso_of(piece.began), "to": iso_of(piece.until)}
                 for piece in bar.pieces
@@ -85,7 +84,7 @@ class Timeline(NamedTuple):
             "from": iso_of(self.began),
             "to": iso_of(self.until),
             "open": self.is_open,
-            "total": {**self.spent.to_json(), "tokens": self.spent.tokens, "workers": len(self.rows)},
+            "total": {**self.spent.figures(), "workers": len(self.rows)},
             "criticalPath": [
                 {**_id_json(one.bar), "from": iso_of(one.began), "to": iso_of(one.until), "because": one.because}
                 for one in self.path

@@ -44,7 +44,7 @@ class WorkerTree(NamedTuple):
             **self.row,
             "treeDepth": self.depth,
             "calls": own.calls,
-            "tokens": own.tokens,
+            "tokens": own.told_tokens(),
             "earlier": own.earlier,
             "badLines": self.bad_lines,
             "unknownTypes": self.unknown_types,

@@ -62,7 +62,7 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
              "wallSeconds": round(ledger.wall_of(name), 3)}
             for name in names
         ],
-        "total": {**account.spent.to_json(), "tokens": account.spent.tokens, "workers": account.workers,
+        "total": {**account.spent.figures(), "workers": account.workers,
                   "wallSeconds": round(account.wall_s, 3)},
         "limits": {KEYS[field]: getattr(limits, field) for field in _TREE_LIMITS if getattr(limits, field)},
         "left": {key: round(value, 6) for key, value in account.left(limits).items()},
@@ -99,5 +99,4 @@ def _grouped(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
 
 def _figures(rows: Iterable[_Row]) -> dict[str, Any]:
     rows = list(rows)
-    spent = total(row.spent for row in rows)
-    return {**spent.to_json(), "tokens": spent.tokens, "workers": len(rows)}
+    return {**total(row.spent for row in rows).figures(), "workers": len(rows)}

@@ -20,7 +20,7 @@ from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glan
 from agentctl.screen.fleet.filtering import NEEDS, scope_of
 from agentctl.screen.fleet.lines import ListLine
 from agentctl.text.activity import node_parts, short
-from agentctl.text.words import duration, short_number
+from agentctl.text.words import LEAST, duration, short_number
 from agentctl.text.worker import elapsed, progress, standing
 
 #: A piece of a line: its text and its role, a component class of the list.
@@ -51,6 +51,9 @@ class Totals(NamedTuple):
     calls: int = 0
     tokens: int = 0
     cost_usd: float | None = None
+    #: Whether these two are the least that it was.
+    lacks_tokens: bool = False
+    lacks_cost: bool = False
 
 
 def draw_line(glance: Glance, line: ListLine, width: int, now: datetime) -> list[Piece]:
@@ -117,7 +120,8 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
     known = known_below(glance, task.task.id)
     # Only if what all of them do is known: a part of the calls would look like all.
     calls = sum(totals_of(glance, one).calls for one in known) if len(known) == totals.workers else 0
-    right = _right(Totals(calls, totals.tokens, totals.cost_usd), _task_time(totals, now), width)
+    used = Totals(calls, totals.tokens, totals.cost_usd, totals.lacks_tokens, totals.lacks_cost)
+    right = _right(used, _task_time(totals, now), width)
     pieces = [
         (_mark(line, width), "dim"),
         (f"{task.task.id} ", "heading"),
@@ -263,7 +267,7 @@ def totals_of(glance: Glance, worker: FleetWorker) -> Totals:
     doing, usage = glance.doings.get(worker.id), worker.row["usage"] or {}
     own = doing.nodes[0] if doing is not None and doing.nodes else None
     tokens = sum(_number(usage.get(key)) for key in ("input", "output"))
-    if own is not None:
+    if own is not None and own.tokens is not None:
         tokens = max(tokens, own.tokens["input"] + own.tokens["output"])
     cost = usage.get("costUsd")
     return Totals(own.calls if own is not None else 0, int(tokens), cost if isinstance(cost, int | float) else None)
@@ -279,9 +283,10 @@ def _right(totals: Totals, time: str, width: int) -> list[Piece]:
     if width >= _WIDEST:
         found.append((_counted(totals.calls, f"{totals.calls}", "call").rjust(_CALLS), "dim"))
     if width >= _WIDER:
-        found.append((_counted(totals.tokens, short_number(totals.tokens), "token").rjust(_TOKENS), "dim"))
+        least = LEAST * totals.lacks_tokens
+        found.append((_counted(totals.tokens, least + short_number(totals.tokens), "token").rjust(_TOKENS), "dim"))
     if width >= _WIDE:
-        cost = "" if not totals.cost_usd else f"${totals.cost_usd:.2f}"
+        cost = "" if not totals.cost_usd else f"{LEAST * totals.lacks_cost}${totals.cost_usd:.2f}"
         found.append((cost.rjust(_COST), "dim"))
     return [*found, (time.rjust(_TIME), "text")]
 

@@ -111,8 +111,9 @@ class Ledger:
 
 
 def read_spent(worker: WorkerDir) -> Spent:
-    """Return what an agent has used up, over all of its attempts."""
-    return spent_from(read_quietly(worker.spent))
+    """Return what an agent has used up, over all of its attempts: nothing, if it was never started."""
+    told = read_quietly(worker.spent)
+    return spent_from(told) if told or worker.process.exists() else Spent()
 
 
 def own_budget(worker: WorkerDir) -> float | None:

@@ -41,7 +41,7 @@ export function TaskView({ place }) {
       <div class="title"><h1>${task && html`<${Sign} sign=${signOfTask(task)} /> `}<span class="foreign">${plain(task?.title || id)}</span></h1>
         <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.state)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}
           ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${totals.live ? `, ${totals.live} live` : ''}</span>`}
-          ${totals.asking > 0 && html`<span class="blocked">${totals.asking} ask</span>`}${totals.tokens > 0 && html`<span>${shortNumber(totals.tokens)} tokens</span>`}${totals.costUsd > 0 && html`<span>${costWords(totals.costUsd)}</span>`}
+          ${totals.asking > 0 && html`<span class="blocked">${totals.asking} ask</span>`}${totals.tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(totals.tokens)} tokens</span>`}${totals.costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(totals.costUsd)}</span>`}
           ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), totals.live > 0)}</span>` : ''}</p></div>
       ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
     </div>

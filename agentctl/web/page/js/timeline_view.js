@@ -86,7 +86,7 @@ function Timeline({ data, task, instance }) {
   const middle = (at) => top + at * rowHeight + barTop + (rowHeight - barTop) / 2;
   return html`<div class="timeline">
     <p class="facts-line">${!instance && html`<strong>${duration(length)}</strong>`}<span>from ${clock(data.from)}</span>${data.open && html`<span class="running">still open</span>`}
-      <span>${counted(all.length, 'worker')}</span>${!instance && data.total?.tokens > 0 && html`<span>${shortNumber(data.total.tokens)} tokens</span>`}${!instance && data.total?.costUsd > 0 && html`<span>${costWords(data.total.costUsd)}</span>`}</p>
+      <span>${counted(all.length, 'worker')}</span>${!instance && data.total?.tokens > 0 && html`<span>${data.total.atLeast?.includes('tokens') ? '≥' : ''}${shortNumber(data.total.tokens)} tokens</span>`}${!instance && data.total?.costUsd > 0 && html`<span>${costWords(data.total.costUsd)}</span>`}</p>
     <ul class="legend" aria-label="Shades">${['queued', 'running', 'blocked', 'parked'].map((shade) => html`<li key=${shade}><svg width="26" height="14" aria-hidden="true"><${Piece} shade=${shade} x=${1} width=${24} y=${0} height=${14} /></svg>${shade}</li>`)}
       <li><svg width="26" height="14" aria-hidden="true"><rect class="critical" x="1.5" y="1.5" width="23" height="11" rx="2" /></svg>critical path</li></ul>
     <div class="picture" ref=${box}>

@@ -271,7 +271,7 @@ function TaskParts({ task }) {
 function TaskFigures({ task }) {
   const totals = task.totals ?? {};
   const until = totals.live ? Date.now() : Date.parse(totals.ended ?? '');
-  return html`<span class="figure">${totals.tokens ? shortNumber(totals.tokens) : ''}</span><span class="figure"></span><span class="figure">${costWords(totals.costUsd)}</span>
+  return html`<span class="figure">${totals.tokens ? `${totals.lacksTokens ? '≥' : ''}${shortNumber(totals.tokens)}` : ''}</span><span class="figure"></span><span class="figure">${totals.costUsd && totals.lacksCost ? '≥' : ''}${costWords(totals.costUsd)}</span>
     <span class="figure time-figure">${totals.began && until ? duration(secondsSince(totals.began, until), totals.live > 0) : ''}</span>`;
 }
 

@@ -12,10 +12,13 @@ export function UsageTab({ task }) {
   const { total = {} } = data;
   const limits = Object.entries(data.limits ?? {}).filter(([, value]) => value != null);
   const rows = [...(data.workers ?? [])].sort((a, b) => (b.tokens ?? 0) - (a.tokens ?? 0) || (b.wallSeconds ?? 0) - (a.wallSeconds ?? 0));
+  // Where some programs tell none, a sum is the least that was used.
+  const least = (figure) => (total.atLeast?.includes(figure) ? '≥' : '');
+  const told = (count) => (count == null ? 'not told' : `${least('tokens')}${shortNumber(count)}`);
   return html`<div class="usage">
     <dl class="figures">
-      ${[['tokens', shortNumber(total.tokens ?? 0)], ['input', shortNumber(total.input ?? 0)], ['output', shortNumber(total.output ?? 0)], ['from cache', shortNumber(total.cached ?? 0)],
-        ['cost', total.costUsd == null ? 'not told' : `$${total.costUsd.toFixed(2)}`], ['workers', total.workers ?? 0], ['time', duration(total.wallSeconds)], ...(data.reservedUsd ? [['reserved', costWords(data.reservedUsd)]] : [])]
+      ${[['tokens', told(total.tokens)], ['input', told(total.input)], ['output', told(total.output)], ['from cache', told(total.cached)],
+        ['cost', total.costUsd == null ? 'not told' : `${least('costUsd')}$${total.costUsd.toFixed(2)}`], ['workers', total.workers ?? 0], ['time', duration(total.wallSeconds)], ...(data.reservedUsd ? [['reserved', costWords(data.reservedUsd)]] : [])]
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>
     ${limits.length > 0 && html`<section><h2 class="section">Limits</h2><ul class="meters">${limits.map(([name, most]) => {
