@@ -54,7 +54,7 @@ class TaskExecutor:
     Args:
         model: For all tasks that do not name one; `model_id` means the same. A `Task` in its place is taken as `task`.
         working_dir: Where the workers run; by default the working folder.
-        task: The task directory, or its id; by default the chosen one; if none is chosen, one is made.
+        task: The task directory, or its id; by default the chosen one. One that is not there is made.
         root: Where the tasks are, as `--root`.
         session_id: Groups the delegated tasks (`get_session_tasks`).
         on_cancel: Whether a cancelled coroutine cancels its workers, or leaves them at work.

@@ -18,7 +18,7 @@ from agentctl.operations.show.one_worker import show_worker
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.subtask_answer import SubtaskEnd
 from agentctl.operations.start.batch import request_from
-from agentctl.operations.start.new_task import create_task
+from agentctl.operations.start.new_task import create_task, find_or_create_task
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
@@ -58,8 +58,10 @@ class Task:
 
     @classmethod
     def find_or_create(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
-        """Return the task as `find` does; if none is chosen, make one."""
-        return cls(task_for_spawn(task_id, root=root, force=False))
+        """Return the named task, else the one that `find` returns; if it is not there, make it, and its root too."""
+        if task_id is None:
+            return cls(task_for_spawn(None, root=root, force=False))
+        return cls(find_or_create_task(find_root(root, create=True), task_id))
 
     @property
     def id(self) -> str:

@@ -24,8 +24,8 @@ def spawn(
     root: str | None = None,
     **options: Unpack[SpawnOptions],
 ) -> Spawned:
-    """Start an agent with a prompt, or a command (`Task.spawn`); without a task, one is made."""
-    chosen = task if isinstance(task, Task) else Task.find_or_create(task, root=root)
+    """Start an agent with a prompt, or a command (`Task.spawn`); if no task is named or chosen, one is made."""
+    chosen = Task.find_or_create(root=root) if task is None else _found(task, root)
     return chosen.spawn(prompt, agent=agent, argv=argv, queue=queue, timeout_seconds=timeout_seconds, **options)
 
 

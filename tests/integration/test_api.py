@@ -496,6 +496,36 @@ def test_a_task_object_has_what_belongs_to_it(root: Path, tmp_path: Path) -> Non
     assert found.result("b")["source"] == "none"
 
 
+def test_a_named_task_that_is_not_there_is_made_with_its_root(tmp_path: Path, root: Path) -> None:
+    place = str(tmp_path / "new" / "place")
+    made = agentctl.Task.find_or_create("nightly", root=place)
+    assert (made.id, made.path) == ("nightly", tmp_path / "new" / "place" / "tasks" / "nightly")
+    assert agentctl.Task.find_or_create("nightly", root=place).path == made.path
+    assert agentctl.Task.find(root=place).id == "nightly", "where none was chosen, the new one is"
+    assert TaskExecutor(task="weekly", root=place).task.path == made.path.parent / "weekly"
+    assert agentctl.Task.find(root=place).id == "nightly", "the choice of before is left alone"
+    assert agentctl.Task.find_or_create(root=place).id == "nightly"
+    with pytest.raises(agentctl.UsageError, match="the task"):
+        agentctl.Task.find_or_create("no/name", root=place)
+    with pytest.raises(agentctl.NotFound):
+        agentctl.spawn(argv=["true"], task="another", root=place)
+
+
+def test_of_several_that_make_a_task_at_once_each_gets_it_whole(root: Path) -> None:
+    code = "import sys, agentctl; sys.stdin.read(); print(agentctl.spawn(argv=['true'], queue=True,"
+    code += " task=agentctl.Task.find_or_create('shared')).task_id)"
+    several = [
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for one in several:
+        assert one.stdin is not None
+        one.stdin.close()
+        one.stdin = None
+    assert [one.communicate(timeout=60)[0].strip() for one in several] == ["shared"] * 4
+    run("wait-all", "--task", "shared")
+
+
 def test_a_sub_task_answers_with_its_end(task: Task) -> None:
     end = agentctl.Task.find().subtask("echo", "A title", intent="say this")
     told = end.to_json()

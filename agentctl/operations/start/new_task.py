@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentctl.adapters import eventlog
@@ -22,6 +23,7 @@ from agentctl.domain.permissions import parse_policy
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import who
+from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.moved import note_place
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.task_limits import keep_config, personal_defaults
@@ -81,6 +83,19 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
         raise
 
 
+def find_or_create_task(root: Root, task_id: str) -> TaskDir:
+    """Return the task of an id; if there is none, make it, and choose it where none is chosen.
+
+    Of several programs that ask for it at once, one makes it, and the others get it whole.
+    """
+    task = root.task(check_name(task_id, "the task"))
+    with _locked(root):
+        if task.exists:
+            return task
+        create_task(root, task_id, task_id=task_id, is_chosen=False)
+    return task if caller() is not None or current_task(root) is not None else use_task(root, task_id)
+
+
 def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[str, str]) -> None:
     for folder in task.folders():
         make_folder(folder)
@@ -127,16 +142,27 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
 
 def use_task(root: Root, task_id: str) -> TaskDir:
     """Choose the root's current task."""
-    from filelock import FileLock, Timeout  # 37 ms, and it imports asyncio: only for commands of people.
-
     task = root.task(check_name(task_id, "the task"))
     if not task.exists:
         raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
     check_own(task)
+    with _locked(root):
+        write_whole(root.current, task.id.encode() + b"\n")
+    return task
+
+
+@contextlib.contextmanager
+def _locked(root: Root) -> Iterator[None]:
+    from filelock import FileLock, Timeout  # 37 ms, and it imports asyncio: only for commands of people.
+
     refuse_odd(root.lock)
+    lock = FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600)
     try:
-        with storage_errors(root.lock, "lock"), FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600):
-            write_whole(root.current, task.id.encode() + b"\n")
+        with storage_errors(root.lock, "lock"):
+            lock.acquire()
     except Timeout as error:
         raise LockTimeout(f"{root.lock} is still locked after {_ROOT_LOCK_LIMIT_S} s") from error
-    return task
+    try:
+        yield
+    finally:
+        lock.release()
