@@ -68,6 +68,9 @@ class AgentctlError(Exception):
         self.next = hint if isinstance(hint, Next) else None
         self.hint = COMMANDS[hint.step].format(hint.of) if isinstance(hint, Next) else hint
 
+    def __str__(self) -> str:
+        return self.message  # Whoever passes it on may have put before it what it is about.
+
 
 class Refused(AgentctlError):
     """The current state does not allow it; nothing was changed."""

@@ -16,7 +16,7 @@ from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.task import Task
 from agentctl.api.watching import Watcher
-from agentctl.errors import WaitStopped, WaitTimedOut
+from agentctl.errors import Refused, WaitStopped, WaitTimedOut
 from agentctl.operations.delegate.delegating import (
     DEFAULT_AGENT,
     DEFAULT_SESSION,
@@ -101,7 +101,7 @@ class TaskExecutor:
 
     async def execute_task(
         self,
-        objective: str,
+        objective: str | None = None,
         subagent_type: str = DEFAULT_AGENT,
         context: Mapping[str, Any] | None = None,
         timeout_seconds: float | None = DEFAULT_TIMEOUT_S,
@@ -113,7 +113,7 @@ class TaskExecutor:
         """Give one task to a sub-agent, and return its result.
 
         Args:
-            objective: What it should do.
+            objective: What it should do; with `argv` by default the command.
             subagent_type: `explore`, `plan`, `general`, or an agent of your own.
             context: Added below the objective, as JSON.
             timeout_seconds: How long it may work; its time in the queue and open questions do not count.
@@ -136,7 +136,7 @@ class TaskExecutor:
         """Give all tasks to sub-agents at once, and return their results in the same order.
 
         Args:
-            tasks: {objective, subagent_type?, context?}, and any option of `agentctl spawn`; see `execute_task`.
+            tasks: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch` but `keep`.
         """
         async with self._begun(tasks, timeout_seconds, session_id) as ends:
             return list(await asyncio.gather(*ends))
@@ -164,6 +164,7 @@ class TaskExecutor:
             NotFound: There is no such worker.
             WaitTimedOut: It has not ended in time. This stops no worker; nor does cancelling this coroutine.
         """
+        self._refuse_if_closed()
         await self._do(find_worker, self._folder, task_id)
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -178,8 +179,7 @@ class TaskExecutor:
         self, tasks: Sequence[Mapping[str, Any]], timeout_seconds: float | None, session_id: str | None
     ) -> AsyncIterator[list[asyncio.Future[TaskResult]]]:
         """Start tasks and yield the futures of their results; those without a result at the end are given up."""
-        if self._is_closed:
-            raise RuntimeError("this executor is closed")
+        self._refuse_if_closed()
         terms = self._terms.renewed(session_id or self._terms.session_id, timeout_seconds)
         job = self._thread.submit(delegate, self._folder, [plain(task) for task in tasks], terms)
         ends: list[asyncio.Future[TaskResult]] | None = None
@@ -217,6 +217,13 @@ class TaskExecutor:
     def _read(self, instance: str) -> TaskResult:
         return result_of(self._folder.worker(instance), max_bytes=self.max_result_bytes)
 
+    def _refuse_if_closed(self) -> None:
+        if self._is_closed:
+            raise Refused(
+                "this executor is closed",
+                hint="make another TaskExecutor; get_session_tasks reads what this one delegated",
+            )
+
     async def _do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in the thread; once begun it is completed, even if this coroutine is cancelled."""
         job = self._thread.submit(partial(function, *args, **kwargs))
@@ -229,15 +236,20 @@ class TaskExecutor:
         return self._starting + len(self._active)
 
     async def get_session_tasks(self, session_id: str | None = None) -> list[TaskResult]:
-        """Return every task of a session, ended or not, in the order of their starts; read from the files."""
+        """Return every task of a session, ended or not, in the order of their starts; read from the files.
+
+        A closed executor can still do this.
+        """
         session = session_id or self._terms.session_id
-        return await self._do(session_results, self._folder, session, max_bytes=self.max_result_bytes)
+        do = asyncio.to_thread if self._is_closed else self._do
+        return await do(session_results, self._folder, session, max_bytes=self.max_result_bytes)
 
     async def cancel_all_tasks(self, grace_seconds: float | None = None) -> list[Cancelled]:
         """Cancel the tasks under way; returns once nothing of them is alive, or the survivors are known.
 
         A coroutine that waits for one of these tasks gets a result with the status `cancelled`.
         """
+        self._refuse_if_closed()
         await self._do(lambda: None)  # Waits until starts under way are done.
         names = sorted(self._active)
         ends = [self._watcher.end_of(name) for name in names]
@@ -247,6 +259,7 @@ class TaskExecutor:
         return done
 
     async def __aenter__(self) -> Self:
+        self._refuse_if_closed()
         await self._do(keep_spares, self._folder, 1)  # The first of its tasks starts at once.
         return self
 

@@ -101,7 +101,8 @@ class Task:
     def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool = True) -> list[Spawned]:
         """Start all workers or none; each item has the keys of a line of `spawn --batch`."""
         lines = [plain(item) for item in items]
-        requests = [request_from(line, f"worker {index}") for index, line in enumerate(lines, 1)]
+        where = "items[{}]" if len(lines) > 1 else ""
+        requests = [request_from(line, where.format(index)) for index, line in enumerate(lines)]
         return spawn_workers(self.folder, requests, queue=queue) if requests else []
 
     def subtask(

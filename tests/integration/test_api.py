@@ -84,7 +84,7 @@ def different(number: int) -> tuple[dict[str, Any], tuple[str, str, str]]:
         case 3:
             return shell("exec sleep 60", timeout_seconds=0.1), ("timeout", "", "its time limit of 0.1 s passed")
         case _:
-            return {"argv": ["true"], "n": number}, ("failed", "", f"tasks[{number}]: objective is missing")
+            return {"objective": "", "n": number}, ("failed", "", f"tasks[{number}]: objective is missing")
 
 
 @pytest.mark.parametrize("count", [3, *alike(5, 10, 100)])
@@ -112,6 +112,30 @@ def test_an_agent_is_told_the_objective_with_its_context(task: Task) -> None:
     assert (plain.result, plain.agent_type, plain.error) == ("look", "echo", None)
     assert plain.to_json() | {"result": "look"} == plain.to_json()
     assert plain.duration > 0
+
+
+def test_one_task_may_be_worded_as_in_a_batch_or_be_a_command_alone(task: Task) -> None:
+    agent, command = execute([{"prompt": "look", "agent": "echo"}, {"argv": ["/bin/echo", "a b"]}])
+    assert (agent.objective, agent.agent_type, agent.result) == ("look", "echo", "look")
+    assert (command.objective, command.result) == ("/bin/echo 'a b'", "a b")
+
+    async def main() -> TaskResult:
+        async with TaskExecutor() as executor:
+            return await executor.execute_task(argv=["/bin/echo", "1"])
+
+    assert asyncio.run(main()).result == "1"
+
+
+def test_the_errors_of_one_task_alone_do_not_say_which_one(task: Task) -> None:
+    (unknown,) = execute([{"objective": "x", "subagent_type": "nobody"}])
+    assert str(unknown.error).startswith("Unknown agent type: nobody (known: ")
+    (wrong,) = execute([{"objective": "x", "subagent_typ": "plan"}])
+    assert str(wrong.error).startswith("unknown key 'subagent_typ' (known: objective, subagent_type, context, label, ")
+    with pytest.raises(agentctl.NotFound, match=r"^Unknown agent type: nobody"):
+        agentctl.Task.find().spawn("x", agent="nobody")
+    with pytest.raises(agentctl.NotFound, match=r"^items\[1\]: Unknown agent type: nobody"):
+        agentctl.Task.find().spawn_many([{"argv": ["true"]}, {"prompt": "x", "agent": "nobody"}])
+    assert statuses() == {}
 
 
 def test_overflow_waits_in_the_queue(task: Task, tmp_path: Path) -> None:
@@ -234,7 +258,7 @@ def test_the_end_of_the_executor_leaves_or_cancels_too(task: Task, tmp_path: Pat
             await until(lambda: name in statuses(), f"{name} to be there")
         await asyncio.wait([waiting])
         assert waiting.cancelled()
-        with pytest.raises(RuntimeError, match="closed"):
+        with pytest.raises(agentctl.Refused, match="closed"):
             await executor.execute_task("x", argv=["true"])
 
     asyncio.run(main("leave", "left"))
@@ -258,7 +282,7 @@ def test_who_waits_is_let_go_before_a_closing_executor_cancels(task: Task, monke
             await asyncio.sleep(0)  # The start has been requested, and nobody knows yet whether it runs.
         await asyncio.wait([waiting])
         assert waiting.cancelled()
-        with pytest.raises(RuntimeError, match="closed"):
+        with pytest.raises(agentctl.Refused, match="closed"):
             await executor.execute_task("x", argv=["true"])
 
     monkeypatch.setattr("agentctl.api.executor.cancel_workers", cancel)
@@ -266,6 +290,29 @@ def test_who_waits_is_let_go_before_a_closing_executor_cancels(task: Task, monke
     assert under_way == [0]
     run("wait", "a", check=False)
     assert statuses() == {"a": "cancelled"}
+
+
+def test_a_closed_executor_still_reads_its_session_and_refuses_all_else_in_one_way(task: Task) -> None:
+    async def main() -> list[TaskResult]:
+        async with TaskExecutor() as executor:
+            await executor.execute_task("one", argv=["/bin/echo", "1"], name="a")
+        for call in (
+            executor.execute_task("x", argv=["true"]),
+            executor.execute_parallel([]),
+            anext(executor.stream([])),
+            executor.wait_task("a"),
+            executor.cancel_all_tasks(),
+            executor.__aenter__(),
+        ):
+            with pytest.raises(agentctl.Refused, match=r"^this executor is closed$") as refused:
+                await call
+            assert refused.value.hint == "make another TaskExecutor; get_session_tasks reads what this one delegated"
+        await executor.aclose()
+        assert executor.get_active_task_count() == 0
+        return await executor.get_session_tasks()
+
+    assert [(one.task_id, one.result) for one in asyncio.run(main())] == [("a", "1")]
+    assert list(statuses()) == ["a"]
 
 
 def test_a_call_that_is_aborted_before_it_starts_creates_nobody(task: Task) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.api.options import plain
+from agentctl.api.options import SpawnOptions, plain
 from agentctl.errors import UsageError
 from agentctl.operations.delegate.delegating import Terms, _request, prompt_of
 
@@ -43,6 +43,27 @@ def test_an_item_takes_what_it_does_not_say_from_the_terms() -> None:
     assert (own.work.agent, own.work.model, own.timeout_seconds, own.cwd) == ("general", "small", 1, "/else")
 
 
+def test_an_item_may_use_the_words_of_a_batch() -> None:
+    request = _request({"prompt": "look", "agent": "explore"}, Terms(), "")
+    assert request.work is not None
+    assert (request.work.agent, request.work.prompt, request.delegation) == ("explore", "look", ("default", "look"))
+
+
+def test_a_command_is_its_own_objective() -> None:
+    request = _request({"argv": ["echo", "a b"]}, Terms(), "")
+    assert (request.argv, request.delegation) == (["echo", "a b"], ("default", "echo 'a b'"))
+
+
+def test_an_unknown_key_is_answered_with_the_keys_of_a_task() -> None:
+    with pytest.raises(UsageError) as refused:
+        _request({"objective": "x", "subagent_typ": "plan"}, Terms(), "")
+    assert refused.value.message == "unknown key 'subagent_typ'"
+    known = str(refused.value.hint).removeprefix("known: ").split(", ")
+    assert known[:5] == ["objective", "subagent_type", "context", "label", "argv"]
+    assert {"name", "cwd", "timeout_seconds", *SpawnOptions.__annotations__} <= set(known)
+    assert "keep" not in known
+
+
 @pytest.mark.parametrize(
     ("item", "message"),
     [
@@ -51,8 +72,9 @@ def test_an_item_takes_what_it_does_not_say_from_the_terms() -> None:
         ({"objective": 3}, "objective is missing"),
         ({"objective": "x", "context": [1]}, "context must be an object"),
         ({"objective": "x", "context": {"a": {1, 2}}}, "cannot be written as JSON"),
-        ({"objective": "x", "prompt": "y"}, "prompt is not one of the keys"),
-        ({"objective": "x", "keep": True}, "keep is not one of the keys"),
+        ({"objective": "x", "prompt": "y"}, "objective and prompt are the same: give one of them"),
+        ({"objective": "x", "subagent_type": "a", "agent": "b"}, "subagent_type and agent are the same"),
+        ({"objective": "x", "keep": True}, "keep is not for a task"),
         ({"objective": "x", "argv": ["true"], "subagent_type": "plan"}, "give one of them"),
         ({"objective": "x", "argv": []}, "argv is missing"),
         ({"objective": "x", "timeout_seconds": "soon"}, "timeout_seconds must be a number"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.results import cut_of, text_of
-from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.batch import KEYS, request_from
 from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.supervision.worker.endings import Decision, decision_of
@@ -28,6 +29,10 @@ DEFAULT_AGENT = "general"
 DEFAULT_SESSION = "default"
 DEFAULT_TIMEOUT_S = 120.0
 TIMEOUT = "timeout"
+#: What an item may have.
+_KEYS = (
+    "objective", "subagent_type", "context", "label", *(key for key in KEYS if key not in ("prompt", "agent", "keep")),
+)  # fmt: skip
 #: How much of a program's stderr is put into the error of its result.
 _STDERR_BYTES = 500
 
@@ -143,15 +148,15 @@ def delegate(
     """Start each item, or queue it where no slot is free; return the outcomes in order, once they are on disk.
 
     Args:
-        items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch`; with `argv`
-            that command is run instead of an agent.
+        items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch` but `keep`; with
+            `argv` that command is run instead of an agent.
         hint_of: Returns the next step in the caller's words.
     """
     terms = terms or Terms()
     done: dict[int, Delegated] = {}
     requests: dict[int, SpawnRequest] = {}
     for index, item in enumerate(items):
-        where = f"tasks[{index}]" if len(items) > 1 else "the task"
+        where = f"tasks[{index}]" if len(items) > 1 else ""
         try:
             requests[index] = _request(item, terms, where)
         except AgentctlError as error:
@@ -164,33 +169,47 @@ def delegate(
 
 
 def _request(item: Mapping[str, Any], terms: Terms, where: str) -> SpawnRequest:
+    at = f"{where}: " if where else ""
     fields = dict(item)
-    objective, context = fields.pop("objective", None), fields.pop("context", None)
-    agent = fields.pop("subagent_type", None) or fields.pop("agent_type", None)
+    objective, context = _either(fields, at, "objective", "prompt"), fields.pop("context", None)
+    agent = _either(fields, at, "subagent_type", "agent_type", "agent")
     label = fields.pop("label", None)
+    if objective is None and _is_command(fields.get("argv")):
+        objective = shlex.join(fields["argv"])
     if not isinstance(objective, str) or not objective.strip():
-        raise UsageError(f"{where}: objective is missing", hint='{"objective": "...", "subagent_type": "explore"}')
+        raise UsageError(f"{at}objective is missing", hint='{"objective": "...", "subagent_type": "explore"}')
     if not isinstance(context, Mapping | str | None):
-        raise UsageError(f"{where}: context must be an object or a text, not {context!r}")
+        raise UsageError(f"{at}context must be an object or a text, not {context!r}")
     if not isinstance(label, str | None):
-        raise UsageError(f"{where}: label must be a text, not {label!r}")
-    for reserved in ("prompt", "agent", "keep"):
-        if reserved in fields:
-            raise UsageError(f"{where}: {reserved} is not one of the keys", hint="objective, subagent_type, context")
+        raise UsageError(f"{at}label must be a text, not {label!r}")
+    if "keep" in fields:
+        raise UsageError(f"{at}keep is not for a task: an agent that is kept has no end that could be its result")
     if "argv" not in fields:
-        fields |= {"prompt": _prompt(objective, context, where), "agent": agent or DEFAULT_AGENT}
+        fields |= {"prompt": _prompt(objective, context, at), "agent": agent or DEFAULT_AGENT}
     elif agent is not None:
-        raise UsageError(f"{where}: subagent_type is for an agent, and argv for a command: give one of them")
+        raise UsageError(f"{at}subagent_type is for an agent, and argv for a command: give one of them")
     fields.setdefault("timeout_seconds", terms.timeout_seconds)
     fields = {key: value for key, value in fields.items() if value is not None}
-    return _with_terms(request_from(fields, where)._replace(label=label), terms, objective)
+    return _with_terms(request_from(fields, where, _KEYS)._replace(label=label), terms, objective)
 
 
-def _prompt(objective: str, context: Mapping[str, Any] | str | None, where: str) -> str:
+def _is_command(argv: object) -> bool:
+    return isinstance(argv, list) and bool(argv) and all(isinstance(part, str) for part in argv)
+
+
+def _either(fields: dict[str, Any], at: str, *names: str) -> Any:
+    """Take what is given under one of several names."""
+    given = {name: value for name in names if (value := fields.pop(name, None)) is not None}
+    if len(given) > 1:
+        raise UsageError(f"{at}{' and '.join(given)} are the same: give one of them")
+    return next(iter(given.values()), None)
+
+
+def _prompt(objective: str, context: Mapping[str, Any] | str | None, at: str) -> str:
     try:
         return prompt_of(objective, context)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: the context cannot be written as JSON: {error}") from error
+        raise UsageError(f"{at}the context cannot be written as JSON: {error}") from error
 
 
 def _with_terms(request: SpawnRequest, terms: Terms, objective: str) -> SpawnRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from agentctl.errors import UsageError
@@ -13,6 +13,9 @@ from agentctl.operations.start.requests import AgentWork, SpawnRequest
 _KINDS = {"argv": TEXTS} | {option.name: option.kind for option in OF_WORKERS}
 #: Keys of work for an agent; a line has a prompt and these, or an argv.
 _WORK = {"prompt": TEXT} | {option.name: option.kind for option in OF_AGENTS}
+
+#: What a line may have.
+KEYS = (*_KINDS, *_WORK)
 
 
 def read_batch(lines: Iterable[str], source: str) -> list[SpawnRequest]:
@@ -41,26 +44,32 @@ def parse_request(line: str, where: str) -> SpawnRequest:
     return request_from(value, where)
 
 
-def request_from(value: dict[str, Any], where: str) -> SpawnRequest:
-    """Return the request in a mapping; its keys may be spelled like options, in snake case or in camel case."""
+def request_from(value: dict[str, Any], where: str, known: Collection[str] = KEYS) -> SpawnRequest:
+    """Return the request in a mapping; its keys may be spelled like options, in snake case or in camel case.
+
+    Args:
+        where: Put before the message of an error; empty where only one request can be meant.
+        known: The keys as the caller offers them.
+    """
+    at = f"{where}: " if where else ""
     fields: dict[str, Any] = {}
     for key, item in value.items():
         name = _snake(key)
         kind = _KINDS.get(name) or _WORK.get(name)
         if kind is None:
-            raise UsageError(f"{where}: unknown key {key!r}", hint=f"known: {', '.join([*_KINDS, *_WORK])}")
+            raise UsageError(f"{at}unknown key {key!r}", hint=f"known: {', '.join(known)}")
         if name in fields:
-            raise UsageError(f"{where}: {key!r} is given twice")
+            raise UsageError(f"{at}{key!r} is given twice")
         if not _fits(item, kind):
-            raise UsageError(f"{where}: {key} must be {kind}, not {item!r}")
+            raise UsageError(f"{at}{key} must be {kind}, not {item!r}")
         fields[name] = item
     work = {name: fields.pop(name) for name in _WORK if name in fields}
     if not fields.get("argv") and "prompt" not in work:
         raise UsageError(
-            f"{where}: argv is missing", hint='argv is a list: ["python3", "job.py"]; an agent has a prompt instead'
+            f"{at}argv is missing", hint='argv is a list: ["python3", "job.py"]; an agent has a prompt instead'
         )
     if fields.get("argv") and work:
-        raise UsageError(f"{where}: {min(work)} is for an agent, and argv for a command: give one of them")
+        raise UsageError(f"{at}{min(work)} is for an agent, and argv for a command: give one of them")
     return SpawnRequest(**fields, work=AgentWork(**work) if work else None, where=where)
 
 
