@@ -16,6 +16,7 @@ from agentctl.api.answering import Answering, OnQuestion
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.task import Task
 from agentctl.api.watching import Watcher
+from agentctl.api.wording import for_python, worded
 from agentctl.errors import Refused, WaitStopped, WaitTimedOut
 from agentctl.operations.delegate.delegating import (
     DEFAULT_AGENT,
@@ -181,7 +182,7 @@ class TaskExecutor:
         """Start tasks and yield the futures of their results; those without a result at the end are given up."""
         self._refuse_if_closed()
         terms = self._terms.renewed(session_id or self._terms.session_id, timeout_seconds)
-        job = self._thread.submit(delegate, self._folder, [plain(task) for task in tasks], terms)
+        job = self._thread.submit(delegate, self._folder, [plain(task) for task in tasks], terms, worded=worded)
         ends: list[asyncio.Future[TaskResult]] | None = None
         is_left = self._on_cancel == "leave"
         try:
@@ -198,7 +199,8 @@ class TaskExecutor:
     async def _started(self, job: Future[list[Delegated]], count: int) -> list[Delegated]:
         self._starting += count
         try:
-            return await asyncio.wrap_future(job)
+            with for_python():
+                return await asyncio.wrap_future(job)
         finally:
             self._starting -= count
 
@@ -227,7 +229,8 @@ class TaskExecutor:
     async def _do(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function in the thread; once begun it is completed, even if this coroutine is cancelled."""
         job = self._thread.submit(partial(function, *args, **kwargs))
-        return await asyncio.shield(asyncio.wrap_future(job))
+        with for_python():
+            return await asyncio.shield(asyncio.wrap_future(job))
 
     # -- tasks under way ---------------------------------------------------------------------------------------
 
@@ -253,7 +256,8 @@ class TaskExecutor:
         await self._do(lambda: None)  # Waits until starts under way are done.
         names = sorted(self._active)
         ends = [self._watcher.end_of(name) for name in names]
-        done = await asyncio.to_thread(cancel_workers, self._folder, names, grace_s=grace_seconds)
+        with for_python():
+            done = await asyncio.to_thread(cancel_workers, self._folder, names, grace_s=grace_seconds)
         ended = {one.agent_instance for one in done if one.cancelled}
         await asyncio.gather(*[end for name, end in zip(names, ends, strict=True) if name in ended])
         return done

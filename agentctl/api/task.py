@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.questions import Question, question_from
+from agentctl.api.wording import for_python
 from agentctl.domain.limits import KEYS, RESULT_BYTES
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import UsageError
@@ -38,6 +39,7 @@ class Task:
         self.folder = folder
 
     @classmethod
+    @for_python()
     def create(cls, title: str, *, task_id: str | None = None, root: str | None = None, **limits: float) -> Task:
         """Make a task, and choose it as the root's current one.
 
@@ -52,11 +54,13 @@ class Task:
         return cls(create_task(find_root(root, create=True), title, task_id=task_id, config=config))
 
     @classmethod
+    @for_python()
     def find(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
         """Return the named task, else the one in which this program works, else the root's current one."""
         return cls(find_task(task_id, root=root))
 
     @classmethod
+    @for_python()
     def find_or_create(cls, task_id: str | None = None, *, root: str | None = None) -> Task:
         """Return the named task, else the one that `find` returns; if it is not there, make it, and its root too."""
         if task_id is None:
@@ -98,6 +102,7 @@ class Task:
         line = {"prompt": prompt, "agent": agent, "argv": argv and list(argv), "timeout_seconds": timeout_seconds}
         return self.spawn_many([{**line, **options}], queue=queue or bool(options.get("after")))[0]
 
+    @for_python()
     def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool = True) -> list[Spawned]:
         """Start all workers or none; each item has the keys of a line of `spawn --batch`."""
         lines = [plain(item) for item in items]
@@ -105,6 +110,7 @@ class Task:
         requests = [request_from(line, where.format(index)) for index, line in enumerate(lines)]
         return spawn_workers(self.folder, requests, queue=queue) if requests else []
 
+    @for_python()
     def subtask(
         self,
         agent: str,
@@ -128,20 +134,24 @@ class Task:
 
     # -- looking -----------------------------------------------------------------------------------------------
 
+    @for_python()
     def workers(self) -> list[WorkerRow]:
         """Return a row for each worker, as `list --json` has it."""
         return list_workers(self.folder)[0]
 
+    @for_python()
     def show(self, instance: str) -> dict[str, Any]:
         """Return everything that is known about a worker."""
         return show_worker(self.folder, instance)
 
+    @for_python()
     def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
         """Return a worker's result, cut to a maximum size, with the size, hash and path of the full text."""
         return read_result(self.folder, instance, max_bytes=max_bytes)
 
     # -- waiting -----------------------------------------------------------------------------------------------
 
+    @for_python()
     def wait_any(
         self,
         *instances: str,
@@ -166,6 +176,7 @@ class Task:
         )  # fmt: skip
         return given[0]
 
+    @for_python()
     def wait(self, *instances: str, timeout_seconds: float | None = None) -> list[WaitedEnd]:
         """Wait, through questions, until the named workers (by default all) have ended.
 
@@ -177,6 +188,7 @@ class Task:
 
     # -- stopping and answering --------------------------------------------------------------------------------
 
+    @for_python()
     def cancel(self, *instances: str, grace_seconds: float | None = None, wait: bool = True) -> list[Cancelled]:
         """Cancel the named workers (by default all) and all that they started; returns once each has ended.
 
@@ -185,10 +197,12 @@ class Task:
         """
         return cancel_workers(self.folder, instances, all_=not instances, grace_s=grace_seconds, wait=wait)
 
+    @for_python()
     def questions(self) -> list[Question]:
         """Return the open questions, oldest first."""
         return [question_from(one) for one in list_questions(self.folder.root, self.folder)]
 
+    @for_python()
     def respond(
         self,
         answer: str,

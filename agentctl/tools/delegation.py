@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from agentctl.domain.names import WorkerId
@@ -112,10 +111,9 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
         cwd=scope.folder,
         by_tool=True,
     )
-    hints = partial(hint_of, tools=AT_HAND)
     requests = [_request_of(scope, item, f"tasks[{index}]" if tool == TASK_PARALLEL.name else tool)
                 for index, item in enumerate(items)]  # fmt: skip
-    fresh = iter(delegate(scope.task, [one for one in requests if isinstance(one, dict)], terms, hint_of=hints))
+    fresh = iter(delegate(scope.task, [one for one in requests if isinstance(one, dict)], terms, worded=_worded))
     done = [next(fresh) if isinstance(one, dict) else one for one in requests]
     names = [one.instance for one in done if one.instance is not None]
     targets = tuple(Target(id=name, key=WorkerId(scope.task.id, name)) for name in names)
@@ -125,6 +123,10 @@ def _delegate(scope: Scope, tool: str, items: Sequence[Any], given: Arguments) -
     warnings = sorted({warning for call in calls for warning in not_honoured(call)})
     pending = Pending(tool=tool, targets=targets, given={"rows": rows, "warnings": warnings})
     return pending if targets else _results(scope, pending)
+
+
+def _worded(error: AgentctlError) -> tuple[str, str | None]:
+    return error.message, hint_of(error, AT_HAND)
 
 
 def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:

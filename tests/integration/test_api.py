@@ -138,6 +138,34 @@ def test_the_errors_of_one_task_alone_do_not_say_which_one(task: Task) -> None:
     assert statuses() == {}
 
 
+def test_errors_speak_of_arguments_and_calls(task: Task) -> None:
+    """Of the results of an executor, and of what a task raises."""
+    chosen = agentctl.Task.find()
+    chosen.spawn(argv=["true"], name="a")
+    for raised, hint in (
+        ({"name": "a"}, "choose another name="),
+        ({"name": "b", "cwd": "/nowhere"}, "cwd= names another"),
+    ):
+        with pytest.raises(agentctl.AgentctlError) as refused:
+            chosen.spawn(argv=["true"], **raised)  # type: ignore[arg-type]
+        assert refused.value.hint == hint
+        (failed,) = execute([{"argv": ["true"], **raised}])
+        assert str(failed.error).endswith(f"({hint})")
+    with pytest.raises(agentctl.NotFound) as missing:
+        agentctl.Task.find(root="nowhere")
+    assert missing.value.hint == 'Task.create("TITLE") starts a task here; root= names another place'
+    (failed,) = execute([{"argv": ["true"], "key": "k", "reuse": True}])
+    assert str(failed.error).startswith("reuse=True and key= exclude each other")
+
+    async def main() -> None:
+        async with TaskExecutor() as executor:
+            with pytest.raises(agentctl.NotFound) as unknown:
+                await executor.wait_task("nobody")
+            assert unknown.value.__notes__ == ["hint: known: a"]
+
+    asyncio.run(main())
+
+
 def test_overflow_waits_in_the_queue(task: Task, tmp_path: Path) -> None:
     task.set_cap(2)
     argv = worker("overlaps", tmp_path / "at-work")

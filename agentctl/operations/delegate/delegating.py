@@ -143,14 +143,14 @@ def delegate(
     items: Sequence[Mapping[str, Any]],
     terms: Terms | None = None,
     *,
-    hint_of: Callable[[AgentctlError], str | None] = lambda error: error.hint,
+    worded: Callable[[AgentctlError], tuple[str, str | None]],
 ) -> list[Delegated]:
     """Start each item, or queue it where no slot is free; return the outcomes in order, once they are on disk.
 
     Args:
         items: {objective, subagent_type?, context?, label?}, and any key of a line of `spawn --batch` but `keep`; with
             `argv` that command is run instead of an agent.
-        hint_of: Returns the next step in the caller's words.
+        worded: Returns the message and the next step of an error in the caller's words.
     """
     terms = terms or Terms()
     done: dict[int, Delegated] = {}
@@ -161,10 +161,9 @@ def delegate(
             requests[index] = _request(item, terms, where)
         except AgentctlError as error:
             agent = _text(item, "subagent_type", DEFAULT_AGENT)
-            done[index] = _refused(_text(item, "objective"), agent, error, hint_of(error))
+            done[index] = _refused(_text(item, "objective"), agent, worded(error))
     for index, outcome in zip(requests, _spawn_each(task, list(requests.values())), strict=True):
-        hint = hint_of(outcome) if isinstance(outcome, AgentctlError) else None
-        done[index] = _delegated(requests[index], outcome, hint)
+        done[index] = _delegated(requests[index], outcome, worded)
     return [done[index] for index in range(len(items))]
 
 
@@ -236,17 +235,21 @@ def _spawn_each(task: TaskDir, requests: Sequence[SpawnRequest]) -> list[Spawned
     return [*_spawn_each(task, requests[:middle]), *_spawn_each(task, requests[middle:])]
 
 
-def _delegated(request: SpawnRequest, outcome: Spawned | AgentctlError, hint: str | None) -> Delegated:
+def _delegated(
+    request: SpawnRequest,
+    outcome: Spawned | AgentctlError,
+    worded: Callable[[AgentctlError], tuple[str, str | None]],
+) -> Delegated:
     assert request.delegation is not None
     objective, agent = request.delegation.objective, agent_named(request)
     if isinstance(outcome, AgentctlError):
-        return _refused(objective, agent, outcome, hint)
+        return _refused(objective, agent, worded(outcome))
     return Delegated(objective=objective, agent_type=agent, instance=outcome.agent_instance)
 
 
-def _refused(objective: str, agent: str, error: AgentctlError, hint: str | None) -> Delegated:
-    next_step = f" ({hint})" if hint else ""
-    return Delegated(objective=objective, agent_type=agent, error=f"{error.message}{next_step}")
+def _refused(objective: str, agent: str, why: tuple[str, str | None]) -> Delegated:
+    message, hint = why
+    return Delegated(objective=objective, agent_type=agent, error=f"{message} ({hint})" if hint else message)
 
 
 def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
