@@ -8,6 +8,7 @@ import os
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError
 
@@ -30,9 +31,19 @@ class Notes:
 
 def write_note(root_task: TaskDir, text: str) -> None:
     """Append a line to the log of the shims; if that cannot be written, the line is lost."""
+    line = f"{now_iso()} pid {os.getpid()} {text}\n".encode("utf-8", "backslashreplace")
     with contextlib.suppress(AgentctlError, OSError):
-        fd = open_plain(root_task.shim_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            write_all(fd, f"{now_iso()} pid {os.getpid()} {text}\n".encode("utf-8", "backslashreplace"))
-        finally:
-            os.close(fd)
+        if not _appended(root_task.shim_log, line):
+            _appended(root_task.shim_log, line)  # `doctor --fix` has set the log aside, perhaps after reading it.
+
+
+def _appended(path: FilePath, line: bytes) -> bool:
+    """Append a line; return whether the file that has it is still the log."""
+    fd = open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        write_all(fd, line)
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except FileNotFoundError:
+        return False
+    finally:
+        os.close(fd)

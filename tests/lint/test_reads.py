@@ -48,7 +48,7 @@ HARMLESS = {
     "operations/where/odd_files.py:_names": "doctor shows it; the look itself tells of an unreadable folder",
     "operations/where/odd_files.py:_problem": "doctor shows it",
     "operations/where/odd_files.py:_repair": "doctor says that it is not mended",
-    "operations/where/odd_files.py:examine_notes": "doctor shows it",
+    "operations/where/odd_files.py:_end_of": "doctor shows it",
     "placing/lookout.py:_look_out": "the next look tries again",
     "placing/lookout.py:_read": "the next look tries again",
     "placing/lookout.py:leave": "the next look tries again",

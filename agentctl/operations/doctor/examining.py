@@ -188,7 +188,7 @@ def _is_private(path: FilePath) -> bool:
 
 def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _task_file(task, fix)
-    yield from examine_notes(task)
+    yield from examine_notes(task, fix=fix)
     yield from _log(task)
     yield from _leftovers(task, fix)
     yield from _stop_order(task, fix)

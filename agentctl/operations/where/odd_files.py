@@ -238,21 +238,43 @@ def _deaf(task: TaskDir, name: str) -> Finding:
     return finding("warning", what, where, helps)
 
 
-def examine_notes(task: TaskDir) -> Iterator[Finding]:
-    """Yield a finding for the notes of shims: an error of ours, or else a file that they could not read and ignored."""
-    try:
-        fd = open_plain(task.shim_log)
-    except OSError:
+def examine_notes(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
+    """Yield a finding for the notes of shims: an error of ours, or else a file that they could not read and ignored.
+
+    With `fix` they are first set aside and then read: whatever a shim writes meanwhile is told, now or the next time.
+    """
+    path = str(task.shim_log)
+    text = _end_of(path)
+    if text is None or not text.strip():
         return
-    try:
-        size = os.fstat(fd).st_size
-        text = os.pread(fd, _TAIL, max(0, size - _TAIL))
-    finally:
-        os.close(fd)
+    aside = _aside(path) if fix else None
+    where, text = aside or path, (_end_of(aside) if aside else None) or text
     if _FAILED.search(text):
-        yield finding("error", "a shim failed unexpectedly", task.shim_log, "please report it with this file")
-    elif text.strip():
+        what = "a shim failed unexpectedly" + ("; please report it with this file" if aside else "")
+        next_ = "please report it with this file; agentctl doctor --fix sets it aside"
+        yield finding("error", what, where, next_, fixed=aside is not None)
+    else:
         last = text.strip().splitlines()[-1].decode(errors="replace")
         message = re.sub(r"^\S+ pid \d+ ", "", last)[:300]
         what = f"a shim met something that it could not read: {message}"
-        yield finding("warning", what, task.shim_log, "remove it once you have dealt with it")
+        next_ = "once you have dealt with it, agentctl doctor --fix sets this file aside"
+        yield finding("warning", what, where, next_, fixed=aside is not None)
+
+
+def _aside(path: str) -> str | None:
+    try:
+        return set_aside(path)
+    except AgentctlError:
+        return None
+
+
+def _end_of(path: str) -> bytes | None:
+    try:
+        fd = open_plain(path)
+    except OSError:
+        return None
+    try:
+        size = os.fstat(fd).st_size
+        return os.pread(fd, _TAIL, max(0, size - _TAIL))
+    finally:
+        os.close(fd)

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.shim import notes
 from tests.steps import Task, new_task, spawn
 from tests.support import alike, by_turns, run
 
@@ -145,6 +147,43 @@ def test_what_a_shim_noted_is_a_warning_and_only_a_traceback_is_to_be_reported(r
     (row,) = [row for row in findings() if row["where"] == str(log)]
     assert row["severity"] == "error"
     assert "report" in row["next"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("2026-11-22T17:44:53.245Z pid 1 ended unexpectedly\nTraceback (most recent call last):\n  x\n", "report it"),
+        ("2026-11-22T17:44:53.245Z pid 1 t/w: q1.json is not a plain file: it is a FIFO\n", "it is a FIFO"),
+    ],
+)
+def test_what_shims_noted_is_told_once_more_and_set_aside(root: Path, text: str, says: str) -> None:
+    log = new_task().path / "shim.log"
+    log.write_text(text)
+    (row,) = [row for row in findings("--fix") if row["where"].startswith(str(log))]
+    assert row["fixed"]
+    assert says in row["what"]
+    assert not log.exists()
+    assert Path(row["where"]).read_text() == text
+    again = run("doctor", "--json").json
+    assert not [row for row in again if "shim.log" in row["where"]]
+    assert again[-1]["severity"] == "ok"
+
+
+def test_what_a_shim_writes_while_its_log_is_set_aside_is_told_by_the_next_look(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = new_task()
+    log, write, asides = task.path / "shim.log", notes.write_all, []
+
+    def set_aside_first(fd: int, data: bytes) -> None:
+        if not asides:
+            asides.append(log.rename(f"{log}.aside"))
+        write(fd, data)
+
+    monkeypatch.setattr(notes, "write_all", set_aside_first)
+    notes.write_note(TaskDir(str(task.path)), "t/w: met something")
+    assert "met something" in asides[0].read_text()
+    assert "met something" in log.read_text()
 
 
 # -- trust -------------------------------------------------------------------------------------------------------------
