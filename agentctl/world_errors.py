@@ -1,13 +1,16 @@
-"""Which errors of the operating system are errors of the world and no bug of ours, and the next step after each.
+"""Which errors are errors of the world and no bug of ours, and the next step after each.
 
 A disk that is full or fails, a file system that is gone, a limit that is reached: such an error is told with what was
-tried, where, and what helps. Any other `OSError` that nobody expected is a bug.
+tried, where, and what helps. Any other `OSError` that nobody expected is a bug. While agentctl is upgraded, files
+of its own are missing for a moment: the error of a command that looks for them then is one of the world, too.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+
+from agentctl.lean import Any
 
 #: The disk has no room; what is written waits for some.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -49,6 +52,26 @@ _NEXT_STEPS = {
     **dict.fromkeys(("ENOKEY", "EKEYEXPIRED", "EKEYREVOKED", "EKEYREJECTED"), _LOCKED),
 }  # fmt: skip
 _BY_NUMBER = {getattr(errno, name): step for name, step in _NEXT_STEPS.items() if hasattr(errno, name)}
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+#: After an error for which `missing_part` has words.
+INSTALLED_AGAIN = "it may be just being upgraded: try again in a moment; if it stays so, install agentctl again"
+
+
+def missing_part(error: BaseException) -> str | None:
+    """Return what of agentctl's own files is missing or not whole, if that is the reason of an error."""
+    if isinstance(error, ImportError):
+        return f"agentctl is not whole: {error}"
+    if isinstance(error, SyntaxError | FileNotFoundError | NotADirectoryError) and _is_ours(error.filename):
+        return f"agentctl is not whole: {os.fsdecode(error.filename)} is {_state_of(error)}"
+    return None
+
+
+def _is_ours(path: Any) -> bool:
+    return isinstance(path, str | bytes | os.PathLike) and os.fsdecode(path).startswith(f"{_PACKAGE}/")
+
+
+def _state_of(error: SyntaxError | OSError) -> str:
+    return "written in part" if isinstance(error, SyntaxError) else "missing"
 
 
 def next_step(error: OSError) -> str | None:

@@ -24,6 +24,7 @@ from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec
 from agentctl.domain.permissions import BadValue
 from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
+from agentctl.world_errors import missing_part
 
 _SIZE_LIMIT = 256 * 1024
 #: YAML is slow to parse; long text belongs in the prompt below.
@@ -119,7 +120,9 @@ def _files(place: Source, warnings: list[str]) -> Iterator[Path]:
     ending = ".toml" if place.form == "codex" else ".md"
     try:
         names = sorted(name for name in os.listdir(place.folder) if name.endswith(ending) and not name.startswith("."))
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as error:
+        if missing_part(error) is not None:
+            raise
         return
     except OSError as error:
         warnings.append(f"{place.folder}: {error.strerror}; the folder is left out")

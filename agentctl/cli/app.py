@@ -15,7 +15,7 @@ import sys
 from agentctl.encoding import ensure_utf8, prepare_stream
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.lean import Any, NoReturn
-from agentctl.world_errors import described, next_step
+from agentctl.world_errors import INSTALLED_AGAIN, described, missing_part, next_step
 
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
@@ -48,6 +48,16 @@ def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
         first: Called before the command; its errors are reported as those of the command are.
     """
     try:
+        return _ended(argv, begun, first)
+    except Exception as error:
+        part = missing_part(error)
+        if part is None:
+            raise
+        return _say_missing(part)
+
+
+def _ended(argv: list[str], begun: Any, first: Any) -> int:
+    try:
         _refuse_platform()
         ensure_utf8()
         _prepare_streams()
@@ -60,16 +70,10 @@ def main(argv: list[str], begun: Any = None, first: Any = None) -> int:
         return _say(error.message, _next(error.hint, argv), error.exit_code)
     except KeyboardInterrupt:
         return _say_interrupted()
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) and _nobody_reads():
-            return _leave_quietly()
-        if error.errno in _ODD and error.filename:
-            return _say(described(error), _LOOK, ExitCode.REFUSED)
-        if (step := next_step(error)) is not None:
-            return _say(described(error), step, ExitCode.REFUSED)
-        return _confess(error)
-    except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
-        return _confess(error)
+    except Exception as error:
+        if missing_part(error) is not None:
+            raise
+        return _say_error_of_system(error) if isinstance(error, OSError) else _confess(error)
 
 
 def _refuse_platform() -> None:
@@ -187,6 +191,24 @@ def _say_usage(error: Any) -> int:
 def _say_interrupted() -> int:
     _print_error("interrupted")
     return ExitCode.INTERRUPTED
+
+
+def _say_error_of_system(error: OSError) -> int:
+    if isinstance(error, BrokenPipeError) and _nobody_reads():
+        return _leave_quietly()
+    if error.errno in _ODD and error.filename:
+        return _say(described(error), _LOOK, ExitCode.REFUSED)
+    if (step := next_step(error)) is not None:
+        return _say(described(error), step, ExitCode.REFUSED)
+    return _confess(error)
+
+
+def _say_missing(part: str) -> int:
+    """Report that agentctl itself is not whole: without a module, since that may be missing, too."""
+    _flush()
+    _print_error(f"error: {ascii(part)[1:-1]}")
+    _print_error(f"hint: {INSTALLED_AGAIN}")
+    return ExitCode.REFUSED
 
 
 def _say(message: str, hint: str | None, code: int) -> int:

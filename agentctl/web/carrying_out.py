@@ -25,6 +25,7 @@ from agentctl.web.endpoint import CheckedRequest, Endpoint, JsonAnswer, RawAnswe
 from agentctl.web.gate import TooLarge
 from agentctl.web.jsonbytes import encode
 from agentctl.web.problems import is_foreseen, problem, problem_of
+from agentctl.world_errors import INSTALLED_AGAIN, missing_part
 
 EXIT_CODE = "Agentctl-Exit-Code"
 #: So many requests are carried out at once; and so many that wait for workers.
@@ -181,6 +182,9 @@ class EndpointApp:
 
 def bug(error: Exception, record: Callable[[BaseException], str]) -> Response:
     """Record an unforeseen error, and return the answer that says so."""
+    part = missing_part(error)
+    if part is not None:
+        return problem(503, part, INSTALLED_AGAIN)
     where = record(error)
     return problem(500, f"this is a bug in agentctl: {type(error).__name__}", f"the traceback is in {where}")
 

@@ -15,6 +15,7 @@ from agentctl.adapters.personal import config_folder, is_there
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.llm.providers import Rows, read_rows
 from agentctl.errors import UsageError
+from agentctl.world_errors import missing_part
 
 _SHIPPED = Path(agentctl.__file__).resolve().parent / "drivers" / "llm" / "providers.yaml"
 
@@ -40,6 +41,8 @@ def _read(path: Path, base: Rows | None) -> Rows:
     try:
         data = read_bytes(os.path.realpath(path))
     except OSError as error:
+        if missing_part(error) is not None:
+            raise
         raise UsageError(f"cannot read {path}: {error}", hint="it holds providers of models") from error
     known = known_files(os.environ)
     said = known.said("providers", path, data)

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.shim import notes
+from agentctl.shim.notes import write_note
 from tests.steps import Task, new_task, spawn
 from tests.support import alike, by_turns, run
 
@@ -173,15 +174,15 @@ def test_what_a_shim_writes_while_its_log_is_set_aside_is_told_by_the_next_look(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = new_task()
-    log, write, asides = task.path / "shim.log", notes.write_all, []
+    log, asides = task.path / "shim.log", list[Path]()
 
     def set_aside_first(fd: int, data: bytes) -> None:
         if not asides:
             asides.append(log.rename(f"{log}.aside"))
-        write(fd, data)
+        write_all(fd, data)
 
-    monkeypatch.setattr(notes, "write_all", set_aside_first)
-    notes.write_note(TaskDir(str(task.path)), "t/w: met something")
+    monkeypatch.setattr("agentctl.shim.notes.write_all", set_aside_first)
+    write_note(TaskDir(str(task.path)), "t/w: met something")
     assert "met something" in asides[0].read_text()
     assert "met something" in log.read_text()
 

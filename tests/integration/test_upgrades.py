@@ -1,0 +1,91 @@
+"""At stake: a command that runs while agentctl is upgraded is told as a bug, and a person reports what is none."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from agentctl.web.carrying_out import bug
+from tests.support import REPOSITORY, Completed, start_argv
+
+HINT = "hint: it may be just being upgraded: try again in a moment; if it stays so, install agentctl again"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the package, with what is compiled already."""
+    copy = tmp_path_factory.mktemp("installed") / "agentctl"
+    shutil.copytree(REPOSITORY / "agentctl", copy)
+    return copy
+
+
+@contextmanager
+def without(path: Path) -> Iterator[None]:
+    """Take a file or a folder away for a while, as an upgrade does."""
+    aside = path.with_name(f"{path.name}.aside")
+    path.rename(aside)
+    try:
+        yield
+    finally:
+        aside.rename(path)
+
+
+def run_copy(package: Path, *args: str) -> Completed:
+    argv = [sys.executable, "-P", "-m", "agentctl", *args]
+    process = start_argv(argv, env={"PYTHONPATH": str(package.parent)})
+    out, err = process.communicate(timeout=30)
+    return Completed(argv=tuple(argv), code=process.returncode, out=out, err=err)
+
+
+@pytest.mark.parametrize(
+    ("part", "command", "names"),
+    [
+        ("cli/listed.py", ["list"], "agentctl.cli.listed"),
+        ("cli/lazy.py", ["show", "nobody"], "agentctl.cli.lazy"),
+        ("cli/tasks.py", ["tasks"], "agentctl.cli.tasks"),
+        ("cli/render.py", ["show", "nobody"], "agentctl.cli.render"),
+        ("operations/where", ["list"], "agentctl.operations.where"),
+        ("agents", ["agents", "list"], "agents is missing"),
+        ("drivers/acp/programs.yaml", ["agents", "list"], "programs.yaml is missing"),
+        ("drivers/llm/providers.yaml", ["agents", "list"], "providers.yaml is missing"),
+        ("guidance/delegating.md", ["install", "claude"], "guidance/delegating.md is missing"),
+    ],
+)
+def test_what_meets_agentctl_being_replaced_is_told_and_told_as_no_bug(
+    root: Path, package: Path, tmp_path: Path, part: str, command: list[str], names: str
+) -> None:
+    whole = run_copy(package, *command)
+    with without(package / part):
+        done = run_copy(package, *command)
+    assert (done.code, done.out) == (1, ""), done
+    message, hint = done.err.splitlines()
+    assert message.startswith("error: agentctl is not whole: ")
+    assert names in message
+    assert hint == HINT
+    assert not (tmp_path / "home" / ".local" / "state" / "agentctl" / "bugs.log").exists()
+    again = run_copy(package, *command)
+    assert (again.code, again.out, again.err) == (whole.code, whole.out, whole.err)
+
+
+def test_a_file_of_agentctl_that_is_written_in_part_is_told_as_no_bug(root: Path, package: Path) -> None:
+    module = package / "cli" / "tasks.py"
+    with without(module):
+        text = module.with_name(f"{module.name}.aside").read_text(encoding="utf-8")
+        module.write_text(f"{text[: len(text) // 2]}\ndef cut(", encoding="utf-8")
+        done = run_copy(package, "tasks")
+    assert done.code == 1
+    assert done.err.splitlines() == [f"error: agentctl is not whole: {module} is written in part", HINT]
+
+
+def test_a_server_tells_that_agentctl_is_being_replaced(tmp_path: Path) -> None:
+    def record(error: BaseException) -> str:
+        raise error
+
+    response = bug(ModuleNotFoundError("No module named 'agentctl.cli.listed'", name="agentctl.cli.listed"), record)
+    assert response.status_code == 503
+    assert b"agentctl is not whole" in response.body
