@@ -62,7 +62,7 @@ def missing_part(error: BaseException) -> str | None:
     if isinstance(error, ImportError):
         return f"agentctl is not whole: {error}"
     if isinstance(error, SyntaxError | FileNotFoundError | NotADirectoryError) and _is_ours(error.filename):
-        return f"agentctl is not whole: {os.fsdecode(error.filename)} is {_state_of(error)}"
+        return f"agentctl is not whole: {os.fsdecode(error.filename or '')} is {_state_of(error)}"
     return None
 
 

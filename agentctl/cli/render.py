@@ -15,7 +15,7 @@ from agentctl.cli.jsonrows import RowEncoder
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - commands import it from here
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.text.words import JSON_ESCAPES, NOTHING, shown_json
-from agentctl.text.worker import questions_open, stranded_words
+from agentctl.text.worker import questions_open, refused_words, stranded_words
 
 if TYPE_CHECKING:
     from typing import IO
@@ -78,6 +78,19 @@ class StrandedNotes:
         if not self._noted.issuperset(stranded):
             note(stranded_words(stranded, self._command))
         self._noted.update(stranded)
+
+
+class RefusedNotes:
+    """Reports during a wait the ends that a disk refuses, each worker once."""
+
+    def __init__(self) -> None:
+        self._noted: set[WorkerId] = set()
+
+    def __call__(self, refused: Mapping[WorkerId, str]) -> None:
+        for worker, problem in refused.items():
+            if worker not in self._noted:
+                note(refused_words(worker, problem))
+        self._noted.update(refused)
 
 
 def warn(lines: Iterable[str]) -> None:

@@ -10,7 +10,7 @@ from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, StrandedNotes, is_terminal
+from agentctl.cli.render import QuestionNotes, RefusedNotes, StrandedNotes, is_terminal
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import Status
 from agentctl.domain.worker_row import WorkerRow
@@ -70,7 +70,7 @@ def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[
         try:
             return wait_all(
                 task, instances, timeout_s=limit_s, on_change=on_change, on_asked=bell.before(on_asked),
-                on_stranded=on_stranded,
+                on_stranded=on_stranded, on_refused=RefusedNotes(),
             )  # fmt: skip
         finally:
             bell.ring(is_last=True)

@@ -35,6 +35,12 @@ def stranded_words(stranded: Sequence[WorkerId], command: str) -> str:
     return plain(f"{who} {verb} stranded in the queue, nothing will start {them}: {command}")
 
 
+def refused_words(worker: WorkerId, problem: str) -> str:
+    """Return that a worker has ended although that cannot be written, and what helps."""
+    what = f"{worker.task_id}/{worker.instance} has ended, and its end waits in memory: {problem}"
+    return plain(f"{what}; once the disk takes it, its shim writes it: leave that alone")
+
+
 def respond_command(worker: WorkerId, question_id: str, answers: str) -> str:
     """Return the command that answers a question, and which answers whoever reads that may give."""
     command = f"agentctl interact respond {worker.instance} --task {worker.task_id} --id {question_id} ANSWER"

@@ -13,7 +13,7 @@ from tests.advice import follow
 from tests.agent_steps import define
 from tests.fakessh import FAR_END, put_ssh
 from tests.life import set_config, state_of
-from tests.steps import Task, kill, new_task, row, spawn, statuses
+from tests.steps import Task, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import is_alive, run, start, wait_until, worker
 
 pytestmark = pytest.mark.slow
@@ -247,7 +247,7 @@ def test_a_queue_that_lost_its_environment_gets_another(root: Path, tmp_path: Pa
         blob.unlink()
     told = run("doctor", check=False)
 
-    follow(told, "agentctl resume-queue")
+    follow(told, "agentctl resume --lost")
 
     (tmp_path / "gate").touch()
     run("wait-all")
@@ -273,6 +273,28 @@ def test_each_way_out_of_an_end_is_accepted(root: Path, argv: list[str]) -> None
         done = follow(command, command, check=False)
         assert not done.err.startswith("error"), done
     run("wait-all", check=False)
+
+
+def test_what_was_awaited_in_vain_is_proposed_before_the_work_that_waited(root: Path, tmp_path: Path) -> None:
+    new_task()
+    made = tmp_path / "made"
+    spawn_batch(
+        [
+            {"name": "first", "argv": ["test", "-e", str(made)]},
+            {"name": "then", "argv": ["cat", str(made)], "after": ["first"]},
+        ]
+    )
+    run("wait-all", check=False)
+    assert row("then")["reason"] == "dependency"
+    commands = [command for command in ways_out("then") if "retry" in command]
+    assert commands == ["agentctl retry first", "agentctl retry then"]
+
+    made.write_text("it is there", encoding="utf-8")
+    for command in commands:
+        follow(command, command)
+        run("wait-all", check=False)
+
+    assert {"first-2": "completed", "then-2": "completed"}.items() <= statuses().items()
 
 
 def test_each_way_out_of_work_is_accepted(root: Path, tmp_path: Path) -> None:

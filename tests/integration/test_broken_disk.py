@@ -15,7 +15,7 @@ from tests import faults as layer
 from tests.faults import Faults
 from tests.integration.test_disk import Disk, disk  # noqa: F401 - a fixture
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import PROGRAM, alike, is_alive, run, wait_until, worker
+from tests.support import PROGRAM, alike, is_alive, run, start, wait_until, worker
 
 #: How a broken disk answers, and to which calls.
 BROKEN = {
@@ -116,6 +116,29 @@ def test_a_shim_that_is_killed_while_it_holds_an_end_loses_nothing_of_it(root: P
     assert statuses() == {"a": "failed"}
     ended = task.exit("a") or {}
     assert (ended["status"], ended["reason"], ended["exitCode"]) == ("failed", "exit_code", 3)
+
+
+def test_an_end_that_a_full_disk_refuses_is_named_everywhere_and_kept(root: Path, faulty: Faults) -> None:
+    task = new_task()
+    gate = root.parent / "gate"
+    spawn(worker("exits", 3, "--after-file", gate), name="a")
+    rested(task, a="active")
+    waiting = start("wait", "a")
+    faulty.fail(root, *BROKEN["ENOSPC"])
+    gate.touch()
+    wait_until(lambda: "held" in run("list").out, what="the end to be held")
+    why = run("why", "a").out
+    assert "It has ended (status failed, reason exit_code, exitCode 3)" in why
+    assert "the disk is full" in why
+    doctor = run("doctor", check=False)
+    assert doctor.code == 1
+    assert "error: it has ended, and its end waits in memory: the disk is full" in doctor.out
+    assert "kill" not in doctor.out
+    assert waiting.stderr is not None
+    assert "t1/a has ended, and its end waits in memory: the disk is full" in waiting.stderr.readline()
+    faulty.mend()
+    assert waiting.wait(timeout=30) == 7
+    assert (task.exit("a") or {})["exitCode"] == 3
 
 
 @pytest.mark.parametrize("errors", [errno.EMFILE, *alike(errno.ENFILE)])

@@ -202,6 +202,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _missing_decisions(task, view, fix)
     yield from _conditions(task, conditions)
     yield from _unguarded(task)
+    yield from _refused(task, view)
     yield from examine_shims(task, conditions)
     yield from _unfinished(task, view, fix)
     yield from _queue(task, fix)
@@ -316,6 +317,17 @@ def _conditions(task: TaskDir, conditions: dict[str, Condition]) -> Iterator[Fin
                 yield finding("note", "on another machine or in another pid namespace", where, "look at it there")
             case _:
                 pass
+
+
+def _refused(task: TaskDir, view: TaskView) -> Iterator[Finding]:
+    """Yield the workers of which a disk refuses something: it waits in memory, with whoever guards the worker."""
+    for worker in view.workers.values():
+        if worker.is_terminal or not worker.refused:
+            continue
+        held = "it has ended, and its end" if "end" in worker.refused else "what it is asked"
+        what = f"{held} waits in memory: {worker.refused.get('problem')}"
+        helps = "make the disk take files again; whoever guards it writes it down then, and is to be left alone"
+        yield finding("error", what, f"{task.id}/{worker.instance}", helps)
 
 
 def _unguarded(task: TaskDir) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from agentctl.adapters.processes import identity_from
 from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.ends import HIDDEN, reason_in_words
-from agentctl.domain.names import first_of
+from agentctl.domain.names import first_of, is_name
 from agentctl.domain.states import Reason, Status
 from agentctl.operations.show.evidence import (
     Evidence,
@@ -27,7 +27,7 @@ from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.show.worker_facts import WorkerFacts
 from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import is_unguarded
-from agentctl.supervision.worker.endings import Decision, decision_of
+from agentctl.supervision.worker.endings import Decision, decision_of, status_at_end
 
 _END_EVENTS = (ev.COMPLETED, ev.FAILED, ev.CANCELLED)
 _TOLD = ("status", "reason", "by", "exitCode", "signal", "message", "endedAt", "attempt")
@@ -182,6 +182,19 @@ def _ways(facts: WorkerFacts) -> list[WayOut]:
         if held is not None:
             ways.append(WayOut(f"it can be continued once nothing else holds it: {held.said}", held.way))
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
+    awaited = _awaited_in_vain(facts)
+    ways += [WayOut("it waited for this, whose work comes first", facts.command("retry", name)) for name in awaited]
     if refusal_of_retry(facts.worker_dir) is None:
-        ways.append(WayOut("the same work can be started once more", facts.command("retry", facts.name)))
+        alone = "; it waits for nothing then" if awaited else ""
+        ways.append(WayOut(f"the same work can be started once more{alone}", facts.command("retry", facts.name)))
     return ways
+
+
+def _awaited_in_vain(facts: WorkerFacts) -> list[str]:
+    """Return the workers that did not complete and that kept this one from starting, as far as `retry` takes them."""
+    if facts.view.reason != Reason.DEPENDENCY:
+        return []
+    task, after = facts.worker_dir.task, read_quietly(facts.worker_dir.spec).get("after")
+    named = [task.worker(name) for name in after or () if isinstance(name, str) and is_name(name)]
+    ended = [worker for worker in named if worker.has_ended and status_at_end(worker) is not Status.COMPLETED]
+    return [worker.instance for worker in ended if refusal_of_retry(worker) is None]

@@ -106,6 +106,23 @@ def _living(worker: WorkerDir) -> Iterator[Evidence]:
         yield Evidence(PROCESS, f"pid {member.get('pid')}", f"its own, alive: {member.get('command')}")
 
 
+# -- what its disk refuses ---------------------------------------------------------------------------------------------
+
+
+def _refused(facts: WorkerFacts) -> Part:
+    """Return what waits in memory because the disk refuses it; its shim writes it down as soon as that is possible."""
+    refused = facts.view.refused
+    if not refused:
+        return [], []
+    problem, end = shown(refused.get("problem")), refused.get("end")
+    text = f"Its disk refuses what it is asked: {problem}."
+    if isinstance(end, dict):
+        how = fields_of(end, "status", "reason", "exitCode", "signal")
+        text = f"It has ended ({how}), but its disk refuses that: {problem}."
+    evidence = [Evidence(PROCESS, "its shim", "holds in memory what the disk refuses, and writes it once it can")]
+    return [Statement(text, evidence)], [WayOut("make the disk take files again; leave its shim alone until then")]
+
+
 # -- a cancel, a pause -------------------------------------------------------------------------------------------------
 
 
@@ -311,5 +328,5 @@ def _time_left(facts: WorkerFacts) -> Part:
 
 
 _SIDES: tuple[Callable[[WorkerFacts], Part], ...] = (
-    _cancel, _pause, _questions, _asked_below, _children, _guardian, _process, _output, _time_left,
+    _refused, _cancel, _pause, _questions, _asked_below, _children, _guardian, _process, _output, _time_left,
 )  # fmt: skip

@@ -269,6 +269,14 @@ class LiveTree:
         """Return the workers that nobody starts: the environment is gone that they need."""
         return [WorkerId(one.task.id, instance) for one in self._all.values() for instance in one.stranded]
 
+    def refused(self) -> dict[WorkerId, str]:
+        """Return the workers that have ended although a disk refuses to say so, and what it says."""
+        return {
+            WorkerId(one.task.id, worker.instance): str(worker.refused.get("problem"))
+            for one in self._all.values() for worker in one.view.workers.values()
+            if not worker.is_terminal and "end" in worker.refused
+        }  # fmt: skip
+
     def run_queue(self, lender: WorkerId | None) -> None:
         """Start the workers that can start; all tasks of a tree share one queue."""
         for live_task in [self.top] if lender is not None else self._all.values():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _NOTICES_S = 1.0
 #: Called periodically with the workers that nobody starts.
 OnStranded = Callable[[list[WorkerId]], None]
+#: Called periodically with the workers whose ends a disk refuses, and what it says.
+OnRefused = Callable[[Mapping[WorkerId, str]], None]
 _broken: ContextVar[int | None] = ContextVar("broken", default=None)
 
 
@@ -57,6 +59,7 @@ class WaitRounds:
         broken: A descriptor that becomes readable when nobody wants the answer any more.
         turn: Held while the queue is run, if several threads wait.
         on_stranded: Called with the workers that stay in the queue for ever, if there are any.
+        on_refused: Called with the workers that have ended and whose ends cannot be written, if there are any.
     """
 
     def __init__(
@@ -67,9 +70,11 @@ class WaitRounds:
         broken: int | None = None,
         turn: AbstractContextManager[object] | None = None,
         on_stranded: OnStranded | None = None,
+        on_refused: OnRefused | None = None,
     ) -> None:
         self._live_tree, self._broken = live_tree, _broken.get() if broken is None else broken
         self._turn, self._on_stranded = turn or contextlib.nullcontext(), on_stranded
+        self._on_refused = on_refused
         self._deadline = None if timeout_s is None else monotonic() + timeout_s
         self._loan, self._stop = Loan(live_tree.top), _Interruption(live_tree.watch)
         self._notices = _Notices(live_tree)
@@ -90,6 +95,8 @@ class WaitRounds:
             self._live_tree.run_queue(self._loan.lender())
         if self._on_stranded is not None and (stranded := self._live_tree.stranded()):
             self._on_stranded(stranded)
+        if self._on_refused is not None and (refused := self._live_tree.refused()):
+            self._on_refused(refused)
 
     def sleep(self, at_most_s: float | None = None) -> None:
         """Sleep until something may have changed, or the time or `at_most_s` is over.
