@@ -108,6 +108,11 @@ def test_what_a_cancelled_worker_left_open_is_interrupted(task: Task) -> None:
         ("A1", 1, "interrupted"), ("A2", 2, "interrupted"), ("A3", 1, "interrupted"),
     ]  # fmt: skip
     assert (found["calls"], found["tokens"]) == (2, {"input": 9000, "output": 97, "cached": 0})
+    assert {item["endedAt"] for item in found["items"]} == {found["endedAt"]}
+    (found,) = run("tree", "--expand", "all", "--json").json["workers"]
+    left = [item for item in found["items"] if item["status"] == "interrupted"]
+    assert {item["endedAt"] for item in left} == {found["endedAt"]}, "calls too"
+    assert any(item["type"] == "tool" for item in left)
     assert "  interrupted" in run("tree").out
 
 

@@ -190,6 +190,14 @@ def test_what_an_unhappy_parent_left_open_is_interrupted() -> None:
         assert {node.status for node in view(lines, keep=keep, ended=True)[1:]} == {"interrupted"}
 
 
+def test_what_an_ended_worker_left_open_took_until_its_end() -> None:
+    lines = [line(0, "agent", "a1", "start"), line(1, "tool", "t1", "start", parent="a1", name="Bash")]
+    for keep in (0, EVERYTHING):
+        nodes = view_of(fold(lines, keep), ended=True, ended_at="2026-11-21T20:31:00.000Z")
+        assert {node.ended_at for node in nodes[1:]} == {"2026-11-21T20:31:00.000Z"}
+        assert {node.ended_at for node in view_of(fold(lines, keep), ended=True)[1:]} == {None}, "it is not known"
+
+
 def test_what_a_parent_left_open_ended_with_it() -> None:
     lines = [
         line(0, "agent", "a1", "start"),

@@ -77,16 +77,17 @@ class _Placed(NamedTuple):
     node: Node
 
 
-def view_of(fold: ActivityFold, *, ended: bool) -> list[Node]:
+def view_of(fold: ActivityFold, *, ended: bool, ended_at: str | None = None) -> list[Node]:
     """Return the tree of a worker; the first node is the worker itself.
 
     Args:
         ended: The worker has ended, so nothing that it did is still running.
+        ended_at: When it ended, as far as that is known: what it left open took until then.
     """
     items = {item.id: item for item in fold.items()}
     placed = _walk(_children(items))
     _total(fold, placed)
-    _judge(placed, ended=ended)
+    _judge(placed, ended=ended, ended_at=ended_at)
     return _shown(placed, is_expanded=bool(fold.keep))
 
 
@@ -212,9 +213,9 @@ def _add(node: Node, used: Mapping[str, int]) -> None:
         node.tokens = {name: before[name] + used[name] for name in TOKENS}
 
 
-def _judge(placed: list[_Placed], *, ended: bool) -> None:
+def _judge(placed: list[_Placed], *, ended: bool, ended_at: str | None) -> None:
     """Mark what an ended worker or sub-agent left open as interrupted: it ended no later than that."""
-    over: list[tuple[bool, str | None]] = [(ended, None)]
+    over: list[tuple[bool, str | None]] = [(ended, ended_at)]
     for above, _, node in placed[1:]:
         is_over, at = over[above]
         if node.status == RUNNING and is_over:

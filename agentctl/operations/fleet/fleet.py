@@ -21,7 +21,7 @@ from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.fleet.task_feed import FeedRow, TaskFeed, open_feed
 from agentctl.operations.fleet.task_totals import totals_of, with_those_below
-from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes
+from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes, interrupted_at
 from agentctl.operations.show.results import last_words
 from agentctl.operations.wait.live_view import sleep_over
 from agentctl.supervision.account.accounts import folder_of_accounts
@@ -261,7 +261,7 @@ class _WantedWorker:
         if version == self._version and not self._nodes.is_behind and self.due is None:
             return False
         self._version = version
-        nodes = self._nodes.nodes(ended=ended, until=until, rest=rest)
+        nodes = self._nodes.nodes(ended=ended, ended_at=interrupted_at(row), until=until, rest=rest)
         if self.due is not None:
             return False
         words = last_words(self._dir, _LOOKED_BACK) if is_agent else _last_lines(self._dir)

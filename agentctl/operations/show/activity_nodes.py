@@ -9,6 +9,8 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.view import Node, view_of
+from agentctl.domain.states import Reason
+from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import Damaged
 
 #: How many ended items of an expanded group are kept; `earlier` counts the rest.
@@ -41,27 +43,35 @@ class ActivityNodes:
         self._next_made = 0.0
 
     def nodes(
-        self, *, ended: bool, until: float | None = None, rest: Callable[[], object] = lambda: None
+        self,
+        *,
+        ended: bool,
+        ended_at: str | None = None,
+        until: float | None = None,
+        rest: Callable[[], object] = lambda: None,
     ) -> list[Node]:
         """Read the new rows and return the nodes; if the activity cannot be read, only the worker's own node.
 
         Args:
             ended: The worker has ended.
+            ended_at: When that was, as far as it is known (`interrupted_at`).
             until: When to stop reading, by the monotonic clock; the next call goes on there. The nodes may be those of
                 before, until `due`.
             rest: Called every millisecond or so of reading.
         """
         self.problem = None
         try:
-            return self._read(ended=ended, until=until, rest=rest)
+            return self._read(ended=ended, ended_at=ended_at, until=until, rest=rest)
         except Damaged as error:
             self.problem = error.message
         except OSError as error:
             self.problem = f"{self._reader.path}: {error.strerror}"
         self.is_behind, self.due = False, None
-        return view_of(ActivityFold(self._keep), ended=ended)
+        return view_of(ActivityFold(self._keep), ended=ended, ended_at=ended_at)
 
-    def _read(self, *, ended: bool, until: float | None, rest: Callable[[], object]) -> list[Node]:
+    def _read(
+        self, *, ended: bool, ended_at: str | None, until: float | None, rest: Callable[[], object]
+    ) -> list[Node]:
         if self._reader.is_replaced():
             self._reader.restart()
             self._fold = ActivityFold(self._keep)
@@ -79,8 +89,13 @@ class ActivityNodes:
         if until is not None and began < self._next_made:
             self.due = self._next_made
             return self._nodes
-        self._nodes, self.due = view_of(self._fold, ended=ended), None
+        self._nodes, self.due = view_of(self._fold, ended=ended, ended_at=ended_at), None
         self._next_made = monotonic() + _RESTS * (monotonic() - began)
         if ended and not self.is_behind:
             self._fold = None
         return self._nodes
+
+
+def interrupted_at(row: WorkerRow) -> str | None:
+    """Return when the end of a worker interrupted what it did; None of a lost one, whose end nobody saw."""
+    return None if row["reason"] == Reason.LOST else row["endedAt"]

@@ -11,7 +11,7 @@ from agentctl.domain.activity.view import Node
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import NamedTuple
-from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes
+from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes, interrupted_at
 from agentctl.operations.show.askers import PendingQuestion, below_any
 from agentctl.operations.show.listing import each_worker
 from agentctl.operations.where.locating import find_worker
@@ -92,7 +92,7 @@ class Tree:
         activity = self._activities.get(name)
         if activity is None:
             activity = self._activities[name] = ActivityNodes(self.task.worker(name), KEPT if is_expanded else 0)
-        nodes = activity.nodes(ended=row["status"] in TERMINAL)
+        nodes = activity.nodes(ended=row["status"] in TERMINAL, ended_at=interrupted_at(row))
         if activity.problem:
             self.warnings.append(activity.problem)
         return WorkerTree(row, depth, nodes, activity.bad_lines, activity.unknown_types, is_expanded)
