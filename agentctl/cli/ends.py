@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import plain
 from agentctl.domain.ends import end_in_words
-from agentctl.domain.states import Status
+from agentctl.domain.states import EndStatus
 from agentctl.errors import WaitStopped
 from agentctl.text.worker import waiting_for
 
@@ -26,7 +26,7 @@ def ended_line(end: WaitedEnd) -> str:
     if end.until is not None:
         return plain(f"{name} {waiting_for({'until': end.until, 'window': end.window}, is_parked=True)}")
     how = end_in_words(end.status, end.reason, end.exit_code, end.signal)
-    return f"{name} {how}{left}{because(end.message) if end.status == Status.FAILED else ''}"
+    return f"{name} {how}{left}{because(end.message) if end.status is EndStatus.FAILED else ''}"
 
 
 def because(message: str | None) -> str:

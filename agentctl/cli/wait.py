@@ -12,7 +12,7 @@ from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import QuestionNotes, RefusedNotes, StrandedNotes, is_terminal
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.domain.states import Status
+from agentctl.domain.states import EndStatus
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import ExitCode
 from agentctl.operations.wait.rounds import OnStranded
@@ -95,5 +95,5 @@ def _following(command: str) -> Iterator[tuple[Callable[[list[WorkerRow]], None]
 def _show(call: Invocation, ends: list[WaitedEnd], *, one: bool) -> int:
     rows = [end.to_json() for end in ends]
     call.show(rows[0] if one else rows, map(ended_line, ends))
-    completed = all(end.status == Status.COMPLETED for end in ends)
+    completed = all(end.status is EndStatus.COMPLETED for end in ends)
     return ExitCode.DONE if completed else ExitCode.UNSUCCESSFUL

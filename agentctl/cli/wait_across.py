@@ -15,6 +15,7 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
 from agentctl.domain.hosts import CommandHost
 from agentctl.domain.names import first_of
+from agentctl.domain.states import EndStatus
 from agentctl.errors import AgentctlError, ExitCode, NothingLeft, Refused, WaitTimedOut
 from agentctl.hosts.asking import refusal_in
 from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, OFFER, WARNING, Following, HostWord
@@ -117,7 +118,8 @@ class _HostsWait:
         try:
             document = json.loads(text)
             document.pop("host", None)
-            end = WaitedEnd(**{field: document[key] for key, field in _KEYS.items() if key in document})
+            known = {field: document[key] for key, field in _KEYS.items() if key in document}
+            end = WaitedEnd(**{**known, "status": EndStatus(document["status"])})
             line = ended_line(end) + (" [given again]" if end.redelivered else "")
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             self._following.drop(host)

@@ -13,7 +13,7 @@ from agentctl.cli.logs import decode
 from agentctl.cli.render import plain
 from agentctl.cli.sentences import SaidFacts
 from agentctl.domain.names import WorkerId
-from agentctl.domain.states import TERMINAL, Status
+from agentctl.domain.states import TERMINAL, EndStatus, Status
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import ExitCode
 from agentctl.operations.fleet.fleet import Fleet
@@ -61,8 +61,8 @@ def _follow(task: TaskDir, instance: str, fleet: Fleet) -> WorkerRow:
 
 def _end_of(row: WorkerRow) -> WaitedEnd:
     return WaitedEnd(
-        agent_instance=row["agentInstance"], status=row["status"], reason=row["reason"], exit_code=row["exitCode"],
-        signal=row["signal"], message=row["message"], uncollected=row["uncollected"],
+        agent_instance=row["agentInstance"], status=EndStatus(row["status"]), reason=row["reason"],
+        exit_code=row["exitCode"], signal=row["signal"], message=row["message"], uncollected=row["uncollected"],
     )  # fmt: skip
 
 

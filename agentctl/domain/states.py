@@ -82,6 +82,18 @@ STRANDED = "stranded"
 #: not asked about. What the program asks all the same is asked.
 OWN = "own"
 
+
+class EndStatus(StrEnum):
+    """What a wait is told of a worker: the status with which it has ended, or what else ends a wait."""
+
+    COMPLETED = Status.COMPLETED.value
+    FAILED = Status.FAILED.value
+    CANCELLED = Status.CANCELLED.value
+    BLOCKED = Status.BLOCKED.value
+    STALLED = STALLED
+    PARKED = PARKED
+
+
 TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELLED})
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agentctl.domain.states import Status
 from agentctl.lean import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class WorkerRow(TypedDict):
     taskId: NotRequired[ReadOnly[str]]
     agentInstance: ReadOnly[str]
     agent: ReadOnly[str]
-    status: ReadOnly[str]
+    status: ReadOnly[Status]
     reason: ReadOnly[str | None]
     message: ReadOnly[str | None]
     pid: ReadOnly[int | None]
@@ -78,8 +79,9 @@ class WorkerRow(TypedDict):
 #: A row of which nothing is known: each row is made from it. Copying it and filling in the rest is faster than
 #: a literal with all keys (12.8 ms instead of 16.1 for 10,000 workers).
 BLANK: WorkerRow = {
-    "agentInstance": "", "agent": "", "status": "", "reason": None, "message": None, "pid": None, "attempt": 1,
-    "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None, "permissions": None,
+    "agentInstance": "", "agent": "", "status": Status.QUEUED, "reason": None, "message": None, "pid": None,
+    "attempt": 1, "paused": False, "stalled": False, "parked": False, "awaitsAccount": None, "driver": None,
+    "permissions": None,
     "usage": None, "agentId": None, "health": None, "parent": None, "depth": 0, "queuedAt": None, "startedAt": None,
     "endedAt": None, "durationSeconds": None, "exitCode": None, "signal": None, "progress": None, "survivors": (),
     "awaitsChildren": False, "uncollected": 0, "command": "", "askedBelow": 0,

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.domain.names import WorkerId
-from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, BrokenOff, NotFound, Refused, UsageError, WaitStopped
 from agentctl.lean import NamedTuple
-from agentctl.operations.delegate.delegating import TIMEOUT
+from agentctl.operations.delegate.delegating import TaskStatus
 from agentctl.operations.wait.keys import Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
 from agentctl.tools.arguments import arguments_of
@@ -30,6 +29,7 @@ _CODEX = (
 #: The tools that blocking ones need besides them: to wait for agents that still run, to answer and to stop them.
 _BESIDE = (WAIT, agents.SEND_INPUT, agents.CLOSE_AGENT)
 _CLAUDE = (delegation.TASK, delegation.TASK_PARALLEL)
+_FAILED = (TaskStatus.FAILED, TaskStatus.TIMEOUT)
 DIALECTS = ("codex", "claude", "subtask", "all")
 DEFAULT_DIALECT = "codex"
 
@@ -238,7 +238,7 @@ def is_error(answer: Any) -> bool:
         return False
     if "error" in answer and "status" not in answer:
         return True
-    has_failed = answer.get("subTaskStatus") == "Error" or answer.get("status") in (Status.FAILED.value, TIMEOUT)
+    has_failed = answer.get("subTaskStatus") == "Error" or answer.get("status") in _FAILED
     return has_failed and "previous_status" not in answer  # Closing a failed agent succeeds.
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal
 
@@ -599,6 +600,30 @@ def test_of_several_that_make_a_task_at_once_each_gets_it_whole(root: Path) -> N
         one.stdin = None
     assert [one.communicate(timeout=60)[0].strip() for one in several] == ["shared"] * 4
     run("wait-all", "--task", "shared")
+
+
+def test_a_status_is_one_of_an_enumeration_everywhere(task: Task) -> None:
+    """So a type checker can tell whether a program handles each."""
+    chosen = agentctl.Task.find()
+    found: list[tuple[StrEnum, type[StrEnum], str]] = [
+        (chosen.spawn(argv=["true"], name="a").status, agentctl.Status, "running"),
+        (agentctl.wait_any("a", timeout_seconds=20).status, agentctl.EndStatus, "completed"),
+        (chosen.wait("a")[0].status, agentctl.EndStatus, "completed"),
+        (chosen.workers()[0]["status"], agentctl.Status, "completed"),
+        (chosen.cancel("a")[0].status, agentctl.Status, "completed"),
+    ]
+    chosen.spawn(argv=worker("asks", "Which?"), name="b")
+    found.append((agentctl.wait_any("b", timeout_seconds=20).status, agentctl.EndStatus, "blocked"))
+    found.append((chosen.cancel("b", grace_seconds=0.1)[0].status, agentctl.Status, "cancelled"))
+    ends = execute(
+        [shell("true"), {"objective": "x", "subagent_type": "nobody"}, shell("sleep 9", timeout_seconds=0.1)]
+    )
+    told = zip(ends, ("completed", "failed", "timeout"), strict=True)
+    found += [(one.status, agentctl.TaskStatus, status) for one, status in told]
+    for status, kind, text in found:
+        assert type(status) is kind
+        assert status == text
+        assert json.dumps(status) == f'"{text}"'
 
 
 def test_a_sub_task_answers_with_its_end(task: Task) -> None:

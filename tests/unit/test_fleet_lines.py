@@ -44,7 +44,7 @@ ODD = st.text(max_size=30) | st.sampled_from(["\x1b[31mred", "\u202eright", "漢
 
 
 def worker_row(name: str, **keys: Any) -> WorkerRow:
-    row: WorkerRow = {**BLANK, "agentInstance": name, "agent": "command", "status": "running"}
+    row: WorkerRow = {**BLANK, "agentInstance": name, "agent": "command", "status": Status.RUNNING}
     return {**row, **keys}  # type: ignore[typeddict-item]
 
 

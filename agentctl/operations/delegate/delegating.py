@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
@@ -28,13 +29,24 @@ from agentctl.supervision.worker.endings import Decision, decision_of
 DEFAULT_AGENT = "general"
 DEFAULT_SESSION = "default"
 DEFAULT_TIMEOUT_S = 120.0
-TIMEOUT = "timeout"
 #: What an item may have.
 _KEYS = (
     "objective", "subagent_type", "context", "label", *(key for key in KEYS if key not in ("prompt", "agent", "keep")),
 )  # fmt: skip
 #: How much of a program's stderr is put into the error of its result.
 _STDERR_BYTES = 500
+
+
+class TaskStatus(StrEnum):
+    """What became of a delegated task: the status of its worker, but for a time limit that has passed."""
+
+    QUEUED = Status.QUEUED.value
+    RUNNING = Status.RUNNING.value
+    BLOCKED = Status.BLOCKED.value
+    COMPLETED = Status.COMPLETED.value
+    FAILED = Status.FAILED.value
+    CANCELLED = Status.CANCELLED.value
+    TIMEOUT = "timeout"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +58,7 @@ class TaskResult:
     objective: str
     agent_type: str
     #: `completed failed timeout cancelled`; before its end `queued running blocked`.
-    status: str
+    status: TaskStatus
     #: Its answer, bounded: an agent's last words, or the end of a command's output.
     result: str | None = None
     error: str | None = None
@@ -85,7 +97,7 @@ _FIELDS = (
     "task_id", "objective", "agent_type", "status", "result", "error", "duration", "started_at", "completed_at",
 )  # fmt: skip
 _IF_THERE = ("summary", "truncated", "size", "sha256", "path", "wrapped")
-_ENDS = frozenset({*TERMINAL, TIMEOUT})
+_ENDS = frozenset({*map(TaskStatus, TERMINAL), TaskStatus.TIMEOUT})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,7 +128,7 @@ class Delegated:
     def refusal(self) -> TaskResult:
         """Return the result of one that could not be started."""
         return TaskResult(
-            task_id=self.instance, objective=self.objective, agent_type=self.agent_type, status=Status.FAILED.value,
+            task_id=self.instance, objective=self.objective, agent_type=self.agent_type, status=TaskStatus.FAILED,
             error=self.error,
         )  # fmt: skip
 
@@ -275,11 +287,11 @@ def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str |
         "agent_type": str(spec.get("agent") or "command"),
     }
     if not decision:
-        return TaskResult(**known, status=str(status or Status.RUNNING))
+        return TaskResult(**known, status=TaskStatus(status or Status.RUNNING))
     found = text_of(worker, max_bytes)
     return TaskResult(
         **known,
-        status=TIMEOUT if decision.reason == Reason.TIMED_OUT else decision.status,
+        status=TaskStatus.TIMEOUT if decision.reason == Reason.TIMED_OUT else TaskStatus(decision.status),
         result=_answer(found),
         **_declared(found),
         **cut_of(found),

@@ -9,7 +9,7 @@ from agentctl.adapters.clock import iso_of, since_boot
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.projection import WorkerView
-from agentctl.domain.states import Reason
+from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import resume_lost
@@ -84,4 +84,4 @@ def _move_queue(top: TaskDir) -> list[Spawned]:
         return []
     stranded = standstill_of(top).tickets
     resume_queue(top)
-    return [Spawned(ticket.instance, "queued", ticket.task_id, message="its queue goes on") for ticket in stranded]
+    return [Spawned(ticket.instance, Status.QUEUED, ticket.task_id, message="its queue goes on") for ticket in stranded]

@@ -13,6 +13,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.graph import check_no_cycle
 from agentctl.domain.limits import KEYS, BadLimit, check_limit
 from agentctl.domain.names import check_name
+from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, Next, NotFound, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.options import OF_WORKERS
@@ -107,7 +108,7 @@ class Spawned(NamedTuple):
     """The outcome of a request."""
 
     agent_instance: str
-    status: str
+    status: Status
     task_id: str
     pid: int | None = None
     #: The key was taken: this is the worker that has it.

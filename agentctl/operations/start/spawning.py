@@ -371,11 +371,11 @@ def _row_of(item: Prepared, spawned: Spawned) -> RosterRow:
     """Return the roster's row of a worker, which may have ended meanwhile."""
     decision = decision_of(item.worker)
     if decision is None:
-        return RosterRow(item.spec.agent, Status(spawned.status), None)
+        return RosterRow(item.spec.agent, spawned.status, None)
     return RosterRow(item.spec.agent, decision.status, decision.reason)
 
 
-def _spawned(item: Prepared, status: str, pid: int | None = None, message: str | None = None) -> Spawned:
+def _spawned(item: Prepared, status: Status, pid: int | None = None, message: str | None = None) -> Spawned:
     return Spawned(
         agent_instance=item.worker.instance, status=status, task_id=item.worker.task.id, pid=pid, message=message,
         warnings=item.warnings, worktree=item.worktree,
@@ -392,7 +392,7 @@ def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> S
     if status == Status.RUNNING and item.spec.placement is not None:
         return _spawned(item, Status.QUEUED, message=f"{item.spec.placement['runner']} is starting it")
     if status in (Status.RUNNING, Status.CANCELLED, Status.FAILED):
-        return _spawned(item, status, answer.get("pid"), answer.get("message"))
+        return _spawned(item, Status(status), answer.get("pid"), answer.get("message"))
     return _not_begun(root_task, item, why)
 
 

@@ -259,7 +259,7 @@ def _spawned_of(worker_dir: WorkerDir) -> Spawned:
     status = decision.status if decision else (Status.RUNNING if worker else Status.QUEUED)
     return Spawned(
         agent_instance=worker_dir.instance,
-        status=str(status),
+        status=status,
         task_id=worker_dir.task.id,
         pid=worker.get("pid"),
         reused=True,

@@ -44,7 +44,7 @@ class Cancelled:
     agent_instance: str
     #: Whether this cancel (or one before it) ended the worker.
     cancelled: bool
-    status: str
+    status: Status
     survivors: list[dict[str, Any]] = field(default_factory=list)
     note: str | None = None
     #: Its shim was gone: what is said of its processes holds for those that could be found.
@@ -212,7 +212,7 @@ def _told(worker_dir: WorkerDir, answer: Answer) -> Cancelled | None:
             return None
 
 
-def _result(worker: WorkerDir, *, cancelled: bool, status: str, note: str | None = None) -> Cancelled:
+def _result(worker: WorkerDir, *, cancelled: bool, status: Status, note: str | None = None) -> Cancelled:
     return Cancelled(agent_instance=worker.instance, cancelled=cancelled, status=status, note=note)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import Deliverable, TaskView, WorkerView
-from agentctl.domain.states import PARKED, TERMINAL, Status
+from agentctl.domain.states import PARKED, TERMINAL, EndStatus, Status
 from agentctl.errors import Declined, NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
@@ -43,7 +43,7 @@ class WaitedEnd:
     """A worker that has ended, is blocked, has stalled or is parked."""
 
     agent_instance: str
-    status: str
+    status: EndStatus
     reason: str | None = None
     exit_code: int | None = None
     signal: str | None = None
@@ -170,7 +170,7 @@ def _give(
 def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id: str | None = None) -> WaitedEnd:
     is_parked = status == PARKED
     return WaitedEnd(
-        agent_instance=worker.instance, status=status, reason=worker.reason, exit_code=worker.exit_code,
+        agent_instance=worker.instance, status=EndStatus(status), reason=worker.reason, exit_code=worker.exit_code,
         signal=worker.signal, message=worker.message, redelivered=redelivered, task_id=task_id,
         uncollected=worker.uncollected,
         until=worker.parked_until if is_parked else None, window=worker.window if is_parked else None,
