@@ -19,7 +19,7 @@ from typing import Any
 import agentctl
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.known import KnownFiles
-from agentctl.adapters.personal import config_folder
+from agentctl.adapters.personal import config_folder, home_folder
 from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
 from agentctl.domain.permissions import BadValue
 from agentctl.errors import UsageError
@@ -78,7 +78,7 @@ def sources(root: Path | None, project: Path | None, environ: Mapping[str, str])
         root: The `.agentctl` in use.
         project: The folder that the project's files lie in.
     """
-    home = Path(os.path.expanduser("~"))
+    home = Path(home_folder(environ))
     found = []
     if root is not None and not _same(root.parent, home):
         found.append(Source(root / "agents", Origin.PROJECT, "own", root.parent))

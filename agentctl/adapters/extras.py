@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import agentctl
+from agentctl.adapters.personal import home_folder, named_folder
 from agentctl.adapters.uvtool import read_receipt
 
 #: The name of agentctl's distribution, by which its metadata is found: docs/decisions/0034-agentctl-cli.md
@@ -44,7 +45,7 @@ def _by_pipx(packages: Sequence[str]) -> list[str] | None:
     home, folder = os.path.split(venvs)
     if folder != "venvs" or not os.path.isfile(os.path.join(sys.prefix, "pipx_metadata.json")):
         return None
-    usual = [os.path.join(_user_data(), "pipx"), os.path.expanduser("~/.local/pipx")]
+    usual = [os.path.join(_user_data(), "pipx"), os.path.join(home_folder(os.environ), ".local/pipx")]
     return [*_with_variables(("PIPX_HOME", home, usual)), "pipx", "inject", name, *packages]
 
 
@@ -53,9 +54,10 @@ def _by_uv_tool(packages: Sequence[str]) -> list[str] | None:
     tool = read_receipt(sys.prefix)
     if tool is None:
         return None
+    programs = named_folder(os.environ, "XDG_BIN_HOME") or os.path.join(_user_data(), "..", "bin")
     where = _with_variables(
         ("UV_TOOL_DIR", os.path.dirname(sys.prefix), [os.path.join(_user_data(), "uv", "tools")]),
-        ("UV_TOOL_BIN_DIR", tool.programs, [os.environ.get("XDG_BIN_HOME") or os.path.join(_user_data(), "..", "bin")]),
+        ("UV_TOOL_BIN_DIR", tool.programs, [programs]),
     )
     more = [part for package in packages for part in ("--with", package)]
     return [*where, "uv", "tool", "install", *tool.options, *more, tool.itself]
@@ -85,7 +87,7 @@ def _past_the_system(*, has_pip: bool) -> list[str]:
 
 
 def _user_data() -> str:
-    return os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return named_folder(os.environ, "XDG_DATA_HOME") or os.path.join(home_folder(os.environ), ".local/share")
 
 
 def _with_variables(*variables: tuple[str, str, Sequence[str]]) -> list[str]:

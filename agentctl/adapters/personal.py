@@ -1,4 +1,7 @@
-"""Where a person's own files are."""
+"""Where a person's own files are: below folders that variables name, by absolute paths alone (XDG Base Directory).
+
+A relative one would be another folder for each command, in whatever project it is given.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,38 @@ from agentctl.adapters.paths import FilePath
 from agentctl.errors import UsageError
 
 
+def named_folder(environ: Mapping[str, str], variable: str) -> FilePath | None:
+    """Return the folder that a variable names; None where it is not set, or relative and so to be ignored."""
+    path = environ.get(variable, "")
+    return FilePath(path.rstrip("/") or "/") if os.path.isabs(path) else None
+
+
+def home_folder(environ: Mapping[str, str]) -> FilePath:
+    """Return the person's home folder; `/` where neither HOME nor the system names one, as a container has it."""
+    return named_folder(environ, "HOME") or FilePath(_home_of_user())
+
+
+def _home_of_user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return "/"
+
+
+def _in_home(environ: Mapping[str, str], name: str) -> FilePath:
+    return FilePath(os.path.join(home_folder(environ), name))
+
+
+def settings_folder(environ: Mapping[str, str]) -> FilePath:
+    """Return the folder of the settings of all programs (XDG Base Directory)."""
+    return named_folder(environ, "XDG_CONFIG_HOME") or _in_home(environ, ".config")
+
+
 def config_folder(environ: Mapping[str, str]) -> FilePath:
     """Return the folder of a person's config.yaml, agents, templates, trust and key (XDG Base Directory)."""
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
-    return FilePath(base) / "agentctl"
+    return settings_folder(environ) / "agentctl"
 
 
 def own_programs_file(environ: Mapping[str, str]) -> FilePath:
@@ -22,8 +53,7 @@ def own_programs_file(environ: Mapping[str, str]) -> FilePath:
 
 def state_folder(environ: Mapping[str, str]) -> FilePath:
     """Return the folder of data that is worth keeping but is not a setting (XDG Base Directory)."""
-    base = environ.get("XDG_STATE_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".local/state")
-    return FilePath(base) / "agentctl"
+    return (named_folder(environ, "XDG_STATE_HOME") or _in_home(environ, ".local/state")) / "agentctl"
 
 
 def is_ones_own(found: os.stat_result) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentctl import __version__
+from agentctl.adapters.personal import state_folder
 
 
 def record(error: BaseException) -> str:
@@ -30,9 +31,7 @@ def record(error: BaseException) -> str:
 
 
 def _places() -> Iterator[Path]:
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    if os.path.isabs(state):
-        yield Path(state) / "agentctl" / "bugs.log"
+    yield Path(state_folder(os.environ)) / "bugs.log"
     yield Path(tempfile.gettempdir()) / f"agentctl-{os.geteuid()}-bugs.log"
 
 

@@ -20,6 +20,7 @@ from urllib.parse import quote
 from agentctl.adapters.files import make_folder, make_folders, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.domain.own_tools import SERVER
 from agentctl.drivers.dialogue import HomeFolder
@@ -115,7 +116,7 @@ class OwnHome:
 def _persons(folder: HomeFolder) -> str:
     """Return the person's own folder; a usual one that is missing is made, as the program would do."""
     named = os.environ.get(folder.variable)
-    path = os.path.abspath(named or os.path.join(os.path.expanduser("~"), folder.usual))
+    path = os.path.abspath(named or os.path.join(home_folder(os.environ), folder.usual))
     if not named:
         make_folders(path)
     if not os.path.isdir(path):

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
+from agentctl.adapters.personal import home_folder
 from agentctl.domain.hosts import ALL, HERE, CommandHost, is_destination
 from agentctl.domain.names import first_of
 from agentctl.domain.plaintext import plain
@@ -59,7 +60,7 @@ def known_names() -> Iterator[str]:
     """Yield the names that can be completed: those of config.yaml, then those of ~/.ssh/config without wildcards."""
     yield from personal_hosts()
     try:
-        with open(os.path.expanduser("~/.ssh/config"), "rb") as file:
+        with open(os.path.join(home_folder(os.environ), ".ssh/config"), "rb") as file:
             text = file.read(_MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
+from agentctl.adapters.personal import home_folder
 from agentctl.domain.own_tools import SERVER
 from agentctl.errors import UsageError
 from agentctl.operations.install.edits import BlockEdit, Edit, FileEdit, JsonEdit
@@ -60,7 +61,7 @@ class _Places:
     def __init__(self, project: str | None, environ: Mapping[str, str]) -> None:
         self.project = project
         self._environ = environ
-        self.home = environ.get("HOME") or os.path.expanduser("~")
+        self.home = home_folder(environ)
 
     def at(self, in_project: str, in_home: str, variable: str | None = None) -> str:
         """Return a path in the project, else in the home folder; there `variable` can replace the first folder."""

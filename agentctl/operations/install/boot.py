@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from agentctl.adapters.files import make_folders, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import named_folder, settings_folder
 from agentctl.adapters.searchpath import absolute_entries, program_at
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused, UsageError
@@ -22,7 +23,7 @@ from agentctl.lean import NamedTuple
 
 SYSTEMD, CRONTAB = "systemd", "crontab"
 #: Which programs are found, and where a person's own files and the environments of queued workers are.
-_VARIABLES = ("PATH", "HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
+_FOLDERS = ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMPDIR")
 _MARK = "# written by `agentctl install boot`; `agentctl install boot --undo` removes it"
 #: cron(8) of Debian cuts a longer command off.
 _LONGEST_LINE = 990
@@ -48,8 +49,8 @@ def boot_entry(root: Root, environ: Mapping[str, str]) -> BootEntry:
     path = os.path.realpath(root.path)
     name = f"agentctl-boot-{hashlib.blake2b(os.fsencode(path), digest_size=6).hexdigest()}"
     argv = [sys.executable, "-P", "-m", "agentctl", "resume", "--lost", "--root", path]
-    variables = {key: environ[key] for key in _VARIABLES if environ.get(key)}
-    variables["PATH"] = absolute_entries(variables.get("PATH", os.defpath))
+    variables = {key: str(folder) for key in _FOLDERS if (folder := named_folder(environ, key))}
+    variables = {"PATH": absolute_entries(environ.get("PATH") or os.defpath), **variables}
     if variables.get("XDG_RUNTIME_DIR") == f"/run/user/{os.getuid()}":
         del variables["XDG_RUNTIME_DIR"]  # Of a login: at boot there may be none yet.
     for text in (*argv, *variables.values()):
@@ -70,7 +71,7 @@ def _check(text: str) -> None:
 
 def _has_user_systemd(environ: Mapping[str, str]) -> bool:
     """Return whether an instance of systemd runs for this person: it listens there."""
-    runtime = environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+    runtime = named_folder(environ, "XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
     return os.path.exists(os.path.join(runtime, "systemd", "private"))
 
 
@@ -175,8 +176,7 @@ def needs_linger(entry: BootEntry) -> bool:
 
 
 def _units(environ: Mapping[str, str]) -> FilePath:
-    base = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".config")
-    return FilePath(base) / "systemd" / "user"
+    return settings_folder(environ) / "systemd" / "user"
 
 
 def _link(entry: BootEntry, environ: Mapping[str, str]) -> FilePath:

@@ -10,6 +10,7 @@ import os
 
 from agentctl.adapters.git import entry_above
 from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.personal import home_folder
 from agentctl.drivers.dialogue import Driver
 from agentctl.errors import AgentctlError, Refused
 
@@ -26,7 +27,7 @@ def refuse_obeyed(driver: Driver, cwd: str) -> None:
     """
     if not driver.obeys:
         return
-    begin, home = os.path.realpath(cwd), os.path.expanduser("~")
+    begin, home = os.path.realpath(cwd), home_folder(os.environ)
     repository = entry_above(begin)
     top, folder = os.path.dirname(repository) if repository else "/", begin
     while True:

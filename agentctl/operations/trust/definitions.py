@@ -12,6 +12,7 @@ from typing import Any
 
 from agentctl.adapters.definitions import Definition, Origin, read_all, sources
 from agentctl.adapters.known import known_files
+from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import ROOT_NAME, Root
 from agentctl.adapters.trust import Trusted, is_trusted, read_trusted, trust_file
 from agentctl.domain.agentspec import AgentSpec
@@ -141,7 +142,7 @@ def find_agent_spec(root: Root | None, name: str) -> AgentSpec:
 
 def project_of(root: Root | None) -> Path | None:
     """Return the folder of the project's definitions: the nearest one above that has any, else that of the root."""
-    home = os.path.realpath(os.path.expanduser("~"))
+    home = os.path.realpath(home_folder(os.environ))
     marks = (ROOT_NAME, os.path.join(".claude", "agents"), os.path.join(".codex", "agents"))
     here = Path(working_folder())
     for folder in (here, *here.parents):

@@ -18,6 +18,7 @@ from typing import Any
 import agentctl
 from agentctl.adapters.document import Document
 from agentctl.adapters.opening import OddFile, open_plain, read_bytes
+from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import Root
 from agentctl.adapters.trust import is_trusted, read_trusted, trust_file
 from agentctl.adapters.yamldoc import parse
@@ -63,7 +64,7 @@ def all_templates(root: Root | None) -> Iterator[Template]:
 
 
 def _is_home(root: Root) -> bool:
-    return os.path.realpath(root.path.parent) == os.path.realpath(os.path.expanduser("~"))
+    return os.path.realpath(root.path.parent) == os.path.realpath(home_folder(os.environ))
 
 
 def _shipped() -> Path:

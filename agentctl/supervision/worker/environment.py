@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from agentctl.adapters.files import create_whole, make_folders, storage_errors, write_whole
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.personal import named_folder, state_folder
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError, Damaged, Refused, StorageError
 
@@ -53,13 +54,14 @@ _HINT = 'mkdir -m 700 "$HOME/.agentctl-run" && export XDG_RUNTIME_DIR="$HOME/.ag
 
 def store_folder(environ: Mapping[str, str] = os.environ) -> FilePath:
     """Return the folder in memory, made and checked: it must be private to this user."""
-    runtime = environ.get("XDG_RUNTIME_DIR")
-    if runtime and _is_chosen(runtime) and FilePath(runtime).is_dir() and os.access(runtime, os.W_OK):
-        folder = FilePath(runtime) / "agentctl"
+    runtime = named_folder(environ, "XDG_RUNTIME_DIR")
+    if runtime and _is_chosen(runtime) and runtime.is_dir() and os.access(runtime, os.W_OK):
+        folder = runtime / "agentctl"
         if _is_made(folder):
             return folder
         raise Refused(f"{folder} is not private to you", hint="remove it, or set XDG_RUNTIME_DIR, then try again")
-    base = FilePath(_MEMORY if _takes_files(_MEMORY) else environ.get("TMPDIR", "/tmp"))
+    memory = FilePath(_MEMORY) if _takes_files(_MEMORY) else None
+    base = memory or named_folder(environ, "TMPDIR") or FilePath("/tmp")
     folder = base / f"agentctl-{os.getuid()}"
     return folder if _is_made(folder) else _made_beside(folder, environ)
 
@@ -90,8 +92,6 @@ def _made_beside(taken: FilePath, environ: Mapping[str, str]) -> FilePath:
 
     The name is kept among a person's own files, so that later commands find it: the first command that keeps one wins.
     """
-    from agentctl.adapters.personal import state_folder
-
     kept = state_folder(environ) / _KEPT_NAME
     for _ in range(_TRIES):
         is_kept = kept.exists()
