@@ -7,6 +7,7 @@ import typer
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.verb import family, verb
+from agentctl.domain.plaintext import plain
 from agentctl.errors import UsageError
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result
 
@@ -27,6 +28,7 @@ agentctl report result --summary "12 findings" --file report.md
     examples="""
 agentctl report progress 40 "reading the tests"
 agentctl report progress 80%
+agentctl report progress 1/4 "step 1"
 agentctl report progress "almost there"
 """,
 )
@@ -34,22 +36,38 @@ def progress(
     call: opt.Anywhere,
     words: Annotated[
         list[str],
-        typer.Argument(metavar="[PERCENT] [TEXT]", help="How far it has got, from 0 to 100; what it is doing."),
+        typer.Argument(metavar="[PERCENT] [TEXT]", help="How far: 0 to 100, or 1/4; what it is doing."),
     ],
 ) -> None:
     """Report how far this worker has got; `list` shows the latest report."""
-    percent = _percent(words[0])
+    percent = percent_in(words[0])
     rest = words[1:] if percent is not None else words
     if len(rest) > 1:
-        raise UsageError("more than a percentage and a text", hint="put the text into quotes")
+        raise _too_many(words[0], rest, has_percent=percent is not None)
     _show(call, report_progress(percent, rest[0] if rest else None))
 
 
-def _percent(word: str) -> float | None:
+def percent_in(word: str) -> float | None:
+    """Return how far a word says that it is, in percent: `40`, `40%` or `2/5`; None if it says something else.
+
+    Raises:
+        UsageError: It is a fraction of nothing.
+    """
+    part, slash, whole = word.removesuffix("%").partition("/")
     try:
-        return float(word.removesuffix("%"))
+        return 100 * float(part) / float(whole) if slash else float(part)
     except ValueError:
         return None
+    except ZeroDivisionError:
+        raise UsageError(f"{plain(word)} is no fraction of a whole", hint="agentctl report progress 1/4 TEXT") from None
+
+
+def _too_many(first: str, rest: list[str], *, has_percent: bool) -> UsageError:
+    if has_percent:
+        said = f"after {plain(first)} there is more than one text: {plain(' '.join(map(repr, rest)))}"
+    else:
+        said = f"{plain(repr(first))} is neither a percentage nor a fraction, and two words need quotes"
+    return UsageError(said, hint='for example: agentctl report progress 40 "reading the tests"')
 
 
 @verb(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import tomllib
@@ -210,6 +211,23 @@ def test_a_project_gets_files_that_hold_for_others_too(home: Path) -> None:
     assert files_of(home) == before
     install("claude", "--project", "--undo")
     assert files_of(Path()) == {}
+    assert not Path(".claude").exists()
+
+
+def test_an_undo_leaves_the_folders_in_which_there_is_more(home: Path) -> None:
+    install("claude", "--project")
+    Path(".claude/skills/mine").mkdir()
+    install("claude", "--project", "--undo")
+    assert [path.name for path in Path(".claude/skills").iterdir()] == ["mine"]
+
+
+def test_an_undo_leaves_the_folder_of_the_project_even_if_it_is_empty(home: Path, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    with contextlib.chdir(project):
+        install("claude", "--project")
+        install("claude", "--project", "--undo")
+        assert list(project.iterdir()) == []
 
 
 def test_a_write_that_fails_takes_back_those_before_it(home: Path) -> None:

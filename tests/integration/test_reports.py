@@ -9,10 +9,38 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.cli.report import percent_in
 from tests.life import set_config
 from tests.shells import AGENTCTL
 from tests.steps import new_task, row, spawn
 from tests.support import alike, run, worker
+
+
+@pytest.mark.parametrize(
+    ("word", "percent"),
+    [("0/4", 0.0), ("1/4", 25.0), ("4/4", 100.0), ("2.5/5", 50.0), ("80%", 80.0), ("40", 40.0), ("0", 0.0)],
+)
+def test_how_far_it_is_may_be_a_percentage_or_a_fraction(word: str, percent: float) -> None:
+    assert percent_in(word) == percent
+
+
+@pytest.mark.parametrize("word", ["almost there", "1/x", "/", "1/", "a/b"])
+def test_other_words_are_a_text(word: str) -> None:
+    assert percent_in(word) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["1/0", "x"], "1/0 is no fraction of a whole"),
+        (["step", "0"], "'step' is neither a percentage nor a fraction, and two words need quotes"),
+        (["40", "step", "0"], "after 40 there is more than one text: 'step' '0'"),
+    ],
+)
+def test_what_is_wrong_with_a_progress_is_named(root: Path, words: list[str], message: str) -> None:
+    done = run("report", "progress", *words, check=False)
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_progress_shows_in_list_while_the_worker_lives(root: Path, tmp_path: Path) -> None:

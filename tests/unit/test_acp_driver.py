@@ -179,6 +179,17 @@ def test_a_model_that_is_not_there_is_an_end_that_names_those_that_are() -> None
     assert "p/small, p/large" in str(talk.outcome.message)
 
 
+def test_a_mode_that_is_not_there_names_the_package_that_has_it() -> None:
+    """Another package may have a program of the same name."""
+    row = AcpProgram(program="codex-acp", install="npm install -g @one/codex-acp", asking=Manner(mode="careful"))
+    talk = Talk(order(row)).opened(modes={"currentModeId": "x", "availableModes": [{"id": "x", "name": "X"}]})
+    assert talk.outcome.reason is Reason.NOT_STARTED
+    assert str(talk.outcome.message).endswith(
+        "cannot take the mode careful: it knows x; another package may have a program of that name: "
+        "the one that is meant comes by `npm install -g @one/codex-acp`"
+    )
+
+
 def test_the_nearest_effort_is_taken_and_one_that_is_not_there_left_out() -> None:
     talk = Talk(order(effort="low")).opened(configOptions=OPTIONS)
     assert talk.said[-1]["params"]["value"] == "minimal"

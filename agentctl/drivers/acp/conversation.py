@@ -234,7 +234,9 @@ class AcpDialogue:
         def could_not(problem: str) -> Actions:
             if category == settings.EFFORT:
                 return [self._note(f"the effort {value} was left out: {problem}"), *self._set(rest, offered)]
-            return self._stop(Reason.NOT_STARTED, f"{self.order.driver} cannot take the {category} {value}: {problem}")
+            other = self._another_package() if category == settings.MODE else ""
+            could = f"{self.order.driver} cannot take the {category} {value}: {problem}{other}"
+            return self._stop(Reason.NOT_STARTED, could)
 
         try:
             setting = settings.Offers(self.session, offered).choose(category, value)
@@ -250,6 +252,12 @@ class AcpDialogue:
             return self._set(rest, {**offered, **result})
 
         return [self.calls.call(setting.method, setting.params, was_set, lambda error: could_not(failed(error)[1]))]
+
+    def _another_package(self) -> str:
+        """Return what is said if a mode of the row is not there, as with a program of the same name by others."""
+        if not self.row.install:
+            return ""
+        return f"; another package may have a program of that name: the one that is meant comes by `{self.row.install}`"
 
     def _not_opened(self, error: RpcError) -> Actions:
         reason, message = failed(error)

@@ -145,7 +145,7 @@ class AcpProgram(NamedTuple):
             "readOnly": self.read_only, "asking": self.asking, "allowing": self.allowing, "own": self.own,
         }  # fmt: skip
         fields = {
-            "program": self.program, "args": list(self.args), "environ": dict(self.environ),
+            "program": self.program, "install": self.install, "args": list(self.args), "environ": dict(self.environ),
             "unset": list(self.unset), "obeys": list(self.obeys), "withheld": list(self.withheld),
             "cannot": list(self.cannot), "ownDenials": list(self.own_denials),
             "instructions": self.instructions, "busy": list(self.busy), "secrets": list(self.secrets),

@@ -31,6 +31,8 @@ class Change:
     after: str | None
     #: The path of the copy from before the first change: an install makes it, an undo removes it.
     backup: str
+    #: The folder that stays, whatever is removed below it: the project, or the person's home.
+    top: str
 
     def diff(self) -> str:
         """Return the change as a unified diff."""
@@ -54,8 +56,10 @@ def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: 
         texts[path] = before, _undone(edit, path, now) if undo else edit.applied(now)
     if undo:
         texts = {path: (before, _restored(path, before, after)) for path, (before, after) in texts.items()}
+    top = os.path.realpath(project if project is not None else environ.get("HOME") or os.path.expanduser("~"))
     changes = [
-        Change(path=path, before=before, after=after, backup=path + BACKUP) for path, (before, after) in texts.items()
+        Change(path=path, before=before, after=after, backup=path + BACKUP, top=top)
+        for path, (before, after) in texts.items()
     ]
     return [change for change in changes if change.before != change.after]
 
@@ -112,8 +116,15 @@ def _write(change: Change, *, undo: bool) -> None:
     except OSError as error:
         raise Refused(f"{change.path} cannot be written: {error.strerror}", hint="nothing was changed") from error
     if change.after is None:
-        with contextlib.suppress(OSError):
-            os.rmdir(os.path.dirname(change.path))  # Only if it is empty.
+        _remove_empty(os.path.dirname(change.path), change.top)
+
+
+def _remove_empty(folder: str, top: str) -> None:
+    """Remove a folder and those above it, as far as they are empty."""
+    with contextlib.suppress(OSError):
+        while folder != top and lies_in(folder, top):
+            os.rmdir(folder)
+            folder = os.path.dirname(folder)
 
 
 def _put(path: str, text: str | None) -> None:
