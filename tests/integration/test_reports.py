@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shlex
 from pathlib import Path
 
@@ -93,20 +94,27 @@ def test_a_later_result_replaces_the_one_before(root: Path) -> None:
 
 
 def test_what_cannot_be_meant_is_refused(root: Path, tmp_path: Path) -> None:
-    task = new_task()
+    task, fifo = new_task(cap=7), tmp_path / "fifo"
+    os.mkfifo(fifo)
     for name, options in {
         "a": ["--progress", "140"],
         "b": ["--progress", "nan"],
         "c": ["--summary", "x", "--file", str(tmp_path / "missing")],
         "d": ["--message", "  "],
+        "e": ["--summary", "x", "--file", "/dev/zero"],
+        "f": ["--summary", "x", "--file", str(fifo)],
+        "g": ["--summary", "x", "--file", str(tmp_path)],
     }.items():
         spawn(worker("reports", *options), name=name)
-    task.ended("a", "b", "c", "d")
-    said = {name: (task.agent(name) / "stderr.log").read_text() for name in "abcd"}
+    task.ended(*"abcdefg")
+    said = {name: (task.agent(name) / "stderr.log").read_text() for name in "abcdefg"}
     assert "from 0 to 100, not 140" in said["a"]
     assert f"there is no file {tmp_path / 'missing'}" in said["c"]
     assert "the message is empty" in said["d"]
-    assert [(task.exit(name) or {})["status"] for name in "acd"] == ["failed"] * 3
+    assert "/dev/zero is not a plain file: it is a device" in said["e"]
+    assert f"{fifo} is not a plain file: it is a FIFO" in said["f"]
+    assert f"{tmp_path} is not a plain file: it is a folder" in said["g"]
+    assert [(task.exit(name) or {})["status"] for name in "acdefg"] == ["failed"] * 6
     assert not (task.agent("c") / "result.json").exists()
 
 

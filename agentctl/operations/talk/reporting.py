@@ -13,6 +13,7 @@ from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
 from agentctl.adapters.files import make_folder, to_json, write_whole
 from agentctl.adapters.locks import locked
+from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.activity.row import REPORTED, Row, RowType
@@ -140,14 +141,17 @@ def _reporting(what: str) -> WorkerDir:
 
 
 def _declared(path: Path) -> DeclaredFile:
-    if not path.is_file():
-        raise UsageError(f"there is no file {path}", hint="--file names a file that exists")
-    path = path.absolute()
+    try:
+        fd = open_plain(os.path.realpath(path))
+    except OddFile as error:
+        raise UsageError(error.message, hint="--file names a plain file") from error
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(f"there is no file {path}", hint="--file names a file that exists") from error
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open(fd, "rb") as file:
         while chunk := file.read(1 << 20):
             digest.update(chunk)
-    return DeclaredFile(str(path), path.stat().st_size, digest.hexdigest())
+        return DeclaredFile(str(path.absolute()), os.fstat(fd).st_size, digest.hexdigest())
 
 
 def _refuse_if_ended(worker: WorkerDir) -> None:
