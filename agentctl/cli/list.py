@@ -9,6 +9,8 @@ from agentctl.errors import ExitCode
 from agentctl.operations.show.one_worker import show_worker
 
 app = module()
+#: How much of a value, such as the arguments of a worker, `show` shows to a person.
+_LONGEST = 4000
 
 
 @verb(
@@ -39,6 +41,7 @@ def show(call: opt.InTask, instance: opt.Instance) -> None:
     """Show everything that is known about one worker.
 
     Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
+    Of a long value the beginning is shown; --json has all of it.
     """
     worker = show_worker(call.task_to_show(), instance)
-    call.show(worker, outline(worker))
+    call.show(worker, outline(worker, longest=_LONGEST))

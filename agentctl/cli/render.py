@@ -133,18 +133,28 @@ def fields(*values: object) -> str:
     return "\t".join(NOTHING if value is None or value == "" else plain(value) for value in values)
 
 
-def outline(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
-    """Yield the lines that show a nested document to a person; empty values are left out."""
+def outline(value: Mapping[str, Any], indent: str = "", longest: int | None = None) -> Iterator[str]:
+    """Yield the lines that show a nested document to a person; empty values are left out.
+
+    Args:
+        longest: How many characters of a value are shown, by default all of them.
+    """
     for key, item in value.items():
         if item in (None, "", [], {}):
             continue
         if isinstance(item, Mapping):
             yield f"{indent}{plain(key)}:"
-            yield from outline(item, indent + "  ")
+            yield from outline(item, indent + "  ", longest)
         elif isinstance(item, list) and all(isinstance(part, Mapping) for part in item):
             for number, part in enumerate(item, 1):
                 yield f"{indent}{plain(key)} {number}:"
-                yield from outline(part, indent + "  ")
+                yield from outline(part, indent + "  ", longest)
         else:
             text = plain(item) if isinstance(item, str) else shown_json(item)
-            yield f"{indent}{plain(key)}: {text}"
+            yield f"{indent}{plain(key)}: {text if longest is None else _bounded(text, longest)}"
+
+
+def _bounded(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    return f"{text[:longest]}... ({len(text)} characters; --json has them all)"

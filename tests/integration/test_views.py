@@ -101,3 +101,15 @@ def test_a_log_of_nothing_but_newlines_is_told_in_a_few_words(root: Path) -> Non
     named = [one["what"] for one in run("doctor", "--json").json if "skipped" in one["what"]]
     assert len(named) == 101
     assert named[-1].startswith("19900 more lines")
+
+
+def test_show_prints_the_beginning_of_megabytes_of_arguments_and_its_json_has_all(root: Path) -> None:
+    task = new_task()
+    given = ["x" * 100_000] * 18
+    spawn(["true", *given], name="w")
+    task.ended("w")
+    shown = run("show", "w")
+    assert len(shown.out) < 20_000
+    assert "characters; --json has them all" in shown.out
+    assert "x" * 1000 in shown.out
+    assert given[-1] in run("show", "w", "--json").out
