@@ -382,7 +382,7 @@ def is_mounted_over(path: str) -> bool:
         escaped = escaped.replace(bytes([byte]), b"\\%03o" % byte)
     seen = set()
     for pid in all_pids() if LINUX else ():
-        with contextlib.suppress(OSError):  # It has ended, or is somebody else's.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError, PermissionError):  # Gone, or somebody else's.
             namespace = os.readlink(f"/proc/{pid}/ns/mnt")
             if namespace in seen:
                 continue

@@ -82,11 +82,11 @@ class Spent(NamedTuple):
 
 def spent_from(value: Mapping[str, Any]) -> Spent:
     """Return what a file reports; a value that is not a number counts as missing."""
-    told = [_amount(value.get(name)) for name in ("input", "output", "cached")]
-    given, made, cached = (int(count or 0) for count in told)
+    counts = [_amount(value.get(name)) for name in ("input", "output", "cached")]
+    given, made, cached = (int(count or 0) for count in counts)
     cost, least = _amount(value.get("costUsd")), value.get("atLeast")
     least = least if isinstance(least, list) else []
-    lacks_tokens = "tokens" in least or all(count is None for count in told)
+    lacks_tokens = "tokens" in least or all(count is None for count in counts)
     return Spent(given, made, cached, cost, lacks_tokens, "costUsd" in least or cost is None)
 
 

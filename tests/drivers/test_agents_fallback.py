@@ -257,6 +257,9 @@ def test_an_empty_folder_in_an_outbox_is_no_damage(task: Task) -> None:
     ends()
     (task.agent("a") / "outbox" / ".git").mkdir()
     assert [one for one in run("doctor", "--json").json if one["severity"] in {"error", "warning"}] == []
+    (task.agent("a") / "outbox" / "link").symlink_to(".git")
+    assert "link is not a file, but a" in run("doctor", check=False).out
+    (task.agent("a") / "outbox" / "link").unlink()
     (task.agent("a") / "outbox" / ".git" / "config").touch()
     assert "is not a file, but a folder" in run("doctor", check=False).out
 

@@ -12,7 +12,7 @@ import termios
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
-from agentctl.adapters.files import make_folder, set_aside
+from agentctl.adapters.files import make_folder, set_aside, storage_errors
 from agentctl.adapters.opening import MOST_BYTES, kind_of, open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
@@ -129,11 +129,14 @@ def _problem(path: str, is_folder: bool) -> str | None:
 
 def _is_left_by_a_sandbox(path: str) -> bool:
     """Return whether a path is an empty folder in an outbox, as a killed sandbox leaves it: nobody reads it there."""
-    folder = os.path.dirname(path)
-    try:
-        return path == f"{WorkerDir(os.path.dirname(folder)).outbox}/{os.path.basename(path)}" and not os.listdir(path)
-    except OSError:
+    folder, name = os.path.split(path)
+    if path != f"{WorkerDir(os.path.dirname(folder)).outbox}/{name}" or os.path.islink(path) or not os.path.isdir(path):
         return False
+    with storage_errors(path, "read"):
+        try:
+            return not os.listdir(path)
+        except (FileNotFoundError, PermissionError):
+            return False
 
 
 def _repair(path: str) -> bool:

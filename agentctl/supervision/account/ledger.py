@@ -112,8 +112,8 @@ class Ledger:
 
 def read_spent(worker: WorkerDir) -> Spent:
     """Return what an agent has used up, over all of its attempts: nothing, if it was never started."""
-    told = read_quietly(worker.spent)
-    return spent_from(told) if told or worker.process.exists() else Spent()
+    reported = read_quietly(worker.spent)
+    return spent_from(reported) if reported or worker.process.exists() else Spent()
 
 
 def own_budget(worker: WorkerDir) -> float | None:

@@ -34,14 +34,20 @@ def clear_mount_points(worker: WorkerDir) -> None:
     What cannot be read or removed stays: no end waits for it.
     """
     with contextlib.suppress(AgentctlError, OSError):
-        if not worker.mount_points.exists():
-            return
-        free = read_quietly(worker.mount_points).get("free")
-        for place, names in free.items() if isinstance(free, dict) else ():
-            for name in _NAMES:
-                if isinstance(names, list) and name in names:
-                    _clear(f"{place}/{name}")
-        os.unlink(worker.mount_points)
+        if worker.mount_points.exists():
+            for path in _free(worker):
+                _clear(path)
+            os.unlink(worker.mount_points)
+
+
+def _free(worker: WorkerDir) -> list[str]:
+    free = read_quietly(worker.mount_points).get("free")
+    return [
+        f"{place}/{name}"
+        for place, names in (free.items() if isinstance(free, dict) else ())
+        for name in _NAMES
+        if isinstance(names, list) and name in names
+    ]
 
 
 def _clear(path: str) -> None:
