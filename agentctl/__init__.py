@@ -23,6 +23,7 @@ _OFFERED = {
     "OnQuestion": "agentctl.api.answering",
     "Status": "agentctl.domain.states",
     "TaskStatus": "agentctl.operations.delegate.delegating",
+    "WorkerResult": "agentctl.api.worker_result",
     "WorkerRow": "agentctl.domain.worker_row",
     "spawn": "agentctl.api.verbs",
     "wait_any": "agentctl.api.verbs",

@@ -7,6 +7,7 @@ from agentctl.api.verbs import cancel as cancel
 from agentctl.api.verbs import respond as respond
 from agentctl.api.verbs import spawn as spawn
 from agentctl.api.verbs import wait_any as wait_any
+from agentctl.api.worker_result import WorkerResult as WorkerResult
 from agentctl.domain.states import EndStatus as EndStatus
 from agentctl.domain.states import Status as Status
 from agentctl.domain.worker_row import WorkerRow as WorkerRow

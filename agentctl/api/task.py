@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.questions import Question, question_from
 from agentctl.api.wording import for_python
+from agentctl.api.worker_result import WorkerResult
 from agentctl.domain.limits import KEYS, RESULT_BYTES
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import UsageError
@@ -145,9 +146,9 @@ class Task:
         return show_worker(self.folder, instance)
 
     @for_python()
-    def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+    def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> WorkerResult:
         """Return a worker's result, cut to a maximum size, with the size, hash and path of the full text."""
-        return read_result(self.folder, instance, max_bytes=max_bytes)
+        return cast("WorkerResult", read_result(self.folder, instance, max_bytes=max_bytes))
 
     # -- waiting -----------------------------------------------------------------------------------------------
 

@@ -602,6 +602,24 @@ def test_of_several_that_make_a_task_at_once_each_gets_it_whole(root: Path) -> N
     run("wait-all", "--task", "shared")
 
 
+def test_the_keys_of_a_result_are_those_of_its_type(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an agent, of a command that declared something, and of one whose output is cut."""
+    agent_world(tmp_path, monkeypatch)
+    chosen = agentctl.Task.find()
+    chosen.spawn("argv", name="agent", queue=True)
+    chosen.spawn(argv=worker("reports", "--message", "x"), name="declares", queue=True)
+    chosen.spawn(argv=["/bin/sh", "-c", "head -c 5000 /dev/zero | tr '\\0' x"], name="cut", queue=True)
+    chosen.wait(timeout_seconds=30)
+    for name in ("agent", "declares", "cut"):
+        found = chosen.result(name, max_bytes=100)
+        assert agentctl.WorkerResult.__required_keys__ <= set(found)
+        assert set(found) <= set(agentctl.WorkerResult.__annotations__)
+        assert type(found["status"]) is agentctl.Status
+    assert chosen.result("cut", max_bytes=100)["truncated"]
+
+
 def test_a_status_is_one_of_an_enumeration_everywhere(task: Task) -> None:
     """So a type checker can tell whether a program handles each."""
     chosen = agentctl.Task.find()
