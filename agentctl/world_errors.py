@@ -54,7 +54,7 @@ _NEXT_STEPS = {
 _BY_NUMBER = {getattr(errno, name): step for name, step in _NEXT_STEPS.items() if hasattr(errno, name)}
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 #: After an error for which `missing_part` has words.
-INSTALLED_AGAIN = "it may be just being upgraded: try again in a moment; if it stays so, install agentctl again"
+INSTALLED_AGAIN = "it may be just being upgraded: try again in a moment; if it stays so, install it again"
 
 
 def missing_part(error: BaseException) -> str | None:

@@ -13,7 +13,7 @@ import pytest
 from agentctl.web.carrying_out import bug
 from tests.support import REPOSITORY, Completed, start_argv
 
-HINT = "hint: it may be just being upgraded: try again in a moment; if it stays so, install agentctl again"
+HINT = "hint: it may be just being upgraded: try again in a moment; if it stays so, install it again"
 
 
 @pytest.fixture(scope="module")
