@@ -14,6 +14,7 @@ from difflib import unified_diff
 
 from agentctl.adapters.files import make_folders, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.personal import home_folder
 from agentctl.domain.containment import lies_in
 from agentctl.errors import Refused
 from agentctl.operations.install.agent_files import edits_for
@@ -56,7 +57,7 @@ def plan(client: str, *, undo: bool, project: str | None, hooks: bool, environ: 
         texts[path] = before, _undone(edit, path, now) if undo else edit.applied(now)
     if undo:
         texts = {path: (before, _restored(path, before, after)) for path, (before, after) in texts.items()}
-    top = os.path.realpath(project if project is not None else environ.get("HOME") or os.path.expanduser("~"))
+    top = os.path.realpath(project if project is not None else home_folder(environ))
     changes = [
         Change(path=path, before=before, after=after, backup=path + BACKUP, top=top)
         for path, (before, after) in texts.items()
