@@ -66,7 +66,7 @@ REFUSED: dict[str, tuple[int, str, str]] = {
     "interact respond a b c": (2, "3 words", "quotes"),
     "interact ask Really?": (1, "interact ask is for workers", "agentctl spawn"),
     "report progress 5": (1, "report progress is for workers", "agentctl spawn"),
-    "report progress 5 a b": (2, "more than a percentage and a text", "quotes"),
+    "report progress 5 a b": (2, "after 5 there is more than one text", "agentctl report progress"),
     "report result": (2, "a --summary, a --file, or both", ""),
     "inbox": (1, "inbox is for workers", "agentctl spawn"),
 }

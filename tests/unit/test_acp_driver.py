@@ -909,7 +909,8 @@ def test_of_a_continued_session_without_a_record_only_what_comes_from_now_on_cou
     cost(50 if not is_cost_first else 51)
     tokens(1_000_005 if kind == "session" else 5)
     assert talk.outcome.usage["input"] == (5 if kind == "session" else 15)
-    assert talk.outcome.cost_usd == (1 if is_cost_first else 0)
+    # What the first turn has cost is in the first sum that was told, and cannot be told apart in it.
+    assert talk.outcome.cost_usd == (1 if is_cost_first else None)
 
 
 def test_tokens_beyond_all_counting_can_still_be_written() -> None:
