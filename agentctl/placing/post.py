@@ -14,7 +14,16 @@ from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import create_whole, make_folder, read_json, read_quietly, set_aside, to_json, write_all
+from agentctl.adapters.files import (
+    create_whole,
+    make_folder,
+    make_folders,
+    read_json,
+    read_quietly,
+    set_aside,
+    to_json,
+    write_all,
+)
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
@@ -160,7 +169,7 @@ class _NodePost:
         with contextlib.suppress(AgentctlError, OSError):
             if not worker.path.is_dir():  # It has removed its own files; its end needs a place.
                 restore_folders(self.launch)
-                make_folder(worker.path)
+                make_folders(worker.path)  # This task on the node is the launch's own, and nobody's beside it.
             condition = judge(worker)
             self._was_unguarded = condition in (Condition.UNSUPERVISED, Condition.LOST)
             if condition is Condition.UNSUPERVISED:

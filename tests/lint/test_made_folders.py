@@ -18,7 +18,7 @@ MAKERS = {
     "operations/fleet/seen.py", "operations/install/boot.py", "operations/install/installing.py",
     "operations/notify/applied_targets.py",
     "operations/show/joining.py", "operations/start/new_task.py", "operations/start/walls.py",
-    "operations/where/locating.py", "placing/launch_record.py", "screen/start/line_history.py",
+    "operations/where/locating.py", "placing/launch_record.py", "placing/post.py", "screen/start/line_history.py",
     "supervision/account/holds.py", "supervision/notify/armed.py", "supervision/notify/looking.py",
     "supervision/worker/environment.py", "supervision/worktree/submodules.py",
 }  # fmt: skip

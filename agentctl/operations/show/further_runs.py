@@ -34,10 +34,10 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
         return Refused(f"{name} has not ended", hint=f"agentctl cancel {name} ends it")
     config, spec, order = read_config(task), read_quietly(worker.spec), read_order(worker)
     if config.agent is not None and (spec.get("parent") is None or spec.get("parentTaskId") is not None):
-        return Refused(
-            f"{name} is the one worker for which the sub-task {task.id} was made",
-            hint=f"agentctl subtask {config.agent} TITLE makes another sub-task; agentctl resume continues this agent",
-        )
+        above = "" if config.parent_task_id is None else f" --task {config.parent_task_id}"
+        another = f"agentctl subtask {config.agent} TITLE{above} makes another sub-task"
+        continued = "" if order is None else f"; agentctl resume {name} continues this agent"
+        return Refused(f"{name} is the one worker for which the sub-task {task.id} was made", hint=another + continued)
     if order is not None and order.get("resume") is not None:
         return Refused(
             f"{name} continues an earlier run: without that run's session its prompt means little",
