@@ -13,6 +13,8 @@ import pytest
 from tests.steps import Task, held, spawn_batch
 from tests.support import run, wait_until
 
+pytestmark = pytest.mark.slow
+
 #: What a shell, cron or systemd could take for something else.
 ODD = ["a 50% 'quoted' \"root\"", "plain", "$HOME;`id`#&"]
 OTHERS = "# mine\n@reboot  echo other\n5 4 * * * date +\\%F\n"

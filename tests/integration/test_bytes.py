@@ -17,7 +17,7 @@ from tests.steps import Task, new_task, spawn
 from tests.support import REPOSITORY, alike, run, wait_until
 from tests.terminal import on_a_terminal
 
-pytestmark = pytest.mark.usefixtures("root")
+pytestmark = [pytest.mark.usefixtures("root"), pytest.mark.slow]
 
 #: The same letters in ISO-8859-1, EUC-JP and UTF-8, and bytes that are none of these: each is another file.
 NAMES = [b"r\xe9.txt", "r\xe9.txt".encode(), b"\xc6\xfc\xcb\xdc", "\u65e5\u672c".encode(), b"\xff\x80 \xc3\xa9"]

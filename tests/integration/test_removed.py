@@ -16,6 +16,8 @@ from tests.life import Known, known, leader_of, lives, living, members
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import run, wait_until, worker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:

@@ -15,6 +15,8 @@ from tests.life import kill_shims
 from tests.steps import Task, held, most_at_once, new_task, row, spawn, spawn_batch, statuses
 from tests.support import Completed, run, start, wait_until, worker
 
+pytestmark = pytest.mark.slow
+
 NEXT = "agentctl resume --lost"
 
 

@@ -13,6 +13,8 @@ import pytest
 from agentctl.web.carrying_out import bug
 from tests.support import REPOSITORY, Completed, start_argv
 
+pytestmark = pytest.mark.slow
+
 HINT = "hint: it may be just being upgraded: try again in a moment; if it stays so, install it again"
 
 

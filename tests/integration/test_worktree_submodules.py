@@ -13,6 +13,8 @@ from tests.repositories import branches, commit, git, new_repository, record, wo
 from tests.steps import Task, new_task, spawn
 from tests.support import Completed, run
 
+pytestmark = pytest.mark.slow
+
 ALLOWED = "git -c protocol.file.allow=always"
 UPDATE = f"{ALLOWED} submodule --quiet update --init --recursive"
 AS_ME = "git -c user.name=n -c user.email=n@x"
