@@ -74,7 +74,7 @@ def _arguments() -> list[bytes]:
     return typed[1:] if len(typed) == count else [os.fsencode(argument) for argument in sys.orig_argv[1:]]
 
 
-def as_text(typed: str) -> str:
+def as_utf8(typed: str) -> str:
     """Return a text that was typed as its reader wants it: if it is not UTF-8, as the locale says."""
     theirs = None if typed.isascii() or not any("\udc80" <= one <= "\udcff" for one in typed) else _of_locale()
     if theirs is None:

@@ -75,7 +75,7 @@ def _state_of(error: SyntaxError | OSError) -> str:
 
 
 def next_step(error: OSError) -> str | None:
-    """Return what helps against an error of the world; None where the error is none."""
+    """Return what helps against an error of the world; None for any other error."""
     return _BY_NUMBER.get(error.errno or 0)
 
 

@@ -20,7 +20,7 @@ class LockHolder(NamedTuple):
     command: str
 
 
-def holders_of(path: str) -> list[LockHolder] | None:
+def lock_holders(path: str) -> list[LockHolder] | None:
     """Return who holds the lock on a file, as far as that can be seen; None if nobody does, or it cannot be asked."""
     try:
         fd = open_plain(path)

@@ -59,7 +59,8 @@ def percent_in(word: str) -> float | None:
     except ValueError:
         return None
     except ZeroDivisionError:
-        raise UsageError(f"{plain(word)} is no fraction of a whole", hint="agentctl report progress 1/4 TEXT") from None
+        what = f"{plain(word)} is not a fraction of a whole"
+        raise UsageError(what, hint="agentctl report progress 1/4 TEXT") from None
 
 
 def _too_many(first: str, rest: list[str], *, has_percent: bool) -> UsageError:

@@ -186,7 +186,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _awaited_by(row: Mapping[str, Any]) -> str | None:
-    """Return what a task waits for, or that some of it is stranded; None if it is no parent at work.
+    """Return what a task waits for, or that some of it is stranded; None unless it is a parent at work.
 
     >>> _awaited_by({"awaitsChildren": True, "blockedBelow": 2, "stranded": 0})
     'a child asks'

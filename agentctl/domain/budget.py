@@ -40,7 +40,7 @@ class Spent(NamedTuple):
 
     @property
     def knows_tokens(self) -> bool:
-        """Whether anybody has told tokens, or none were used: otherwise the figures are no figures."""
+        """Whether anybody has told tokens, or none were used: otherwise the figures say nothing."""
         return not self.lacks_tokens or self.tokens + self.cached > 0
 
     @property

@@ -47,7 +47,7 @@ from agentctl.driving.questions import Decided, ProgramQuestions, decided_by
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram
 from agentctl.driving.turns import TurnNotes
-from agentctl.encoding import as_text
+from agentctl.encoding import as_utf8
 from agentctl.operations.talk.messaging import next_message
 from agentctl.supervision.worker.whereabouts import Whereabouts
 
@@ -210,12 +210,12 @@ class Host:
             self.turns.begin()
         self.finished = None
         self.messages.append(text)
-        text = whole(as_text(text))
+        text = whole(as_utf8(text))
         self.recorder.input("told", text=text, interrupt=interrupt)
         self._do(self.dialogue.told(text, interrupt=interrupt))
 
     def _pass_on(self, key: str, answer: str, policy: Mapping[str, Any] | None = None, reason: str = "") -> None:
-        answer = whole(as_text(answer))
+        answer = whole(as_utf8(answer))
         more = {name: value for name, value in (("policy", policy), ("reason", reason)) if value}
         self.recorder.input("answered", key=key, answer=answer, **more)
         if policy:

@@ -161,7 +161,7 @@ class Guard:
         return self.where is not None and self.where.loss() is None
 
     def note(self, problem: object) -> None:
-        """Write down a problem that this shim survived; what fails because the task is gone is none."""
+        """Write down a problem that this shim survived; what fails because the task is gone is left out."""
         if self.is_in_place():
             self._notes(problem)
 
@@ -481,7 +481,7 @@ class Guard:
                 ending = ending.now()
                 self.deferral.say(error, end=ending.to_json())
                 self.wakeups.rest(STORAGE_RETRY_S, self.control)
-        deferred.forget(self.worker)
+        deferred.clear(self.worker)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         if self.has_no_task:
             return

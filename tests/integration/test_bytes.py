@@ -128,9 +128,9 @@ def test_a_terminal_gets_the_letters_of_its_locale(locale: str) -> None:
     spawn(["true", os.fsdecode(b"\x9b31m")], "--wait", "--cwd", "caf\xe9", name="w")
     _, shown = on_a_terminal([*PROGRAM, "show", "w"])
     letters = {"de_DE.ISO-8859-1": b"caf\xe9", "ja_JP.EUC-JP": b"caf\x8f\xab\xb1"}.get(locale, "caf\xe9".encode())
-    assert b"/work/" + letters in shown
+    assert b"/" + letters in shown
     assert b"\\udc9b31m" in shown, "a terminal in ISO-8859-1 would obey that byte"
-    assert "/work/caf\xe9" in run("show", "w").out
+    assert "/caf\xe9" in run("show", "w").out
 
 
 @pytest.mark.parametrize("name", LOCALES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from agentctl.adapters.lockholders import holders_of
+from agentctl.adapters.lockholders import lock_holders
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import order_from
@@ -38,7 +38,7 @@ def held_by(worker: WorkerDir) -> HeldSession | None:
     driver, session = _driver_of(worker), _session_of(worker)
     if driver is None or driver.writer_lock is None or not session or not worker.has_ended:
         return None
-    holders = holders_of(driver.writer_lock(os.environ, session))
+    holders = lock_holders(driver.writer_lock(os.environ, session))
     if holders is None:
         return None
     what = f"its session {session} is open in another {driver.name}, and only one may write it"

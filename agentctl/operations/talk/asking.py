@@ -19,7 +19,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.names import check_name
 from agentctl.domain.plaintext import whole_json
 from agentctl.domain.question import check_body
-from agentctl.encoding import as_text
+from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
@@ -72,8 +72,8 @@ def ask(
     check_own(worker.task)
     body: dict[str, Any] = {
         "kind": kind,
-        "question": as_text(question),
-        "options": [{"id": key, "label": as_text(label)} for key, label in options],
+        "question": as_utf8(question),
+        "options": [{"id": key, "label": as_utf8(label)} for key, label in options],
         "default": default,
         "deadlineSeconds": deadline_s,
     }

@@ -19,7 +19,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.activity.row import REPORTED, Row, RowType
 from agentctl.domain.plaintext import whole
 from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport, entry_of
-from agentctl.encoding import as_text
+from agentctl.encoding import as_utf8
 from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
@@ -104,7 +104,7 @@ def _content_of(report: Report) -> dict[str, Any]:
 
 
 def _whole(text: str | None) -> str | None:
-    return None if text is None else whole(as_text(text))
+    return None if text is None else whole(as_utf8(text))
 
 
 def keep(worker: WorkerDir, report: Report) -> dict[str, Any]:

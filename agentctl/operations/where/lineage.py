@@ -70,7 +70,7 @@ def _claimed(environ: Mapping[bytes, bytes]) -> Caller | None:
     """Return the worker that an environment claims to be in, if there is such a worker."""
     try:
         said = caller({os.fsdecode(name): os.fsdecode(value) for name, value in environ.items()})
-    except AgentctlError:  # They are no names.
+    except AgentctlError:  # One of them cannot be a name.
         return None
     return said if said is not None and said.worker.spec.exists() else None
 

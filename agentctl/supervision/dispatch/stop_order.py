@@ -34,7 +34,7 @@ from agentctl.supervision.worker.endings import (
     Decision,
     decide,
     decision_of,
-    hold,
+    keep_end,
     log_size,
     publish_all,
     started_among,
@@ -240,7 +240,7 @@ def withdraw(
             try:
                 decided = decide(worker, decision, durable=False)
             except StorageError as problem:
-                hold(worker, decision, problem)  # It bars the start, and a guardian writes it down later.
+                keep_end(worker, decision, problem)  # It bars the start, and a guardian writes it down later.
                 is_refused = True
                 ended.add(worker.id)
             except (AgentctlError, OSError):

@@ -156,7 +156,7 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
     elif condition is not Condition.ENDED:
         return False
     publish(worker, decision)
-    deferred.forget(worker)
+    deferred.clear(worker)
     roster.mark_stale(worker.task)  # The shim that owed the roster this row may be gone.
     return True
 

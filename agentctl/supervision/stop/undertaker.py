@@ -95,7 +95,7 @@ def _bury(worker: WorkerDir, ready: int) -> None:
         with contextlib.suppress(AgentctlError, OSError):
             deferred.say(worker, held(ending, problem))
         time.sleep(STORAGE_RETRY_S)
-    deferred.forget(worker)
+    deferred.clear(worker)
     os.close(lock)
     dispatch(root_task_of(worker.task))
     Switch(root_task_of(worker.task), environment.store_folder()).tell()

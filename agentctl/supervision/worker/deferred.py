@@ -134,7 +134,7 @@ def unsay(worker: WorkerDir) -> None:
     _remove(worker, _STANDING)
 
 
-def forget(worker: WorkerDir) -> None:
+def clear(worker: WorkerDir) -> None:
     """Remove all that is deferred of a worker: the disk has it, or the worker has ended."""
     if are_any():
         for kind in (CANCEL, PAUSE, _STANDING):

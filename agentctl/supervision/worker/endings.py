@@ -120,12 +120,12 @@ def decide_or_hold(worker: WorkerDir, decision: Decision) -> AgentctlError | OSE
     try:
         decide(worker, decision)
     except (AgentctlError, OSError) as problem:
-        hold(worker, decision, problem)
+        keep_end(worker, decision, problem)
         return problem
     return None
 
 
-def hold(worker: WorkerDir, decision: Decision, problem: object) -> None:
+def keep_end(worker: WorkerDir, decision: Decision, problem: object) -> None:
     """Keep in memory an end that the disk refuses.
 
     Raises:
