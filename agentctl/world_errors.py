@@ -79,7 +79,7 @@ def next_step(error: OSError) -> str | None:
     return _BY_NUMBER.get(error.errno or 0)
 
 
-def described(error: OSError) -> str:
+def error_in_words(error: OSError) -> str:
     """Return what has happened, and where if the error says that."""
     return f"{error.strerror or error}" + (f": {os.fsdecode(error.filename)}" if error.filename else "")
 

@@ -15,7 +15,7 @@ import sys
 from agentctl.encoding import ensure_utf8, prepare_stream
 from agentctl.errors import AgentctlError, ExitCode
 from agentctl.lean import Any, NoReturn
-from agentctl.world_errors import INSTALLED_AGAIN, described, missing_part, next_step
+from agentctl.world_errors import INSTALLED_AGAIN, error_in_words, missing_part, next_step
 
 PROGRAM = "agentctl"
 COMPLETION_VARIABLE = "_AGENTCTL_COMPLETE"
@@ -197,9 +197,9 @@ def _say_error_of_system(error: OSError) -> int:
     if isinstance(error, BrokenPipeError) and _nobody_reads():
         return _leave_quietly()
     if error.errno in _ODD and error.filename:
-        return _say(described(error), _LOOK, ExitCode.REFUSED)
+        return _say(error_in_words(error), _LOOK, ExitCode.REFUSED)
     if (step := next_step(error)) is not None:
-        return _say(described(error), step, ExitCode.REFUSED)
+        return _say(error_in_words(error), step, ExitCode.REFUSED)
     return _confess(error)
 
 

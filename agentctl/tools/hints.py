@@ -9,7 +9,7 @@ from typing import Any
 from agentctl.errors import AgentctlError, Limited, Next
 from agentctl.operations.where.lineage import true_caller
 from agentctl.tools.descriptions import short
-from agentctl.world_errors import described, next_step
+from agentctl.world_errors import error_in_words, next_step
 
 #: Step -> (the tool that it needs, or none; the hint). The first one whose tool the caller has is used.
 _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -41,7 +41,7 @@ def error_result(error: Exception, tools: Collection[str] = ()) -> dict[str, Any
     if isinstance(error, AgentctlError):
         message, hint = error.message, hint_of(error, tools)
     elif isinstance(error, OSError):
-        message, hint = described(error), _without_commands(next_step(error))
+        message, hint = error_in_words(error), _without_commands(next_step(error))
     else:
         message, hint = str(error), None
     return {"error": short(message)} | ({"hint": short(hint)} if hint else {})

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agentctl.errors import AgentctlError, ExitCode, StorageError
 from agentctl.web.jsonbytes import encode
-from agentctl.world_errors import described, is_of_world, next_step
+from agentctl.world_errors import error_in_words, is_of_world, next_step
 
 MEDIA_TYPE = "application/problem+json"
 #: A wait that was over is no fault of a server: a status that clients take for one would have them ask again.
@@ -58,7 +58,7 @@ def problem_of(error: AgentctlError | OSError) -> Response:
     if isinstance(error, AgentctlError):
         status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
         return problem(status, error.message, _hint_of(error), code=error.exit_code)
-    return problem(503 if error.errno in _OF_NOW else 507, described(error), next_step(error))
+    return problem(503 if error.errno in _OF_NOW else 507, error_in_words(error), next_step(error))
 
 
 def _hint_of(error: AgentctlError) -> str | None:

@@ -23,7 +23,7 @@ from agentctl.operations.worktree.changes import ensure_recorded, record_of
 from agentctl.operations.worktree.making import is_within
 from agentctl.operations.worktree.standing import LOOK_LIMIT_S, Holding, holding
 from agentctl.supervision.worktree.recorded import git_from, tree_from
-from agentctl.supervision.worktree.submodules import InnerWork, hand_over, keep
+from agentctl.supervision.worktree.submodules import InnerWork, give_commits, keep
 
 _LOCKED = "locked working tree"
 
@@ -123,7 +123,7 @@ def _keep(work: InnerWork, worker: WorkerDir) -> dict[str, Any]:
     """Keep the commits of a submodule where a person has them; return where."""
     noted = {"path": work.repository.path, "commits": work.commits}
     try:
-        return {**noted, "repository": work.repository.store, "refs": hand_over(work, worker)}
+        return {**noted, "repository": work.repository.store, "refs": give_commits(work, worker)}
     except GitError:
         (bundle,) = (file for file in keep(work, worker)["kept"] if file["path"].endswith(".bundle"))
         return {**noted, "bundle": str(worker.path / bundle["path"])}

@@ -358,7 +358,7 @@ def _write_bundle(work: InnerWork, without: Iterable[str], path: str, most: int 
         return described(file, path)
 
 
-def hand_over(work: InnerWork, worker: WorkerDir) -> list[str]:
+def give_commits(work: InnerWork, worker: WorkerDir) -> list[str]:
     """Copy the commits into the main repository's own submodule; return the refs that lead to them there.
 
     Raises:
