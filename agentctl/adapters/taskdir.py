@@ -160,6 +160,8 @@ class TaskDir(_Folder):
     queue_lock = _Entry("queue.lock")
     #: Of the root task: which workers are to be stopped, by one decision that is being carried out.
     stop_order = _Entry("stop.json")
+    #: Of the root task: the tasks whose queues are held.
+    held = _Entry("held.json")
     cursors = _Place("cursors")
     #: Calls over MCP that answer later, under names that cannot be guessed.
     handles = _Place("handles")

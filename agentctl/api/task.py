@@ -24,6 +24,8 @@ from agentctl.operations.start.new_task import create_task, find_or_create_task
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.stop.holding import hold_task, let_task_go
+from agentctl.operations.stop.pausing import pause_worker, unpause_worker
 from agentctl.operations.talk.interacting import list_questions, respond
 from agentctl.operations.wait.waiting import WaitedEnd, wait_all, wait_any
 from agentctl.operations.where.locating import find_root, find_task
@@ -197,6 +199,22 @@ class Task:
             wait: If False, return once the requests are on disk.
         """
         return cancel_workers(self.folder, instances, all_=not instances, grace_s=grace_seconds, wait=wait)
+
+    @for_python()
+    def pause(self, instance: str | None = None) -> None:
+        """Stop a worker's processes and its clock; without an instance, hold the queue: nothing is started any more."""
+        if instance is None:
+            hold_task(self.folder)
+        else:
+            pause_worker(self.folder, instance)
+
+    @for_python()
+    def unpause(self, instance: str | None = None) -> None:
+        """Let a paused worker continue; without an instance, let the queue go."""
+        if instance is None:
+            let_task_go(self.folder)
+        else:
+            unpause_worker(self.folder, instance)
 
     @for_python()
     def questions(self) -> list[Question]:

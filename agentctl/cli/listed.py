@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note, note_questions, warn
+from agentctl.cli.render import fields, note, note_holds, note_questions, warn
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
@@ -26,6 +26,7 @@ def show(call: Invocation, *, recursive: bool = False) -> None:
         from agentctl.operations.where.command_lines import command_line  # Hardly ever.
 
         note(stranded_words(found.stranded, command_line(task, "resume", "--lost")))
+    note_holds(found.holds)
     warn(found.warnings)
 
 

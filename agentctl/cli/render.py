@@ -51,6 +51,12 @@ def note_questions(asked: Sequence[PendingQuestion]) -> None:
         note(questions_open(asked))
 
 
+def note_holds(holds: Iterable[str]) -> None:
+    """Say on stderr what keeps workers in the queue until somebody lets them go."""
+    for hold in holds:
+        note(hold)
+
+
 class QuestionNotes:
     """Reports the open questions during a wait, each once."""
 
@@ -78,6 +84,19 @@ class StrandedNotes:
         if not self._noted.issuperset(stranded):
             note(stranded_words(stranded, self._command))
         self._noted.update(stranded)
+
+
+class HeldNotes:
+    """Reports during a wait what keeps workers in the queue until somebody lets them go, each hold once."""
+
+    def __init__(self) -> None:
+        self._noted: set[str] = set()
+
+    def __call__(self, holds: Sequence[str]) -> None:
+        for hold in holds:
+            if hold not in self._noted:
+                note(hold)
+        self._noted.update(holds)
 
 
 class RefusedNotes:

@@ -10,7 +10,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
 from agentctl.domain.question import answers_in_words, in_one_line
-from agentctl.domain.states import STRANDED, TERMINAL, Status
+from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.text.worker import respond_command, standing
@@ -45,6 +45,9 @@ def facts_of(worker: FleetWorker) -> list[Fact]:
     if row["health"] == STRANDED:
         next_step = plain(f"agentctl resume --lost --task {task}")
         return [Fact(STRANDED, f"{name} is stranded in the queue, nothing will start it: {next_step}")]
+    if row["health"] == HELD:
+        next_step = plain(f"agentctl why {row['agentInstance']} --task {task}")
+        return [Fact(HELD, f"{name} is held in the queue: {next_step}")]
     unusual = standing(row)
     state = _LIVE.get(Status(row["status"]), row["status"]) if row["status"] in _LIVE else row["status"]
     text = plain(f"{state} ({unusual})" if unusual else state)

@@ -71,6 +71,8 @@ SERVED = (
     Served("POST", "/tasks/{task}/spawn-template", "spawn-template", without=frozenset({"wait"})),
     Served("POST", "/tasks/{task}/resume-queue", "resume-queue"),
     Served("POST", "/tasks/{task}/cancel", "cancel", waits=True),
+    Served("POST", "/tasks/{task}/pause", "pause", without=frozenset({"instance"}), suffix="queue"),
+    Served("POST", "/tasks/{task}/unpause", "unpause", without=frozenset({"instance"}), suffix="queue"),
     Served("POST", "/tasks/{task}/wait-any", "wait-any", waits=True),
     Served("POST", "/tasks/{task}/wait-all", "wait-all", waits=True),
     Served("POST", "/tasks/{task}/join", "join", without=_NO_FILES),

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, RefusedNotes, StrandedNotes, note, plain
+from agentctl.cli.render import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes, note, plain
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, UsageError
@@ -183,8 +183,9 @@ def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool
         with in_foreground(None) as limit_s:
             on_asked = bell.before(QuestionNotes())
             ends = wait_all(
-                task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded, on_refused=RefusedNotes()
-            )
+                task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded,
+                on_refused=RefusedNotes(), on_held=HeldNotes(),
+            )  # fmt: skip
         bell.ring(is_last=True)
         found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentctl.cli.render import plain
+from agentctl.domain.states import HELD
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.text.words import NOTHING, duration
 from agentctl.text.worker import agent_with_policy, elapsed, progress, questions_open, standing, stranded_words
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _COLOURS = {
     "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green", "failed": "red",
     "cancelled": "magenta", "working": "cyan", "input-required": "yellow", "canceled": "magenta",
-    "stranded": "yellow",
+    "stranded": "yellow", "held": "yellow",
 }  # fmt: skip
 #: Looks that are not statuses, in pictures of characters.
 _LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red"}
@@ -82,6 +83,7 @@ class LiveWorkers:
     def __init__(self, lost_command: str) -> None:
         self._lost_command = lost_command
         self._stranded: Sequence[WorkerId] = ()
+        self._holds: Sequence[str] = ()
         self._console = Console(stderr=True, highlight=False)
         self._live = Live(console=self._console, auto_refresh=False, transient=True)
         self._asked: Sequence[PendingQuestion] = ()
@@ -103,6 +105,10 @@ class LiveWorkers:
         """Keep the workers that nobody starts for the next `show`."""
         self._stranded = stranded
 
+    def note_held(self, holds: Sequence[str]) -> None:
+        """Keep what holds workers in the queue for the next `show`."""
+        self._holds = holds
+
     def show(self, rows: list[WorkerRow]) -> None:
         """Draw the rows that fit; if not all of them do, ended workers are left out first."""
         room = max(self._console.height - 4, 3)
@@ -114,8 +120,9 @@ class LiveWorkers:
         ended = sum(row["status"] in _ENDED for row in rows)
         asked = f"; {questions_open(self._asked)}" if self._asked else ""
         lost = f"; {stranded_words(self._stranded, self._lost_command)}" if self._stranded else ""
+        held = "".join(f"; {hold}" for hold in self._holds) if any(row["health"] == HELD for row in rows) else ""
         # As a text, in which no bracket is markup.
-        drawn.caption = Text(f"{ended} of {len(rows)} ended{asked}{lost}", style="table.caption")
+        drawn.caption = Text(f"{ended} of {len(rows)} ended{asked}{lost}{held}", style="table.caption")
         self._live.update(drawn, refresh=True)
 
 

@@ -186,13 +186,15 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _awaited_by(row: Mapping[str, Any]) -> str | None:
-    """Return what a task waits for, or that some of it is stranded; None unless it is a parent at work.
+    """Return that some of a task is stranded or its queue is held, or what it waits for if it is a parent at work.
 
-    >>> _awaited_by({"awaitsChildren": True, "blockedBelow": 2, "stranded": 0})
+    >>> _awaited_by({"awaitsChildren": True, "blockedBelow": 2, "stranded": 0, "held": None})
     'a child asks'
     """
     if row["stranded"]:
         return f"{row['stranded']} stranded"
+    if row["held"]:
+        return f"held by {row['held']['by']}" if row["held"]["by"] else "held: maxConcurrentAgents is 0"
     if row["blockedBelow"]:
         return "a child asks"
     return "awaits children" if row["awaitsChildren"] else None

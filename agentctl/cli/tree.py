@@ -11,7 +11,7 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note_questions, plain, warn
+from agentctl.cli.render import is_terminal, note_holds, note_questions, plain, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.askers import PendingQuestion
@@ -74,6 +74,7 @@ def tree(
         workers = found.look()
         call.show({"taskId": task.id, "workers": [worker.to_json() for worker in workers]}, _lines(task, workers))
         note_questions(found.asked_below)
+        note_holds(found.holds)
     warn(found.warnings)
 
 
@@ -84,6 +85,7 @@ def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) ->
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     asked: set[PendingQuestion] = set()
+    holds: dict[str, None] = {}
     for task, level in nesting(top):
         expand = None if wanted is None else [name for name in wanted if task.worker(name).path.exists()]
         found = Tree(task, expand=expand)
@@ -91,9 +93,11 @@ def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) ->
         rows.append({"taskId": task.id, "level": level, "workers": [worker.to_json() for worker in workers]})
         lines += ["  " * level + line for line in _lines(task, workers)]
         asked.update(found.asked_below)
+        holds.update(dict.fromkeys(found.holds))
         warn(found.warnings)
     call.show(rows, lines)
     note_questions(sorted(asked))
+    note_holds(holds)
 
 
 def _lines(task: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:
@@ -107,7 +111,7 @@ def _follow(task: TaskDir, found: Tree) -> None:
     with _printing() as show:
         for workers in found.follow():
             asked = [questions_open(found.asked_below)] if found.asked_below else []
-            show([*_lines(task, workers), *asked])
+            show([*_lines(task, workers), *asked, *found.holds])
 
 
 @contextlib.contextmanager

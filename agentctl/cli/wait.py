@@ -10,12 +10,13 @@ from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, RefusedNotes, StrandedNotes, is_terminal
+from agentctl.cli.render import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes, is_terminal
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import EndStatus
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import ExitCode
-from agentctl.operations.wait.rounds import OnStranded
+from agentctl.lean import NamedTuple
+from agentctl.operations.wait.rounds import OnHeld, OnStranded
 from agentctl.operations.wait.waiting import OnAsked, WaitedEnd, wait_all
 from agentctl.operations.where.command_lines import command_line
 
@@ -66,30 +67,39 @@ def wait_all_command(call: opt.InTask, timeout_seconds: opt.WaitSeconds = None) 
 def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
     bell = Bell(task)
     command = command_line(task, "resume", "--lost")
-    with _following(command) as (on_change, on_asked, on_stranded), in_foreground(timeout_s) as limit_s:
+    with _following(command) as said, in_foreground(timeout_s) as limit_s:
         try:
             return wait_all(
-                task, instances, timeout_s=limit_s, on_change=on_change, on_asked=bell.before(on_asked),
-                on_stranded=on_stranded, on_refused=RefusedNotes(),
+                task, instances, timeout_s=limit_s, on_change=said.on_change, on_asked=bell.before(said.on_asked),
+                on_stranded=said.on_stranded, on_held=said.on_held, on_refused=RefusedNotes(),
             )  # fmt: skip
         finally:
             bell.ring(is_last=True)
 
 
+class _Said(NamedTuple):
+    """What a wait calls: one draws the workers, if stderr is a terminal; the others report what is unusual."""
+
+    on_change: Callable[[list[WorkerRow]], None] | None
+    on_asked: OnAsked
+    on_stranded: OnStranded
+    on_held: OnHeld
+
+
 @contextlib.contextmanager
-def _following(command: str) -> Iterator[tuple[Callable[[list[WorkerRow]], None] | None, OnAsked, OnStranded]]:
-    """Yield functions for the wait: one draws the workers (if stderr is a terminal), two report what is unusual.
+def _following(command: str) -> Iterator[_Said]:
+    """Yield the functions for the wait.
 
     Args:
         command: The command line that has stranded workers started.
     """
     if not is_terminal(sys.stderr):
-        yield None, QuestionNotes(), StrandedNotes(command)
+        yield _Said(None, QuestionNotes(), StrandedNotes(command), HeldNotes())
         return
     from agentctl.cli.tables import LiveWorkers
 
     with LiveWorkers(command) as live:
-        yield live.show, live.note_asked, live.note_stranded
+        yield _Said(live.show, live.note_asked, live.note_stranded, live.note_held)
 
 
 def _show(call: Invocation, ends: list[WaitedEnd], *, one: bool) -> int:

@@ -9,7 +9,7 @@ from agentctl.cli.bell import Bell
 from agentctl.cli.ends import ended_line, reporting_the_stop
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, RefusedNotes, StrandedNotes
+from agentctl.cli.render import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
@@ -92,6 +92,7 @@ def wait_any_command(
             on_asked=bell.before(QuestionNotes()),
             on_stranded=StrandedNotes(command_line(task, "resume", "--lost")),
             on_refused=RefusedNotes(),
+            on_held=HeldNotes(),
         )
 
 

@@ -49,6 +49,9 @@ MESSAGE_SENT = "message.sent"
 RESULT_DECLARED = "result.declared"
 #: A person allowed an agent that had failed too often to be started again.
 BREAKER_CLOSED = "breaker.closed"
+#: The queue of the task is held: nothing of it is started; it was let go.
+QUEUE_HELD = "queue.held"
+QUEUE_LET_GO = "queue.let_go"
 
 #: A terminal status -> its event, and back.
 END_EVENT = {Status.COMPLETED: COMPLETED, Status.FAILED: FAILED, Status.CANCELLED: CANCELLED}

@@ -21,6 +21,7 @@ LONGEST_GRACE_S = 3600
 class Limits(NamedTuple):
     """The limits that every worker of a task is held to; times in seconds."""
 
+    #: 0 holds the queue: nothing is started.
     max_concurrent_agents: int = 5
     timeout_seconds: float = 3600
     grace_seconds: float = 5
@@ -79,7 +80,7 @@ _OF_TREE = (
 
 #: key -> (smallest, largest, whole numbers only)
 _RANGES: dict[str, tuple[float, float, bool]] = {
-    "maxConcurrentAgents": (1, 10_000, True),
+    "maxConcurrentAgents": (0, 10_000, True),
     "timeoutSeconds": (0.001, 365 * 86_400, False),
     "graceSeconds": (0, LONGEST_GRACE_S, False),
     "maxDepth": (0, DEEPEST, True),
@@ -104,7 +105,7 @@ def _stricter(name: str, now: float, held: Any) -> float:
         return min(now, held)
     if name == "breaker_cooldown_seconds":
         return max(now, held)
-    return min((limit for limit in (now, held) if limit), default=0)  # 0 is no limit.
+    return min((limit for limit in (now, held) if limit), default=0)  # 0 is no limit, or a hold, which is no cap.
 
 
 class BadLimit(ValueError):

@@ -105,6 +105,8 @@ class TaskView:
         self.bad_lines = 0
         #: The sub-tasks of the task, in the order in which they were made.
         self.subtasks: dict[str, None] = {}
+        #: How often the queue of the task was held or let go.
+        self.hold_changes = 0
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
         """Fold in further rows of the log; an event that cannot apply to the current state is ignored."""
@@ -119,6 +121,7 @@ class TaskView:
             if fold is None or not instance:
                 if event["type"] in _SUBTASKS:
                     self._apply_subtask(event)
+                self.hold_changes += event["type"] in _HOLDS
                 continue
             worker = workers.get(instance)
             if worker is None:
@@ -287,6 +290,7 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
 
 
 _SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})
+_HOLDS = frozenset({ev.QUEUE_HELD, ev.QUEUE_LET_GO})
 #: Keys that few ends have, and the type of the value; the view's field has the same name.
 _RARE_KEYS = (("reason", str), ("signal", str), ("message", str), ("uncollected", int))
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {

@@ -78,6 +78,8 @@ STALLED = "stalled"
 PARKED = "parked"
 #: Nor this: a worker in a queue that nobody moves any more. Also a task of which nothing else is live.
 STRANDED = "stranded"
+#: Nor this: a worker that stays in the queue until its queue is let go. Also a task of which nothing else is live.
+HELD = "held"
 #: The policy by which the settings that a person has made in an agent program count as well: what they allow there is
 #: not asked about. What the program asks all the same is asked.
 OWN = "own"
@@ -128,11 +130,11 @@ ROSTER_STATE: dict[Status, str] = {
 }
 
 
-def task_state(statuses: Iterable[Status], *, is_stranded: bool = False) -> str:
+def task_state(statuses: Iterable[Status], *, at_rest: str | None = None) -> str:
     """Return the state of a task whose workers have these statuses.
 
     Args:
-        is_stranded: One of those in the queue is stranded.
+        at_rest: Why its queue rests, `stranded` or `held`; None if it does not.
 
     >>> task_state([])
     'created'
@@ -140,7 +142,7 @@ def task_state(statuses: Iterable[Status], *, is_stranded: bool = False) -> str:
     'input-required'
     >>> task_state([Status.COMPLETED, Status.CANCELLED])
     'canceled'
-    >>> task_state([Status.COMPLETED, Status.QUEUED], is_stranded=True)
+    >>> task_state([Status.COMPLETED, Status.QUEUED], at_rest=STRANDED)
     'stranded'
     """
     present = set(statuses)
@@ -149,7 +151,7 @@ def task_state(statuses: Iterable[Status], *, is_stranded: bool = False) -> str:
     if Status.BLOCKED in present:
         return "input-required"
     if present & {Status.QUEUED, Status.RUNNING}:
-        return STRANDED if is_stranded and Status.RUNNING not in present else "working"
+        return at_rest if at_rest and Status.RUNNING not in present else "working"
     if Status.FAILED in present:
         return "failed"
     return "canceled" if Status.CANCELLED in present else "completed"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agentctl.domain.names import WorkerId, first_of
 from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import plain
-from agentctl.domain.states import STRANDED
+from agentctl.domain.states import HELD, STRANDED
 from agentctl.domain.windows import label_of
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.text.words import local_time
@@ -82,7 +82,7 @@ def standing(row: WorkerRow) -> str | None:
         what = "its end is held" if "end" in row["refused"] else "it is asked to stop"
         return f"{what}: {row['refused'].get('problem')}"
     account, health = row["awaitsAccount"], row["health"]
-    if health == STRANDED:
+    if health in (STRANDED, HELD):
         return health
     if account:
         return waiting_for(account, is_parked=row["parked"])

@@ -404,6 +404,7 @@ def _task(task: FleetTask) -> bytes:
     totals = task.totals
     return encode({
         "taskId": task.task.id, "title": whole(task.title), "state": task.state, "own": task.is_own,
+        "held": None if task.hold is None else task.hold.to_json(),
         "parent": task.parent, "parentInstance": task.parent_instance,
         "totals": {
             "workers": totals.workers, "live": totals.live, "asking": totals.asking,

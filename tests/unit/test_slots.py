@@ -22,6 +22,7 @@ from agentctl.errors import StorageError
 from agentctl.supervision.dispatch import slots
 from agentctl.supervision.dispatch.slots import guest_place, held_places, move_guests, survey
 from agentctl.supervision.queue.places import Occupant, names_shim
+from agentctl.supervision.queue.queue_hold import QueueHolds
 
 
 @contextmanager
@@ -70,7 +71,7 @@ def test_a_chain_that_moves_up_loses_none_of_its_guests(
     by_length = partial(sorted, key=len, reverse=not nearest_first)
     monkeypatch.setattr(slots, "_names", lambda _: by_length(os.listdir(task.slots)))
     found = survey(task, 1, 1)
-    move_guests(task, found)
+    move_guests(task, found, QueueHolds(task))
     assert dict(held_places(task)) == {
         "1": Occupant(WorkerId("t1", "first")), "1.guest": Occupant(WorkerId("t1", "second")),
     }  # fmt: skip

@@ -29,6 +29,7 @@ from agentctl.operations.doctor.orphans import examine_orphans
 from agentctl.operations.doctor.programs import examine_programs
 from agentctl.operations.doctor.worktrees import examine_unknown, examine_worktrees
 from agentctl.operations.show.current_state import mend_roster, read_task
+from agentctl.operations.show.queue_holds import hold_in_words
 from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
@@ -47,6 +48,7 @@ from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.dispatch.standstill import Standstill, standstill_of
 from agentctl.supervision.dispatch.stop_order import read_order
 from agentctl.supervision.life.judging import Condition, is_unguarded, judge, queued_instances
+from agentctl.supervision.queue.queue_hold import is_any_held, read_holds
 from agentctl.supervision.queue.tickets import UNSEEN, Ticket, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, read_decision
@@ -192,6 +194,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     yield from _log(task)
     yield from _leftovers(task, fix)
     yield from _stop_order(task, fix)
+    yield from _held(task, fix)
     for instance in task.instances():
         yield from _agent_files(task.worker(instance), fix)
     try:
@@ -271,6 +274,22 @@ def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
                 return
         what = f"a cancel of {len(order.workers)} workers was killed; the next look at the queue carries it out"
         yield finding("note", what, task.stop_order, "agentctl cancel --all, or any command that waits")
+
+
+def _held(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    """Yield what holds the queue of a tree of tasks."""
+    if not is_any_held(task):
+        return
+    try:
+        holds = read_holds(task).values()
+    except Damaged as error:
+        if fix:
+            set_aside(task.held)
+        yield finding("error", error.message, task.held, _NOTHING_STARTS, fixed=fix)
+        return
+    for hold in holds:
+        if hold.instance is None:
+            yield finding("note", hold_in_words(task, hold), task.held, "")
 
 
 _NOTHING_STARTS = "nothing is started before it is gone: agentctl doctor --fix sets it aside"

@@ -26,6 +26,7 @@ from agentctl.operations.show.results import last_words
 from agentctl.operations.wait.live_view import sleep_over
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
+from agentctl.supervision.queue.queue_hold import QueueHold
 
 #: How long one look may read: whoever draws wants to draw what is known so far.
 _TURN_S = 0.05
@@ -59,6 +60,7 @@ class Fleet:
         self._workers: dict[str, dict[WorkerId, FleetWorker]] = {}
         self._totals: dict[str, TaskTotals] = {}
         self._doings: dict[WorkerId, _WantedWorker] = {}
+        self._holds: dict[str, QueueHold | None] = {}
         self._glance: Glance | None = None
         self._is_behind = False
 
@@ -89,6 +91,8 @@ class Fleet:
             if instances:
                 self._judge(self._feeds[name], instances)
                 has_changed = True
+        holds = {name: feed.hold() for name, feed in self._feeds.items()}
+        has_changed, self._holds = has_changed or holds != self._holds, holds
         if self._glance is None or has_changed or does_more or self._glance.is_partial != bool(self._unread):
             self._glance = self._made()
         return self._glance
@@ -199,7 +203,7 @@ class Fleet:
         parent = above.task.id if above is not None and is_below else None
         asker = feed.config.parent_instance if is_below else None
         totals = self._totals.get(feed.task.id, TaskTotals())
-        return FleetTask(feed.task, feed.config.title, feed.state(), feed.is_own, parent, asker, totals)
+        return FleetTask(feed.task, feed.config.title, feed.state(), feed.is_own, parent, asker, totals, feed.hold())
 
     # -- what the wanted workers do --------------------------------------------------------------------------------
 

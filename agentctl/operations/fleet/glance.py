@@ -11,6 +11,7 @@ from agentctl.domain.need import Need
 from agentctl.domain.question import Question
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import NamedTuple
+from agentctl.supervision.queue.queue_hold import QueueHold
 
 
 class TaskTotals(NamedTuple):
@@ -95,6 +96,8 @@ class FleetTask(NamedTuple):
     parent_instance: str | None
     #: Its workers together, with those of the tasks below it.
     totals: TaskTotals = TaskTotals()
+    #: What holds its queue.
+    hold: QueueHold | None = None
 
 
 class Doing(NamedTuple):

@@ -25,6 +25,7 @@ from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.life.judging import Condition
+from agentctl.supervision.queue.queue_hold import QueueHold
 from agentctl.supervision.worker.questions import open_questions, read_question, waiting_askers
 
 #: How often workers are judged whose death no descriptor reports: nobody watches for a second that ends on a screen.
@@ -157,11 +158,13 @@ class TaskFeed:
 
     def state(self) -> str:
         """Return the state of the task's own workers: `working`, `input-required`, `completed`, ..."""
-        is_stranded = any(
-            condition is Condition.STRANDED and not self.view.workers[name].is_terminal
-            for name, condition in self._conditions.items()
-        )
-        return task_state((worker.status for worker in self.view.workers.values()), is_stranded=is_stranded)
+        found = {one for name, one in self._conditions.items() if not self.view.workers[name].is_terminal}
+        at_rest = next((one.value for one in (Condition.STRANDED, Condition.HELD) if one in found), None)
+        return task_state((worker.status for worker in self.view.workers.values()), at_rest=at_rest)
+
+    def hold(self) -> QueueHold | None:
+        """Return what holds the queue of the task; None if nothing does, or if the task is foreign."""
+        return None if self.live is None else self.live.hold
 
     def close(self) -> None:
         """Close the descriptors of its processes; the shared watch stays."""

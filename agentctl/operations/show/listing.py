@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
-from agentctl.domain.states import STRANDED
+from agentctl.domain.states import HELD, STRANDED
 from agentctl.domain.worker_row import BLANK, WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
+from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 
@@ -30,6 +32,7 @@ def list_below(task: TaskDir) -> Listing:
     rows: list[WorkerRow] = []
     warnings: list[str] = []
     stranded: list[WorkerId] = []
+    holds: list[str] = []
     asked: set[PendingQuestion] = set()
     for one in subtree(task):
         found = each_worker(one)
@@ -37,7 +40,8 @@ def list_below(task: TaskDir) -> Listing:
         warnings += found.warnings
         asked.update(found.asked_below)
         stranded += found.stranded
-    return Listing(iter(rows), warnings, {"": asked}, stranded)
+        holds += found.holds
+    return Listing(iter(rows), warnings, {"": asked}, stranded, list(dict.fromkeys(holds)))
 
 
 def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
@@ -56,6 +60,8 @@ class Listing(NamedTuple):
     below: Below
     #: Those that nobody starts any more.
     stranded: list[WorkerId]
+    #: What keeps workers in the queue until somebody lets them go, in words.
+    holds: list[str]
 
     @property
     def asked_below(self) -> list[PendingQuestion]:
@@ -74,7 +80,19 @@ def each_worker(task: TaskDir) -> Listing:
         for worker in view.workers.values()
     )
     stranded = [WorkerId(task.id, name) for name, condition in conditions.items() if condition.value == STRANDED]
-    return Listing(rows, _warnings(task, view), below, stranded)
+    held = [name for name, condition in conditions.items() if condition.value == HELD]
+    return Listing(rows, _warnings(task, view), below, stranded, _holds(task, held))
+
+
+def _holds(task: TaskDir, held: list[str]) -> list[str]:
+    root_task = root_task_of(task)
+    if not held and not root_task.held.exists() and known_limits(root_task).max_concurrent_agents > 0:
+        return []
+    if not may_be_stopped(task):
+        return []
+    from agentctl.operations.show.queue_holds import hold_in_words, holds_of  # Few queues are held.
+
+    return [hold_in_words(task, hold) for hold in holds_of(task, held)]
 
 
 def _warnings(task: TaskDir, view: TaskView) -> list[str]:

@@ -39,20 +39,26 @@ def judge_workers(
         with contextlib.suppress(AgentctlError, OSError):
             settle(worker_dir, condition, exits.get(worker.instance))
     view.apply(reader.rows())
-    _find_stranded(task, conditions)
+    _look_at_queue(task, conditions)
     for instance, condition in conditions.items():
         _heal(view.workers[instance], condition, task.worker(instance))
     return conditions
 
 
-def _find_stranded(task: TaskDir, conditions: dict[str, Condition]) -> None:
-    """Judge the queued workers once more: whether anybody moves their queue. Those who are lost are settled by now."""
-    queued = {instance for instance, condition in conditions.items() if condition is Condition.QUEUED}
+def _look_at_queue(task: TaskDir, conditions: dict[str, Condition]) -> None:
+    """Judge the queued workers once more: whether their queue moves. Those who are lost are settled by now."""
+    queued = [instance for instance, condition in conditions.items() if condition is Condition.QUEUED]
     if queued:
         from agentctl.supervision.dispatch.standstill import standstill_of  # Most tasks have nobody in the queue.
+        from agentctl.supervision.queue.queue_hold import QueueHolds
 
-        for ticket in standstill_of(root_task_of(task)).tickets:
-            if ticket.task_id == task.id and ticket.instance in queued:
+        root_task = root_task_of(task)
+        holds = QueueHolds(root_task)
+        conditions.update(
+            (instance, Condition.HELD) for instance in queued if holds.of(task.worker(instance)) is not None
+        )
+        for ticket in standstill_of(root_task).tickets:
+            if ticket.task_id == task.id and conditions.get(ticket.instance) in (Condition.QUEUED, Condition.HELD):
                 conditions[ticket.instance] = Condition.STRANDED
 
 

@@ -24,7 +24,9 @@ from agentctl.operations.show.evidence import (
     part_of,
     process_says,
 )
+from agentctl.operations.show.queue_holds import hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.dispatch.slots import held_places
 from agentctl.supervision.dispatch.standstill import may_be_there
 from agentctl.supervision.life.judging import Condition
@@ -144,6 +146,22 @@ def _movers(waiting: _Waiting) -> Part:
     return [Statement(text, evidence)], ways
 
 
+def _hold(waiting: _Waiting) -> Part:
+    """Return who holds its queue."""
+    facts, root_task = waiting.facts, waiting.root_task
+    hold = hold_of(facts.worker_dir)
+    if hold is None:
+        return [], []
+    text = f"It is held in the queue: {hold.in_words(root_task)}."
+    if hold.by is None:
+        way = WayOut(f"a number above 0: maxConcurrentAgents in {root_task.task_file}")
+        return [Statement(text, [file_says(root_task.task_file, "maxConcurrentAgents: 0")])], [way]
+    name = [] if hold.instance is None else [hold.instance]
+    where = TaskDir(hold.task_id) if hold.task_id.startswith("/") else root_task.sibling(hold.task_id)
+    evidence = [file_says(root_task.held, f"names {'/'.join([hold.task_id, *name])}, by {hold.by}")]
+    return [Statement(text, evidence)], [WayOut("to let it go", command_line(where, "unpause", *name))]
+
+
 def _account(waiting: _Waiting) -> Part:
     """Return until when its account is on hold."""
     held = waiting.facts.row["awaitsAccount"]
@@ -163,6 +181,8 @@ def _account(waiting: _Waiting) -> Part:
 def _slots(waiting: _Waiting) -> Part:
     """Return who has the slots, if none is free."""
     root_task, now = waiting.root_task, known_limits(waiting.root_task).max_concurrent_agents
+    if now == 0:
+        return [], []  # That is a hold.
     held = held_cap(waiting.facts.worker_dir)
     cap = now if held is None else min(now, held)
     places = list(held_places(root_task))
@@ -203,4 +223,4 @@ def _those_before(waiting: _Waiting) -> list[Statement]:
     return [Statement(text, [file_says(waiting.root_task.queue / before[0], "the first ticket")])]
 
 
-_REASONS: tuple[Callable[[_Waiting], Part], ...] = (_dependencies, _environment, _movers, _account, _slots)
+_REASONS: tuple[Callable[[_Waiting], Part], ...] = (_dependencies, _environment, _hold, _movers, _account, _slots)

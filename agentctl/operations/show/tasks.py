@@ -10,7 +10,7 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.domain.projection import TaskView
-from agentctl.domain.states import STRANDED, Status, task_state
+from agentctl.domain.states import HELD, STRANDED, Status, task_state
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.folding import fold
@@ -18,6 +18,7 @@ from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.dispatch.standstill import standstill_of
+from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 from agentctl.supervision.queue.tickets import Ticket
 from agentctl.supervision.worker.endings import decision_of
 
@@ -32,10 +33,13 @@ class _TaskFacts(NamedTuple):
     below: list[str]
     #: How many of its workers are stranded.
     stranded: int
+    #: What holds its queue, and whether any of its workers is kept in a queue by that or another hold.
+    hold: QueueHold | None
+    has_held: bool
 
 
 #: The states of a task at work, which those above it are in too; the more pressing first.
-_AT_WORK = ("input-required", "working", STRANDED)
+_AT_WORK = ("input-required", "working", STRANDED, HELD)
 
 
 class _Standing(NamedTuple):
@@ -93,9 +97,13 @@ class _Standstills:
 def _read_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
     from agentctl.operations.where.subtasks_below import subtasks_of
 
-    stranded = 0
+    stranded, hold, has_held = 0, None, False
     try:
         view = fold(task)
+        if is_own(task):
+            holds = QueueHolds(root_task_of(task))
+            queued = [name for name, worker in view.workers.items() if worker.status is Status.QUEUED]
+            hold, has_held = holds.of_task(task.id), any(holds.of(task.worker(name)) for name in queued)
         if any(not worker.is_terminal for worker in view.workers.values()) and is_own(task):
             stranded = sum(ticket.task_id == task.id for ticket in standstills.of(task))
         if stranded:  # Who was to move the queue is gone: its other workers may be lost too.
@@ -103,13 +111,14 @@ def _read_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
     except OddFile:  # It is listed all the same; commands that read it say why.
         view = TaskView()
     below = [below.id for below in subtasks_of(task, view.subtasks)]
-    return _TaskFacts(task, view, usable_config(task), below, stranded)
+    return _TaskFacts(task, view, usable_config(task), below, stranded, hold, has_held)
 
 
 def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
     """Return the state of a task: that of its own workers, unless it has none or a sub-task works or asks."""
     workers, states = one.view.workers.values(), {task.state for task in below}
-    own = task_state((worker.status for worker in workers), is_stranded=one.stranded > 0)
+    at_rest = STRANDED if one.stranded else HELD if one.has_held else None
+    own = task_state((worker.status for worker in workers), at_rest=at_rest)
     if not workers and states:
         own = next((state for state in ("failed", "canceled", "completed") if state in states), own)
     return _Standing(
@@ -131,6 +140,7 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
         "workers": len(statuses),
         **counts,
         "stranded": one.stranded,
+        "held": None if one.hold is None else one.hold.to_json(),
         "createdAt": config.created_at,
         "parentTaskId": config.parent_task_id,
         "childTaskIds": one.below,

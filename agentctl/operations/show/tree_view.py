@@ -71,11 +71,13 @@ class Tree:
         self.warnings: list[str] = []
         #: The open questions below the workers that are shown.
         self.asked_below: list[PendingQuestion] = []
+        #: What keeps workers in the queue until somebody lets them go, in words.
+        self.holds: list[str] = []
 
     def look(self) -> list[WorkerTree]:
         """Return the workers, each after the one that started it."""
         found = each_worker(self.task)
-        self.warnings = found.warnings
+        self.warnings, self.holds = found.warnings, found.holds
         by_name = {row["agentInstance"]: row for row in found.rows}
         by_name |= {
             row["agentInstance"]: row for row in observed_rows(self.task) if row["agentInstance"] not in by_name

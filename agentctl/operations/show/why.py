@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.states import OWN, PARKED, STALLED, STRANDED, Status
+from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, Status
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.show.evidence import Part, Statement, WayOut, fields_of, file_says
+from agentctl.operations.show.queue_holds import hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
@@ -109,6 +110,9 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
         is_parked = view.park_seq is not None
         if facts.condition is Condition.STRANDED:
             return STRANDED, None
+        if facts.condition is Condition.HELD:
+            hold = hold_of(worker)
+            return HELD, None if hold is None else hold.at
         return (PARKED, facts.time_of(ev.PARKED)) if is_parked else (Status.QUEUED, view.queued_at)
     return next(
         (

@@ -218,7 +218,8 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
         with queues_locked(root_task, start.parent):
             if not queue:
                 before = dispatch_locked(root_task)  # Workers left waiting in the queue come first.
-                check_free(root_task, len(prepared), start.limits.max_concurrent_agents)
+                parent = None if start.parent is None else start.parent.worker
+                check_free(start.task, parent, len(prepared), start.limits.max_concurrent_agents)
             admit(root_task, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
             _line_up(start, prepared)

@@ -1,4 +1,4 @@
-"""Cancels, pauses and continues workers, and proves the result.
+"""Cancels, pauses and continues workers, and proves the result; holds queues.
 
-Doors: `cancelling`, `pausing`.
+Doors: `cancelling`, `holding`, `pausing`.
 """

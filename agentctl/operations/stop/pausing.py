@@ -1,18 +1,22 @@
-"""Pauses and continues a worker's whole tree; its clock stands still meanwhile."""
+"""Pauses and continues a worker's whole tree; its clock stands still meanwhile, and nothing is started below it."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.errors import Refused
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
-from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.ownership import check_own, is_own
+from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.judging import Condition, judge
+from agentctl.supervision.queue.queue_hold import hold_queue, let_go
 from agentctl.supervision.stop.requesting import await_taken_up
 from agentctl.supervision.worker import deferred, pause_request
 from agentctl.supervision.worker.control import poke
@@ -44,6 +48,8 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
             f"{instance} cannot be paused: it waits for a node, and nothing of it runs yet",
             hint="pause it once it runs, or cancel it",
         )
+    if paused:
+        _hold_below(worker)
     below = [one for one in descendants(worker) if judge(one) is Condition.SUPERVISED and _is_there(one)]
     agents = [worker, *below]
     for one in agents if paused else reversed(agents):
@@ -51,8 +57,34 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
     deadline = monotonic() + _ANSWER_LIMIT_S
     for place in {str(one.task.path): one.task for one in agents}.values():
         _await(place, [one.instance for one in agents if one.task.path == place.path], paused, deadline)
+    if not paused:
+        _let_go_below(agents)
     names = ["/".join(filter(None, (task_name(one.task, task), one.instance))) for one in below]
     return {"agentInstance": instance, "paused": paused, "withIt": names}
+
+
+def _hold_below(worker: WorkerDir) -> None:
+    """Have nothing started below a worker from now on, in its own tree and in those that it has made.
+
+    A start that was under way has come to its end once the queue's lock was had: what it started is found afterwards.
+    """
+    done: set[str] = set()
+    while new := {str(root.path): root for root in _roots_of(worker) if str(root.path) not in done}:
+        for root_task in new.values():
+            hold_queue(root_task, worker, who())
+        done |= new.keys()
+
+
+def _let_go_below(workers: Sequence[WorkerDir]) -> None:
+    """Let what is below workers start again; one that was paused by itself before goes on too, as its processes do."""
+    for root_task in {str(root.path): root for root in _roots_of(workers[0])}.values():
+        ended = [let_go(root_task, one) for one in workers]
+        if any(ended) and is_own(root_task):
+            dispatch(root_task)
+
+
+def _roots_of(worker: WorkerDir) -> list[TaskDir]:
+    return [root_task_of(one.task) for one in (worker, *descendants(worker))]
 
 
 def _is_there(worker: WorkerDir) -> bool:

@@ -30,6 +30,7 @@ from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of
 from agentctl.supervision.life.judging import Condition
+from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 
 #: How many descriptors are kept free for reading the log, judging, and starting a worker or two.
 _SPARE_FDS = 16
@@ -69,13 +70,17 @@ class LiveTask:
         self._queue_may_stall = True
         #: The workers that were stranded even after the last look at the queue.
         self.stranded: list[str] = []
+        #: What held the queue of the task at the last look.
+        self.hold: QueueHold | None = None
+        self._holds_told = 0
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self._most_fds = soft - _SPARE_FDS if soft != resource.RLIM_INFINITY else sys.maxsize
 
     def update(self) -> TaskView:
         """Bring the view up to date and return it."""
         self.view.apply(self._reader.rows())
-        if monotonic() >= self._next_look:
+        if monotonic() >= self._next_look or self.view.hold_changes != self._holds_told:
+            self._holds_told = self.view.hold_changes
             self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
             self._next_look = monotonic() + self._look_every_s
             self._queue_may_stall = True
@@ -90,6 +95,7 @@ class LiveTask:
         """
         try:
             self.conditions |= judge_workers(self.task, self.view, self._reader, workers, self._exits)
+            self.hold = QueueHolds(self.root_task).of_task(self.task.id)
             self._look_for_late_exits()
         except FileNotFoundError:
             self.check_there()
@@ -172,6 +178,16 @@ class LiveTask:
         from agentctl.supervision.dispatch.standstill import standstill_of  # Only after a restart.
 
         return [ticket.instance for ticket in standstill_of(self.root_task).tickets if ticket.task_id == self.task.id]
+
+    def holds(self) -> list[str]:
+        """Return what keeps workers of the task in the queue until somebody lets them go, in words."""
+        held = [name for name, condition in self.conditions.items() if condition is Condition.HELD]
+        held = [name for name in held if self.view.workers[name].status is Status.QUEUED]
+        if not held:
+            return []
+        from agentctl.operations.show.queue_holds import hold_in_words, holds_of  # Few queues are held.
+
+        return [hold_in_words(self.task, hold) for hold in holds_of(self.task, held)]
 
     def _take_over(self) -> None:
         """Give shims to workers on nodes that have lost theirs."""
@@ -268,6 +284,10 @@ class LiveTree:
     def stranded(self) -> list[WorkerId]:
         """Return the workers that nobody starts: the environment is gone that they need."""
         return [WorkerId(one.task.id, instance) for one in self._all.values() for instance in one.stranded]
+
+    def holds(self) -> list[str]:
+        """Return what keeps workers in the queue until somebody lets them go, in words."""
+        return list(dict.fromkeys(hold for one in self._all.values() for hold in one.holds()))
 
     def refused(self) -> dict[WorkerId, str]:
         """Return the workers that have ended although a disk refuses to say so, and what it says."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ _NOTICES_S = 1.0
 OnStranded = Callable[[list[WorkerId]], None]
 #: Called periodically with the workers whose ends a disk refuses, and what it says.
 OnRefused = Callable[[Mapping[WorkerId, str]], None]
+OnHeld = Callable[[Sequence[str]], None]
 _broken: ContextVar[int | None] = ContextVar("broken", default=None)
 
 
@@ -60,6 +61,7 @@ class WaitRounds:
         turn: Held while the queue is run, if several threads wait.
         on_stranded: Called with the workers that stay in the queue for ever, if there are any.
         on_refused: Called with the workers that have ended and whose ends cannot be written, if there are any.
+        on_held: Called with what keeps workers in the queue until somebody lets them go, in words, if anything does.
     """
 
     def __init__(
@@ -71,10 +73,11 @@ class WaitRounds:
         turn: AbstractContextManager[object] | None = None,
         on_stranded: OnStranded | None = None,
         on_refused: OnRefused | None = None,
+        on_held: OnHeld | None = None,
     ) -> None:
         self._live_tree, self._broken = live_tree, _broken.get() if broken is None else broken
         self._turn, self._on_stranded = turn or contextlib.nullcontext(), on_stranded
-        self._on_refused = on_refused
+        self._on_refused, self._on_held = on_refused, on_held
         self._deadline = None if timeout_s is None else monotonic() + timeout_s
         self._loan, self._stop = Loan(live_tree.top), _Interruption(live_tree.watch)
         self._notices = _Notices(live_tree)
@@ -97,6 +100,8 @@ class WaitRounds:
             self._on_stranded(stranded)
         if self._on_refused is not None and (refused := self._live_tree.refused()):
             self._on_refused(refused)
+        if self._on_held is not None and (holds := self._live_tree.holds()):
+            self._on_held(holds)
 
     def sleep(self, at_most_s: float | None = None) -> None:
         """Sleep until something may have changed, or the time or `at_most_s` is over.

@@ -16,7 +16,7 @@ from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.rounds import OnRefused, OnStranded, WaitRounds
+from agentctl.operations.wait.rounds import OnHeld, OnRefused, OnStranded, WaitRounds
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.task_limits import usable_config
@@ -91,6 +91,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
     on_asked: OnAsked | None = None,
     on_stranded: OnStranded | None = None,
     on_refused: OnRefused | None = None,
+    on_held: OnHeld | None = None,
 ) -> None:
     """Call `deliver` with the earliest end or block not yet given to this consumer; it must print and flush.
 
@@ -111,7 +112,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
     names = _check_targets(task, instances, recursive=recursive)
     with (
         LiveTree(task, recursive=recursive) as live_tree,
-        WaitRounds(live_tree, limit_s, on_stranded=on_stranded, on_refused=on_refused) as rounds,
+        WaitRounds(live_tree, limit_s, on_stranded=on_stranded, on_refused=on_refused, on_held=on_held) as rounds,
     ):
         askers = Askers()
         while True:
@@ -177,7 +178,7 @@ def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id:
     )  # fmt: skip
 
 
-def wait_all(
+def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
     task: TaskDir,
     instances: Sequence[str],
     *,
@@ -186,6 +187,7 @@ def wait_all(
     on_asked: OnAsked | None = None,
     on_stranded: OnStranded | None = None,
     on_refused: OnRefused | None = None,
+    on_held: OnHeld | None = None,
 ) -> list[WaitedEnd]:
     """Wait until all of `instances` have ended, even if they ask questions meanwhile; if empty, as for `wait_any`.
 
@@ -201,7 +203,7 @@ def wait_all(
     names = _check_targets(task, instances)
     with (
         LiveTree(task) as live_tree,
-        WaitRounds(live_tree, timeout_s, on_stranded=on_stranded, on_refused=on_refused) as rounds,
+        WaitRounds(live_tree, timeout_s, on_stranded=on_stranded, on_refused=on_refused, on_held=on_held) as rounds,
     ):
         live_task, askers = live_tree.top, Askers()
         while True:

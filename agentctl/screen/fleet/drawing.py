@@ -14,7 +14,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain, whole
 from agentctl.domain.question import in_one_line
-from agentctl.domain.states import STRANDED, TERMINAL, Status
+from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
 from agentctl.screen.fleet.filtering import NEEDS, scope_of
@@ -34,7 +34,7 @@ _GLYPHS = {
 _PAUSED, _IDLE, _UNPROVEN = ("‖", "blocked"), ("○", "completed"), ("~", "blocked")
 _STATES = {
     "working": "running", "input-required": "blocked", "completed": "completed", "failed": "failed",
-    "canceled": "cancelled", STRANDED: "blocked",
+    "canceled": "cancelled", STRANDED: "blocked", HELD: "blocked",
 }  # fmt: skip
 _OPEN, _FOLDED, _NONE = "▾ ", "▸ ", "  "
 _STEP = "  "
@@ -127,6 +127,7 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
         (f"{task.task.id} ", "heading"),
         (f"{task.state} ", _STATES.get(task.state, "dim")),
         ("" if task.is_own else "foreign ", "blocked"),
+        ("held " if task.hold is not None and task.state != HELD else "", "blocked"),
         (f"{one_line(task.title)}  " if task.title != task.task.id else "", "text"),
         (", ".join(part for part in counted if part) + _STEP, "dim"),
         (words_of(glance, max(known, key=_started)) if known else "", "text"),
@@ -197,7 +198,7 @@ def glyph_of(worker: FleetWorker) -> Piece:
     row = worker.row
     if worker.idle is not None:
         return _IDLE
-    if row["paused"]:
+    if row["paused"] or (row["health"] == HELD and row["status"] not in TERMINAL):
         return _PAUSED
     if row["health"] in ("unsupervised", "unfollowed", "elsewhere", STRANDED) and row["status"] not in TERMINAL:
         return _UNPROVEN
@@ -205,6 +206,8 @@ def glyph_of(worker: FleetWorker) -> Piece:
 
 
 _STATUSES = frozenset(Status)
+#: What keeps a worker in the queue, with what ends that.
+_WAYS_OUT = {STRANDED: "stranded: agentctl resume --lost", HELD: "held in the queue: why says by whom"}
 
 
 def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
@@ -226,7 +229,7 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         words = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
         state = (f"{words}  ", _GLYPHS[Status(row["status"])][1] if row["status"] in _STATUSES else "text")
     else:
-        unusual = "stranded: agentctl resume --lost" if unusual == STRANDED else unusual
+        unusual = _WAYS_OUT.get(unusual, unusual)
         state = (f"{plain(unusual)}  " if unusual else "", "blocked")
     changed = _counted(worker.changed_files, str(worker.changed_files), "changed file")
     return [

@@ -10,10 +10,8 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import WorkerId
-from agentctl.supervision.dispatch.slots import GUEST, is_still_there
+from agentctl.supervision.dispatch.slots import AHEAD, GUEST, is_still_there
 from agentctl.supervision.queue.places import Place, read_occupant
-
-_AHEAD = "ahead-"
 
 
 def ahead_place(root_task: TaskDir, worker_id: WorkerId) -> Place | None:
@@ -21,7 +19,7 @@ def ahead_place(root_task: TaskDir, worker_id: WorkerId) -> Place | None:
     placement = read_quietly(root_task.worker_at(worker_id).spec).get("placement")
     many = placement.get("ahead") if isinstance(placement, dict) else 0
     for number in range(1, (many if isinstance(many, int) else 0) + 1):
-        path = root_task.slots / f"{_AHEAD}{number}{GUEST}"
+        path = root_task.slots / f"{AHEAD}{number}{GUEST}"
         fd = try_lock(path)
         if fd is None:
             continue

@@ -13,7 +13,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId
 from agentctl.errors import NoFreeSlot, StorageError
@@ -40,8 +40,9 @@ from agentctl.supervision.dispatch.slots import (
 )
 from agentctl.supervision.dispatch.stop_order import carry_out_the_rest
 from agentctl.supervision.queue.places import Occupant, Place
+from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, write_deferred
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, read_queue
-from agentctl.supervision.worker import environment
+from agentctl.supervision.worker import deferred, environment
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.supervision.worker.spec import held_cap
 
@@ -65,7 +66,8 @@ class Dispatched:
 
 def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
     """Start the workers that can start, and give each shim its order; returns before the shims have answered."""
-    if not read_queue(root_task) and not guests_of(root_task) and not root_task.stop_order.exists():
+    is_idle = not read_queue(root_task) and not guests_of(root_task) and not root_task.stop_order.exists()
+    if is_idle and not deferred.are_any():
         return Dispatched()
     with locked(root_task.queue_lock):
         done = dispatch_locked(root_task, given=given, lender=lender)
@@ -121,12 +123,13 @@ def dispatch_locked(
     """
     done, folder = Dispatched(), folder or environment.store_folder()
     carry_out_the_rest(root_task, folder)
-    queue = read_queue(root_task)
+    write_deferred(root_task)
+    queue, holds = read_queue(root_task), QueueHolds(root_task)
     found = survey(root_task, known_limits(root_task).max_concurrent_agents, len(queue) + len(guests_of(root_task)))
     try:
-        move_guests(root_task, found)
+        move_guests(root_task, found, holds)
         held, room = HeldInTree(root_task), _Room(root_task, found)
-        for ticket in ready_tickets(root_task, queue, starting_of(root_task, found), given or (), done.removed):
+        for ticket in ready_tickets(root_task, queue, starting_of(root_task, found), given or (), done.removed, holds):
             if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root_task, ticket)):
                 continue
             place = room.place_for(ticket) or idle_place(root_task) or _lent(root_task, ticket, lender)
@@ -177,18 +180,21 @@ def _give_place(
         done.launches.append(launch(root_task, ticket, place))
 
 
-def check_free(root_task: TaskDir, wanted: int, cap: int) -> None:
-    """Raise `NoFreeSlot` unless `wanted` more workers could start now; the caller holds the queue's lock.
+def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -> None:
+    """Raise `NoFreeSlot` unless `wanted` more workers of a task could start now; the caller holds the queue's lock.
 
     Args:
+        parent: The worker that starts them, if it is one.
         cap: How many may be at work, for the one that asks.
     """
-    queue = read_queue(root_task)
+    root_task = root_task_of(task)
+    queue, holds = read_queue(root_task), QueueHolds(root_task)
+    _refuse_held(root_task, holds.of_start(task.id, [] if parent is None else [parent, *ancestors(parent)]))
     found = survey(root_task, cap, wanted + len(queue) + len(guests_of(root_task)))
     try:
-        move_guests(root_task, found)
+        move_guests(root_task, found, holds)
         folder, held = environment.store_folder(), HeldInTree(root_task)
-        tickets = ready_tickets(root_task, queue, starting_of(root_task, found), (), [])
+        tickets = ready_tickets(root_task, queue, starting_of(root_task, found), (), [], holds)
         known = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
         ready = (ticket for ticket in known if not held.holds(_agent_of(root_task, ticket)))
         free = len(found.free) + count_idle(root_task)
@@ -203,6 +209,14 @@ def check_free(root_task: TaskDir, wanted: int, cap: int) -> None:
             )
     finally:
         found.release()
+
+
+def _refuse_held(root_task: TaskDir, hold: QueueHold | None) -> None:
+    if hold is not None:
+        raise NoFreeSlot(
+            f"nothing is started: {hold.in_words(root_task)}",
+            hint=f"--queue puts it into the queue; {hold.way_out()}",
+        )
 
 
 def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> bool:

@@ -10,6 +10,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
+from agentctl.supervision.queue.queue_hold import QueueHolds
 from agentctl.supervision.queue.tickets import Ticket, dependencies_of, remove_ticket, some_wait
 from agentctl.supervision.worker.endings import Decision, decide, is_over, publish, status_at_end
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
@@ -21,6 +22,7 @@ def ready_tickets(
     starting: Collection[WorkerId],
     given: Collection[WorkerId],
     removed: list[Ticket],
+    holds: QueueHolds,
 ) -> Iterator[Ticket]:
     """Yield the tickets that may start, in order, looking no further than the caller asks (under the queue's lock).
 
@@ -28,6 +30,7 @@ def ready_tickets(
         starting: The workers that a place already names.
         given: The workers whose environment the caller has.
         removed: Receives the tickets that are removed here, of workers that have started or never can.
+        holds: The queues that are held; a worker that never can start is ended there too.
     """
     waiting = []
     if some_wait(queue):  # A running worker may have put a ticket of its own there; it is left out.
@@ -39,6 +42,8 @@ def ready_tickets(
         if ticket in held_back or worker_id in starting:
             continue
         worker = root_task.worker_at(ticket.worker_id)
+        if holds.of(worker) is not None:
+            continue
         if is_begun(worker):
             remove_ticket(root_task, ticket)
             removed.append(ticket)

@@ -24,10 +24,13 @@ from agentctl.supervision.life.belonging import claim_of
 from agentctl.supervision.life.judging import Condition, judge, settle
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.queue.places import Occupant, Place, is_slot, names_shim, occupants_in, read_occupant
+from agentctl.supervision.queue.queue_hold import QueueHolds
 
 GUEST = ".guest"
 LOAN = ".loan"
 IDLE = ".idle"
+#: Begins the places of guests without a host (`dispatch.ahead`).
+AHEAD = "ahead-"
 #: Stands for the occupant of a taken slot whose file names none.
 _UNKNOWN = WorkerId("", "?")
 
@@ -131,15 +134,17 @@ def guests_of(root_task: TaskDir) -> list[str]:
     return [name for name in _names(root_task) if name.endswith(GUEST)]
 
 
-def move_guests(root_task: TaskDir, found: Survey) -> None:
+def move_guests(root_task: TaskDir, found: Survey, holds: QueueHolds) -> None:
     """Move guests to free slots before other workers get these, so that lenders get their own places back.
 
     The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
+    A guest without a host has not begun: while its queue is held, it stays where it is.
     """
     _close_gaps(root_task)
     for place in list(found.free):
         slot = _path_of(root_task, place)
         guests = [name for name in guests_of(root_task) if _is_taken(root_task, name)]
+        guests = [name for name in guests if not _rests(root_task, name, holds)]
         if not guests:
             return
         # The slot's own guest first: what another guest lends itself would take the name of this one.
@@ -148,6 +153,11 @@ def move_guests(root_task: TaskDir, found: Survey) -> None:
         _move(root_task, name, slot.name)
         os.close(place.fd)
         found.taken.append(read_occupant(slot) or Occupant(_UNKNOWN))
+
+
+def _rests(root_task: TaskDir, name: str, holds: QueueHolds) -> bool:
+    occupant = read_occupant(root_task.slots / name) if name.startswith(AHEAD) else None
+    return occupant is not None and holds.of(root_task.worker_at(occupant.worker_id)) is not None
 
 
 def _close_gaps(root_task: TaskDir) -> None:

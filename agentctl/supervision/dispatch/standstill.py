@@ -2,7 +2,8 @@
 
 A queue is moved by shims, when their workers end, and by commands while they run. If all of them were killed, or the
 machine was restarted, a worker stays in it that could start at once: it is stranded. So is a worker whose environment
-is lost, whoever lives. What waits for a slot, for another worker, for its account or for a person is not.
+is lost, whoever lives. What waits for a slot, for another worker, for its account or for a person is not, nor what a
+person holds in the queue.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from agentctl.supervision.dispatch.eligibility import is_begun, waits_for_others
 from agentctl.supervision.dispatch.slots import held_places
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.queue.places import Occupant, is_slot
+from agentctl.supervision.queue.queue_hold import QueueHolds
 from agentctl.supervision.queue.tickets import Ticket, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
@@ -103,10 +105,12 @@ def may_be_there(root_task: TaskDir, occupant: Occupant) -> bool:
 def _movable(root_task: TaskDir, tickets: list[Ticket], taken: int) -> Iterator[Ticket]:
     """Yield the tickets that a look at the queue would start, or end because they can never start."""
     cap, held = known_limits(root_task).max_concurrent_agents, HeldInTree(root_task)
-    is_woken = is_alive_held(root_task.waker)
+    is_woken, holds = is_alive_held(root_task.waker), QueueHolds(root_task)
     for ticket in tickets if taken < cap else ():
         worker = root_task.worker_at(ticket.worker_id)
         if is_begun(worker) or waits_for_others(root_task, ticket) or not _has_room(worker, taken):
+            continue
+        if holds.of(worker) is not None:
             continue
         if not (is_woken and held.holds(worker)):  # Without its waker, nobody starts it once the time has come.
             yield ticket

@@ -20,6 +20,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.adapters.taskyaml.cache import version_of
 from agentctl.supervision.queue.places import Occupant, Place, head_for, head_of, is_slot
+from agentctl.supervision.queue.queue_hold import is_any_held
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 from agentctl.supervision.worker import environment
 
@@ -51,6 +52,8 @@ class Succession:
             return None
         if self._root_task.stop_order.exists():
             return None  # Somebody has decided who is to end, and was killed: the full look carries that out first.
+        if is_any_held(self._root_task):
+            return None
         names = read_names(self._root_task)
         ticket = self._first(names)
         if ticket is not None:

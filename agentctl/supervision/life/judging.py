@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.ends import HIDDEN
-from agentctl.domain.states import STRANDED, Reason, Status
+from agentctl.domain.states import HELD, STRANDED, Reason, Status
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.belonging import Record, claim_of, record_of
 from agentctl.supervision.life.process_tree import UnsupervisedTree
@@ -47,6 +47,8 @@ class Condition(Enum):
     QUEUED = "queued"
     #: A ticket waits for it, and nobody moves the queue any more (`dispatch.standstill`).
     STRANDED = STRANDED
+    #: A ticket waits for it, and its queue is held (`queue.queue_hold`).
+    HELD = HELD
     #: Its shim is gone, something of it is alive.
     UNSUPERVISED = "unsupervised"
     #: It and its shim are proven gone; nobody saw the exit.
@@ -59,7 +61,7 @@ class Condition(Enum):
     @property
     def is_queued(self) -> bool:
         """Whether a ticket waits for the worker."""
-        return self in (Condition.QUEUED, Condition.STRANDED)
+        return self in (Condition.QUEUED, Condition.STRANDED, Condition.HELD)
 
 
 def queued_instances(task: TaskDir) -> set[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from agentctl.adapters.files import read_quietly, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import WorkerDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import Any
 from agentctl.supervision.worker.environment import store_folder
@@ -23,6 +23,9 @@ from agentctl.supervision.worker.environment import store_folder
 CANCEL, PAUSE = "cancel", "pause"
 #: What the worker's guardian holds and says meanwhile: {end, paused, problem}. It alone writes this.
 _STANDING = "standing"
+#: Which queues of a tree of tasks are held: of its root task, in the place of a worker.
+HOLD = "hold"
+_NO_WORKER = "-"
 _FOLDER = "deferred"
 _TRIES = 5
 
@@ -53,14 +56,15 @@ def are_any() -> bool:
         return False
 
 
-def _name(worker: WorkerDir, kind: str) -> FilePath:
-    nonce = worker.task.nonce()
+def _name(whose: WorkerDir | TaskDir, kind: str) -> FilePath:
+    task, name = (whose, _NO_WORKER) if isinstance(whose, TaskDir) else (whose.task, whose.instance)
+    nonce = task.nonce()
     if not nonce.isalnum():
-        raise Refused(f"{worker.task.path} has no `origin`, under which something of it could wait in memory")
-    return place() / f"{nonce}.{worker.instance}.{kind}"
+        raise Refused(f"{task.path} has no `origin`, under which something of it could wait in memory")
+    return place() / f"{nonce}.{name}.{kind}"
 
 
-def put_request(worker: WorkerDir, kind: str, body: dict[str, Any]) -> None:
+def put_request(whose: WorkerDir | TaskDir, kind: str, body: dict[str, Any]) -> None:
     """Keep a request, in the place of an earlier one of its kind.
 
     It is the text of a symbolic link: that is made whole, in one call, without a descriptor and without a block.
@@ -75,7 +79,7 @@ def put_request(worker: WorkerDir, kind: str, body: dict[str, Any]) -> None:
         os.symlink(json.dumps(body), made)
         os.rename(made, path)
 
-    _keep(_name(worker, kind), write)
+    _keep(_name(whose, kind), write)
 
 
 def _keep(path: FilePath, write: Callable[[FilePath], None]) -> None:
@@ -91,12 +95,12 @@ def _keep(path: FilePath, write: Callable[[FilePath], None]) -> None:
             return
 
 
-def request(worker: WorkerDir, kind: str) -> dict[str, Any] | None:
+def request(whose: WorkerDir | TaskDir, kind: str) -> dict[str, Any] | None:
     """Return a request that waits in memory; None if there is none."""
     if not are_any():
         return None
     try:
-        value = json.loads(os.readlink(_name(worker, kind)))
+        value = json.loads(os.readlink(_name(whose, kind)))
     except ValueError:
         value = {}  # Not ours, but somebody asks for something.
     except (AgentctlError, OSError):
@@ -104,10 +108,10 @@ def request(worker: WorkerDir, kind: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else {}
 
 
-def forget_request(worker: WorkerDir, kind: str, body: dict[str, Any] | None = None) -> None:
+def forget_request(whose: WorkerDir | TaskDir, kind: str, body: dict[str, Any] | None = None) -> None:
     """Remove a request that is on disk by now or is taken back: only this very one, where its content is given."""
-    if body is None or request(worker, kind) == body:
-        _remove(worker, kind)
+    if body is None or request(whose, kind) == body:
+        _remove(whose, kind)
 
 
 def say(worker: WorkerDir, standing: dict[str, Any]) -> None:
@@ -141,8 +145,8 @@ def clear(worker: WorkerDir) -> None:
             _remove(worker, kind)
 
 
-def _remove(worker: WorkerDir, kind: str) -> None:
+def _remove(whose: WorkerDir | TaskDir, kind: str) -> None:
     with contextlib.suppress(AgentctlError, OSError):
-        os.unlink(_name(worker, kind))
+        os.unlink(_name(whose, kind))
     with contextlib.suppress(AgentctlError, OSError):
         os.rmdir(place())  # Refused while anything is in it.

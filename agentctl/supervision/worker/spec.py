@@ -117,7 +117,7 @@ def held_cap(worker: WorkerDir) -> int | None:
     spec = read_quietly(worker.spec)
     held = spec.get("treeLimits") if spec.get("parent") else None
     cap = held.get(KEYS["max_concurrent_agents"]) if isinstance(held, dict) else None
-    return cap if isinstance(cap, int) else None
+    return cap if isinstance(cap, int) and cap else None  # 0 held the queue then; it is asked anew whether it does.
 
 
 def valid_grace(content: Mapping[str, Any]) -> float | None:

@@ -10,7 +10,7 @@ import { plain } from './safe_text.js';
 import { fleet, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { UsageTab } from './usage_view.js';
-import { costWords, counted, duration, secondsSince, shortNumber, signOfTask } from './words.js';
+import { costWords, counted, duration, holdWords, secondsSince, shortNumber, signOfTask } from './words.js';
 
 const WORDS = { workers: 'Workers', timeline: 'Timeline', usage: 'Usage', events: 'Events' };
 
@@ -39,7 +39,7 @@ export function TaskView({ place }) {
   return html`<div class="worker-head">
       <p class="crumbs"><a href="/">All</a>${task?.parent && html` <span aria-hidden="true">/</span> <a class="foreign" href=${taskHref(task.parent)}>${plain(task.parent)}</a>${task.parentInstance && html` <span aria-hidden="true">/</span> <a class="foreign" href=${workerHref(task.parent, task.parentInstance)}>${plain(task.parentInstance)}</a>`}`}</p>
       <div class="title"><h1>${task && html`<${Sign} sign=${signOfTask(task)} /> `}<span class="foreign">${plain(task?.title || id)}</span></h1>
-        <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.state)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}
+        <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.state)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}${task?.held && html`<span class="tag blocked foreign">${holdWords(task)}</span>`}
           ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${totals.live ? `, ${totals.live} live` : ''}</span>`}
           ${totals.asking > 0 && html`<span class="blocked">${totals.asking} ask</span>`}${totals.tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(totals.tokens)} tokens</span>`}${totals.costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(totals.costUsd)}</span>`}
           ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), totals.live > 0)}</span>` : ''}</p></div>

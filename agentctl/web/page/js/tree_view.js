@@ -11,7 +11,7 @@ import { go, lastScroll, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
 import { belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
-import { costWords, duration, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf } from './words.js';
+import { costWords, duration, holdWords, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 
 const OPENED = `agentctl.tree ${about.root}`;
@@ -264,7 +264,7 @@ function Counts({ counts }) {
 
 function TaskParts({ task }) {
   return html`<${Sign} sign=${signOfTask(task)} /><span class="label foreign">${plain(task.taskId)}</span>
-    ${task.own === false && html`<span class="tag">foreign</span>`}
+    ${task.own === false && html`<span class="tag">foreign</span>`}${task.held && html`<span class="tag blocked" title=${holdWords(task)}>held</span>`}
     ${task.title && task.title !== task.taskId && html`<span class="says foreign dim">${oneLine(task.title)}</span>`}`;
 }
 

@@ -12,7 +12,8 @@ export const NEEDS = [
 export const NEED_WORDS = table(Object.fromEntries(NEEDS.map(([need, words]) => [need, words.toLowerCase()])));
 
 const GLYPHS = table({ queued: '·', running: '●', blocked: '?', completed: '✓', failed: '✗', cancelled: '-' });
-const UNPROVEN = table({ elsewhere: 'on another machine', stranded: 'nothing will start it: agentctl resume --lost' });
+const UNPROVEN = table({ elsewhere: 'on another machine', stranded: 'nothing will start it: agentctl resume --lost',
+  held: 'held in the queue: agentctl why says by whom' });
 const WINDOWS = table({ five_hour: '5 h', seven_day: '7 d' });
 /** The time after which an account may be used again, in words. */
 export const windowWords = (name) => WINDOWS[name] ?? name;
@@ -63,6 +64,7 @@ export function signOf(worker) {
   const { status } = worker;
   if (worker.idle) return { glyph: '○', role: 'idle', words: 'waits for a message' };
   if (worker.paused && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'paused' };
+  if (worker.health === 'held' && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'held in the queue' };
   if (['unsupervised', 'unfollowed', 'elsewhere', 'stranded'].includes(worker.health) && !TERMINAL.has(status)) {
     return { glyph: '~', role: 'blocked', words: UNPROVEN[worker.health] ?? 'its guard is gone' };
   }
@@ -72,11 +74,17 @@ export function signOf(worker) {
 
 const TASK_SIGNS = table({
   working: ['●', 'running'], 'input-required': ['?', 'blocked'], completed: ['✓', 'completed'], failed: ['✗', 'failed'],
-  canceled: ['-', 'cancelled'], created: ['·', 'queued'], stranded: ['~', 'blocked'],
+  canceled: ['-', 'cancelled'], created: ['·', 'queued'], stranded: ['~', 'blocked'], held: ['‖', 'blocked'],
 });
 export function signOfTask(task) {
   const [glyph, role] = TASK_SIGNS[task.state] ?? ['·', 'queued'];
   return { glyph, role, words: plain(task.state ?? '') };
+}
+
+/** What holds the queue of a task, so that nothing of it is started; empty if nothing does. */
+export function holdWords(task) {
+  if (!task?.held) return '';
+  return plain(task.held.by ? `held by ${task.held.by}: agentctl unpause --task ${task.held.taskId}` : 'held: maxConcurrentAgents is 0');
 }
 
 /** How a worker ended: `failed (exit_code 3)`. */
@@ -88,7 +96,7 @@ export function endWords(worker) {
 /** What is unusual about a worker, in a few words. */
 export function standing(worker) {
   if (worker.reason) return plain(worker.reason);
-  if (worker.health === 'stranded') return UNPROVEN.stranded;
+  if (['stranded', 'held'].includes(worker.health)) return UNPROVEN[worker.health];
   const account = worker.awaitsAccount;
   if (account) {
     const window = windowWords(account.window);

@@ -1,0 +1,33 @@
+"""What is held in the queue of a task, in a person's words, with the command that lets it go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.plaintext import plain
+from agentctl.operations.where.command_lines import command_line
+from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
+
+
+def holds_of(task: TaskDir, waiting: Iterable[str]) -> list[QueueHold]:
+    """Return the holds of a task's queue and of its workers in the queue, each once; a task's own first."""
+    holds = QueueHolds(root_task_of(task))
+    found = [holds.of_task(task.id), *(holds.of(task.worker(name)) for name in waiting)]
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def hold_of(worker: WorkerDir) -> QueueHold | None:
+    """Return what keeps a worker in the queue until somebody lets it go."""
+    return QueueHolds(root_task_of(worker.task)).of(worker)
+
+
+def hold_in_words(task: TaskDir, hold: QueueHold) -> str:
+    """Return that nothing is started, why, and what ends that."""
+    root_task = root_task_of(task)
+    name = [] if hold.instance is None else [hold.instance]
+    command = None
+    if hold.by is not None and not hold.task_id.startswith("/"):
+        command = command_line(root_task.sibling(hold.task_id), "unpause", *name)
+    return plain(f"nothing is started: {hold.in_words(root_task)}; {hold.way_out(command)}")

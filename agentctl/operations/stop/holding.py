@@ -1,0 +1,67 @@
+"""Holds the queue of a task and lets it go: what is in it stays there, what is at work goes on."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from agentctl.adapters import eventlog
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain import events as ev
+from agentctl.errors import AgentctlError, Refused
+from agentctl.operations.where.lineage import shown_caller, who
+from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.task_limits import usable_config
+from agentctl.supervision.dispatch.dispatch import dispatch
+from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, hold_queue, let_go, read_holds
+from agentctl.supervision.queue.tickets import read_queue
+
+_PERSON = "user"
+
+
+def hold_task(task: TaskDir) -> dict[str, Any]:
+    """Hold the queue of a task, with those of the tasks below it; once this returns, nothing of it is started."""
+    check_own(task)
+    by = who()
+    if hold_queue(root_task_of(task), task, by):
+        _note(task, ev.QUEUE_HELD, by)
+    return _standing(task)
+
+
+def let_task_go(task: TaskDir) -> dict[str, Any]:
+    """End the hold of a task's queue, and start what may start.
+
+    Raises:
+        Refused: A worker wants to end the hold of a person; or something else keeps its queue held.
+    """
+    check_own(task)
+    root_task, by = root_task_of(task), who()
+    usable_config(root_task)  # Makes a raised cap known to all that dispatch.
+    own = read_holds(root_task).get(task.id)
+    if own is not None and own.by == _PERSON and shown_caller() is not None:
+        raise Refused(f"{by} may not let go the queue of {task.id}: a person holds it", hint="leave that to them")
+    if let_go(root_task, task):
+        _note(task, ev.QUEUE_LET_GO, by)
+    elif (hold := QueueHolds(root_task).of_task(task.id)) is not None:
+        raise Refused(
+            f"the queue of {task.id} rests for another reason: {hold.in_words(root_task)}", hint=hold.way_out()
+        )
+    with contextlib.suppress(AgentctlError, OSError):  # A broken disk: whoever looks at the queue next starts them.
+        dispatch(root_task)
+    return _standing(task)
+
+
+def _note(task: TaskDir, kind: str, by: str) -> None:
+    with contextlib.suppress(AgentctlError, OSError):  # A disk that refuses the event: the hold counts without it.
+        eventlog.append(task.events, [ev.make_event(now_iso(), kind, task.id, by, {})])
+
+
+def _standing(task: TaskDir) -> dict[str, Any]:
+    """Return whether a task's queue is held, and how many workers that keeps in it."""
+    root_task = root_task_of(task)
+    holds = QueueHolds(root_task)
+    hold: QueueHold | None = holds.of_task(task.id)
+    queued = sum(holds.of_task(ticket.task_id) == hold for ticket in read_queue(root_task)) if hold else 0
+    return {"taskId": task.id, "held": None if hold is None else hold.to_json(), "queued": queued}

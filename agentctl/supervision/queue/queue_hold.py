@@ -1,0 +1,250 @@
+"""A hold of the queue: workers of a task, or those below a paused worker, do not leave the queue to run.
+
+`held.json` of the root task names the tasks of the tree whose queues are held, with those of the tasks below them, and
+the workers below which nothing is started; and who holds each. It is written under the queue's lock, so whoever has
+that lock and starts workers knows of every hold. A cap of 0 is a hold of the whole tree.
+While the disk refuses to change the file, its new content waits in memory, and counts instead of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from agentctl.adapters.clock import now_iso
+from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.locks import locked
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import cached, known_limits
+from agentctl.domain.names import is_name
+from agentctl.errors import AgentctlError, Damaged
+from agentctl.lean import Any, NamedTuple
+from agentctl.supervision import failpoints
+from agentctl.supervision.worker import deferred
+from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.kinship import ancestors
+
+
+class QueueHold(NamedTuple):
+    """Why workers stay in the queue."""
+
+    #: What is held: the queue of a task, with those of the tasks below it, or what is below a worker of that task. For
+    #: a worker of another root, the path of its task.
+    task_id: str
+    instance: str | None
+    #: Who holds it; None if the cap is 0.
+    by: str | None
+    at: str | None
+
+    def in_words(self, root_task: TaskDir) -> str:
+        """Return what is held, by whom or by what, and since when."""
+        if self.by is None:
+            return f"maxConcurrentAgents is 0 in {root_task.task_file}"
+        since = f" since {self.at}" if self.at else ""
+        if self.instance is None:
+            return f"the queue of {self.task_id} is held by {self.by}{since}"
+        return f"{self.instance} above it is paused{since}"
+
+    def way_out(self, command: str | None = None) -> str:
+        """Return what ends the hold, for a hint or the end of a sentence.
+
+        Args:
+            command: The command line, where it is known how it has to be typed.
+        """
+        if self.by is None:
+            return "a number above 0 in its task.yaml ends that"
+        name = "" if self.instance is None else f" {self.instance}"
+        return f"{command or f'agentctl unpause{name} --task {self.task_id}'} ends that"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as rows of tasks have it."""
+        below = {} if self.instance is None else {"agentInstance": self.instance}
+        return {"taskId": self.task_id, **below, "by": self.by, "at": self.at}
+
+
+#: The holds of a tree by what they hold: `TASK`, `TASK/INSTANCE`, or the path of a worker of another root.
+_Holds = dict[str, QueueHold]
+
+
+def is_any_held(root_task: TaskDir) -> bool:
+    """Return whether anybody may hold something in a tree's queue: one look or two, for whoever starts workers."""
+    return root_task.held.exists() or deferred.are_any()
+
+
+class QueueHolds:
+    """The holds of a tree of tasks at one moment.
+
+    Raises:
+        AgentctlError: What is held cannot be known.
+    """
+
+    def __init__(self, root_task: TaskDir) -> None:
+        self._root_task = root_task
+        held = read_holds(root_task) if is_any_held(root_task) else {}
+        self._tasks = {key: hold for key, hold in held.items() if hold.instance is None}
+        if known_limits(root_task).max_concurrent_agents == 0:
+            self._tasks.setdefault(root_task.id, QueueHold(root_task.id, None, None, None))
+        # What has ended is not paused any more, whatever became of the command that was to continue it.
+        self._workers = {
+            key: hold for key, hold in held.items()
+            if hold.instance is not None and decision_of(_worker_at(root_task, key)) is None
+        }  # fmt: skip
+        #: Of each task that was asked for.
+        self._known: dict[str, QueueHold | None] = {}
+
+    def of(self, worker: WorkerDir) -> QueueHold | None:
+        """Return the hold that keeps a worker in the queue; None if there is none."""
+        if not self._tasks and not self._workers:
+            return None
+        return self.of_start(worker.task.id, ancestors(worker))
+
+    def of_start(self, task_id: str, above: Iterable[WorkerDir]) -> QueueHold | None:
+        """Return the hold that keeps a worker of a task in the queue that has these workers above it."""
+        if (hold := self.of_task(task_id)) is not None or not self._workers:
+            return hold
+        return next(filter(None, (self._workers.get(_key_of(self._root_task, one)) for one in above)), None)
+
+    def of_task(self, task_id: str) -> QueueHold | None:
+        """Return the hold that keeps all workers of a task in the queue: the nearest one, from the task upwards."""
+        if not self._tasks:
+            return None
+        if task_id not in self._known:
+            self._known[task_id] = self._nearest(task_id)
+        return self._known[task_id]
+
+    def _nearest(self, task_id: str) -> QueueHold | None:
+        seen = set[str]()
+        while task_id not in seen:
+            if task_id in self._tasks:
+                return self._tasks[task_id]
+            if task_id == self._root_task.id:
+                return None
+            seen.add(task_id)
+            config = cached(self._root_task.sibling(task_id))
+            if config is None or config.parent_task_id is None:
+                break
+            task_id = config.parent_task_id
+        # Which tasks are above it cannot be known: its workers rest while those of any task do.
+        return next(iter(self._tasks.values()))
+
+
+def hold_queue(root_task: TaskDir, held: TaskDir | WorkerDir, by: str) -> bool:
+    """Hold the queue of a task of a tree, or what is below a worker; return False if that was held already.
+
+    Raises:
+        LockTimeout: The queue's lock was not free in time; nothing was changed.
+        StorageError: The disk refused, and so did memory.
+    """
+    key = _key_of(root_task, held)
+
+    def with_this(holds: _Holds) -> _Holds:
+        return holds if key in holds else {**holds, key: _hold_from(key, {"by": by, "at": now_iso()})}
+
+    return _change(root_task, with_this)
+
+
+def let_go(root_task: TaskDir, held: TaskDir | WorkerDir) -> bool:
+    """End a hold; return whether there was one. The caller has the queue looked at afterwards.
+
+    Raises:
+        LockTimeout: The queue's lock was not free in time; nothing was changed.
+        StorageError: The disk refused, and so did memory.
+    """
+    key = _key_of(root_task, held)
+    return is_any_held(root_task) and _change(
+        root_task, lambda holds: {one: hold for one, hold in holds.items() if one != key}
+    )
+
+
+def _change(root_task: TaskDir, change: Callable[[_Holds], _Holds]) -> bool:
+    with locked(root_task.queue_lock, is_written=False):
+        before = read_holds(root_task)
+        after = change(before)
+        if after == before:
+            return False
+        _put(root_task, after)
+        failpoints.reached("hold.after-write")
+    return True
+
+
+def write_deferred(root_task: TaskDir) -> None:
+    """Write what waits in memory to the disk, if it takes it by now (the caller holds the queue's lock)."""
+    body = deferred.request(root_task, deferred.HOLD)
+    if body is not None:
+        with contextlib.suppress(AgentctlError, OSError):
+            _write(root_task, _parsed(root_task, body))
+            deferred.forget_request(root_task, deferred.HOLD, body)
+
+
+def read_holds(root_task: TaskDir) -> _Holds:
+    """Return what somebody holds in a tree.
+
+    Raises:
+        Damaged: The file cannot be understood.
+        StorageError: It cannot be read.
+    """
+    waiting = deferred.request(root_task, deferred.HOLD)
+    return _parsed(root_task, read_json(root_task.held) if waiting is None else waiting)
+
+
+def _key_of(root_task: TaskDir, held: TaskDir | WorkerDir) -> str:
+    if isinstance(held, TaskDir):
+        return held.id
+    return str(held.id) if held.task.path.parent == root_task.path.parent else str(held.path)
+
+
+def _worker_at(root_task: TaskDir, key: str) -> WorkerDir:
+    if key.startswith("/"):
+        return WorkerDir(key)
+    task_id, _, instance = key.partition("/")
+    return root_task.sibling(task_id).worker(instance)
+
+
+def _parsed(root_task: TaskDir, value: Mapping[str, Any] | None) -> _Holds:
+    held = {} if value is None else value.get("held")
+    if not isinstance(held, dict) or not all(_is_key(key) and isinstance(one, dict) for key, one in held.items()):
+        hint = "nothing is started before it is gone: agentctl doctor --fix sets it aside"
+        raise Damaged(f"{root_task.held} does not say what is held", hint=hint)
+    return {key: _hold_from(key, one) for key, one in held.items()}
+
+
+def _is_key(key: str) -> bool:
+    if key.startswith("/"):
+        return is_name(os.path.basename(key)) and "\0" not in key
+    task_id, slash, instance = key.partition("/")
+    return is_name(task_id) and (not slash or is_name(instance))
+
+
+def _hold_from(key: str, value: Mapping[str, Any]) -> QueueHold:
+    by, at = (one if isinstance(one, str) else None for one in (value.get("by"), value.get("at")))
+    if key.startswith("/"):
+        worker = WorkerDir(key)
+        return QueueHold(str(worker.task.path), worker.instance, by or "user", at)
+    task_id, _, instance = key.partition("/")
+    return QueueHold(task_id, instance or None, by or "user", at)
+
+
+def _put(root_task: TaskDir, holds: _Holds) -> None:
+    try:
+        _write(root_task, holds)
+    except (AgentctlError, OSError) as problem:
+        try:
+            deferred.put_request(root_task, deferred.HOLD, _body_of(holds))
+        except (AgentctlError, OSError):
+            raise problem from None
+        return
+    if deferred.are_any():
+        deferred.forget_request(root_task, deferred.HOLD)
+
+
+def _write(root_task: TaskDir, holds: _Holds) -> None:
+    if holds:
+        write_whole(root_task.held, to_json(_body_of(holds)))
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(root_task.held)
+
+
+def _body_of(holds: _Holds) -> dict[str, Any]:
+    return {"held": {key: {"by": hold.by, "at": hold.at} for key, hold in holds.items()}}
