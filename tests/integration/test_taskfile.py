@@ -32,7 +32,7 @@ MISTAKES = [
     ("id: t\nconfig: 5\n", 2, "config must be a mapping"),
     ("id: t\nconfig: {nope: 1}\n", 2, "unknown key 'nope'"),
     ("id: t\nconfig:\n  graceSeconds: 1\n  timeoutSeconds: soon\n", 4, "timeoutSeconds must be a number"),
-    ("config: {maxConcurrentAgents: 0}\n", 1, "maxConcurrentAgents must be a whole number from 1"),
+    ("config: {maxConcurrentAgents: -1}\n", 1, "maxConcurrentAgents must be a whole number from 0"),
     ("config: {maxConcurrentAgents: 10001}\n", 1, "maxConcurrentAgents"),
     ("config: {maxConcurrentAgents: yes}\n", 1, "maxConcurrentAgents"),
     ("config: {maxConcurrentAgents: 2.5}\n", 1, "maxConcurrentAgents"),

@@ -102,7 +102,7 @@ def test_what_is_given_on_the_line_stands_in_the_file_and_bad_values_make_no_tas
     assert head["config"] == {"maxConcurrentAgents": 2, "timeoutSeconds": 7.5, "maxDepth": 0}
     assert (head["id"], head["title"], head["state"], head["roster"]) == ("mine", "x", "created", [])
     for option in (
-        ["--max-concurrent", "0"],
+        ["--max-concurrent", "-1"],
         ["--timeout-seconds", "0"],
         ["--max-depth", "99"],
         ["--grace-seconds", "9999"],

@@ -517,6 +517,25 @@ def test_workers_are_submitted_ahead_and_begin_only_with_a_slot(root: Path, tmp_
 
 
 @pytest.mark.slow
+def test_a_worker_that_was_submitted_ahead_does_not_begin_while_its_queue_is_held(root: Path, tmp_path: Path) -> None:
+    config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
+    config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 1}}\n")
+    task = new_task(cap=1)
+    spawn(counting(tmp_path / "gate"), *LOOPBACK, name="first")
+    for name in "ab":
+        spawn(script(f"touch {tmp_path}/{name}"), "--queue", *LOOPBACK, name=name)
+    launch_of(task, "a")
+    run("pause")
+    (tmp_path / "gate").touch()
+    run("wait", "first", check=False)
+    assert run("wait-any", "a", "b", "--timeout-seconds", "2", check=False).code == 4
+    assert (task.tickets(), (tmp_path / "a").exists()) == (["b"], False)
+    run("unpause")
+    run("wait-all", check=False, timeout=60)
+    assert ((tmp_path / "a").exists(), (tmp_path / "b").exists()) == (True, True)
+
+
+@pytest.mark.slow
 def test_a_worker_that_was_submitted_ahead_is_cancelled_before_it_begins(root: Path, tmp_path: Path) -> None:
     config = Path(os.environ["HOME"]) / ".config" / "agentctl" / "config.yaml"
     config.write_text("runners: {loopback: {pollSeconds: 0.5, submitAhead: 1}}\n")

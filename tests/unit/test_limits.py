@@ -42,7 +42,7 @@ def test_what_was_taken_is_told_under_the_same_keys(config: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("maxConcurrentAgents", 0), ("maxConcurrentAgents", 10_001), ("maxConcurrentAgents", -1),
+        ("maxConcurrentAgents", 10_001), ("maxConcurrentAgents", -1),
         ("maxConcurrentAgents", 2.0), ("timeoutSeconds", 0), ("timeoutSeconds", -1),
         ("timeoutSeconds", 365 * 86_400 + 1),
         ("graceSeconds", -0.001), ("graceSeconds", 3600.5), ("maxDepth", -1), ("maxDepth", 65), ("maxDepth", 1.5),

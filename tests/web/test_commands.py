@@ -104,7 +104,7 @@ def test_errors_are_those_of_the_commands(server: Server, task: str) -> None:
         ("POST", f"/tasks/{task}/cancel", {"instances": ["nothing"]}, ["cancel", "nothing", *at]),
         ("POST", "/tasks", {"title": "x", "id": task}, ["new", "x", "--id", task]),
         ("POST", "/tasks", {"title": "x", "template": "nothing"}, ["new", "x", "--template", "nothing"]),
-        ("POST", "/tasks", {"title": "x", "max_concurrent": 0}, ["new", "x", "--max-concurrent", "0"]),
+        ("POST", "/tasks", {"title": "x", "max_concurrent": -1}, ["new", "x", "--max-concurrent", "-1"]),
         ("POST", f"/tasks/{task}/wait-any", {"consumer": "../x"}, ["wait-any", "--consumer", "../x", *at]),
         ("POST", f"/tasks/{task}/wait-any", {"for": "nothing"}, ["wait-any", "--for", "nothing", *at]),
         ("POST", f"/tasks/{task}/spawn-template", {}, ["spawn-template", *at]),
