@@ -5,9 +5,9 @@ With `:stop` after the name, the process is stopped there instead, until somebod
 The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktree spawn.after-spec spawn.after-ticket
 spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster shim.locked shim.after-fork
 shim.after-identity shim.after-started shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep
-shim.after-exit-file shim.after-end-event shim.before-release stop.after-order cancel.after-request respond.after-answer
-wait.after-claim wait.after-print judge.seems-lost trust.after-order park.after-ticket park.after-event
-notify.before-send notify.after-send
+shim.after-exit-file shim.after-end-event shim.before-release stop.before-order stop.after-order hold.after-write
+cancel.after-request respond.after-answer wait.after-claim wait.after-print judge.seems-lost trust.after-order
+park.after-ticket park.after-event notify.before-send notify.after-send
 """
 
 from __future__ import annotations

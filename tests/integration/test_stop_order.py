@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.life import is_settled, kill_shims, known, leader_of, lives, living, says_ready
+from tests.shells import AGENTCTL, define_shells
 from tests.steps import Task, held, new_task, spawn, spawn_batch, statuses
 from tests.support import run, start, wait_until, worker
 
@@ -53,6 +54,52 @@ def test_it_says_how_many_were_started_in_between(root: Path, tmp_path: Path) ->
     told = run("cancel", "--all")
     assert told.err == "started in between: 0\n"
     assert told.out.splitlines() == [f"{name} cancelled" for name in ("first", "n0", "n1", "n2")]
+
+
+def test_what_starts_before_the_order_is_on_disk_is_told(root: Path, tmp_path: Path) -> None:
+    task = new_task(cap=1)
+    spawn_batch([held(tmp_path / "gate", "first"), {"name": "n0", "argv": ["sleep", "60"]}, *short_ones(3)[1:]])
+    cancelling = start("cancel", "--all", "--json", env={"AGENTCTL_FAILPOINT": "stop.before-order:stop"})
+    wait_until(lambda: is_stopped(cancelling.pid), what="the cancel to stand before its order")
+    (tmp_path / "gate").touch()
+    task.has("agent.started", "n0")
+    os.kill(cancelling.pid, signal.SIGCONT)
+    out, _ = cancelling.communicate(timeout=60)
+    started = {one["agentInstance"]: one["startedMeanwhile"] for one in json.loads(out)}
+    assert started == {"first": False, "n0": True, "n1": False, "n2": False}
+    assert statuses() == {"first": "completed", "n0": "cancelled", "n1": "cancelled", "n2": "cancelled"}
+
+
+def test_with_recursive_the_sub_tasks_are_part_of_the_decision(root: Path, tmp_path: Path) -> None:
+    define_shells()
+    task = new_task(cap=1, depth=2)
+    spawn_batch([held(tmp_path / "gate", "first"), *short_ones(1)])
+    run("subtask", "shell", ": child", "--no-wait", "--id", "child")
+    assert run("cancel", "--all", "--recursive", env=AT_THE_ORDER, check=False).code == -signal.SIGKILL
+    assert {one.partition("/")[0] for one in json.loads((task.path / "stop.json").read_bytes())["workers"]} == {
+        "t1", "child"
+    }  # fmt: skip
+    (tmp_path / "gate").touch()
+    task.ended("first", "n0")
+    run("wait-all", "--task", "child", check=False)
+    assert {row["status"] for row in run("list", "--task", "child", "--json").json} == {"cancelled"}
+    assert task.order("agent.started") == ["first"]
+
+
+def test_what_a_worker_has_started_in_another_tree_is_part_of_its_cancel(root: Path, tmp_path: Path) -> None:
+    """Two trees have two queues, and a decision in each."""
+    task = new_task(cap=1, depth=2)
+    run("new", "Another", "--id", "other", "--max-concurrent", "1", "--max-depth", "2", "--no-use")
+    spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), "--task", "other", name="busy")
+    line = "; ".join(f"{AGENTCTL} spawn --task other --queue --name c{number} -- true" for number in range(3))
+    spawn(["sh", "-c", f"{line}; echo ready; exec sleep 60"], name="a")
+    says_ready(task, "a")
+    run("cancel", "a")
+    shown = {row["agentInstance"]: row["status"] for row in run("list", "--task", "other", "--json").json}
+    assert shown == {"busy": "running", "c0": "cancelled", "c1": "cancelled", "c2": "cancelled"}
+    (tmp_path / "gate").touch()
+    run("wait-all", "--task", "other", check=False)
+    assert Task(task.path.parent / "other").order("agent.started") == ["busy"]
 
 
 @pytest.mark.parametrize("completed_by", ["an end", "a spawn", "another cancel"])

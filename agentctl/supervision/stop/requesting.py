@@ -24,6 +24,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, LockTimeout
 from agentctl.lean import NamedTuple
+from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.slots import workers_being_started
 from agentctl.supervision.dispatch.stop_order import StopOrder, Stopped, leave_order, stop_all, withdraw
 from agentctl.supervision.dispatch.taking_over import take_over
@@ -107,6 +108,7 @@ def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Seq
     for path in dict.fromkeys([*members, *tasks]):
         root_task, mine = TaskDir(path), members.get(path, [])
         waiting = _waiting(root_task)
+        failpoints.reached("stop.before-order")
         try:
             stopped = _decide(root_task, mine, tasks.get(path, set()), waiting, request)
             _ask_each(root_task, mine, stopped, waiting, request, ends)
