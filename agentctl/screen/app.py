@@ -27,7 +27,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
 from agentctl.errors import AgentctlError
-from agentctl.operations.fleet.glance import FleetWorker, Glance
+from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.screen.acting import commands
@@ -290,6 +290,12 @@ class WatchApp(WorkerKeys, App[int]):
     def acted_on(self) -> FleetWorker | None:
         """Return the worker under the cursor."""
         return self.fleet_list.worker
+
+    def task_acted_on(self) -> FleetTask | None:
+        """Return the task on the line under the cursor, if it is this person's own."""
+        line = self.fleet_list.line
+        task = self.fleet_list.glance.tasks.get(line.key) if line is not None and type(line.key) is str else None
+        return task if task is not None and task.is_own else None
 
     def last_glance(self) -> Glance:
         """Return what was seen last."""

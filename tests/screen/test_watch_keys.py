@@ -274,3 +274,25 @@ def test_what_is_typed_before_the_line_is_there_does_nothing_to_a_worker(root: P
     watching(steps)
     assert [(row["status"], row["paused"]) for row in run("list", "--json").json] == [("running", False)]
     run("cancel", "--all")
+
+
+def test_p_on_a_task_holds_its_queue_and_lets_it_go(root: Path) -> None:
+    task = new_task(cap=1)
+    run("pause")
+    spawn(["true"], "--queue", name="a1")
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("held in the queue: why says by whom")
+        await screen.press("t")
+        await screen.shows("t1 held")
+        await screen.press("g", "p")
+        await screen.shows("the queue of t1 goes on", "t1 completed")
+        await screen.press("p")
+        await screen.shows("the queue of t1 is held: nothing is started")
+        await screen.shows("t1 completed held")
+
+    watching(steps)
+    task.ended("a1")
+    assert [event["type"] for event in task.events("queue.held", "queue.let_go")] == [
+        "queue.held", "queue.let_go", "queue.held"
+    ]  # fmt: skip

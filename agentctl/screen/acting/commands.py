@@ -11,9 +11,10 @@ from agentctl.domain.plaintext import plain
 from agentctl.domain.question import Question
 from agentctl.errors import AgentctlError
 from agentctl.operations.delegate.resuming import resume_worker
-from agentctl.operations.fleet.glance import FleetWorker
+from agentctl.operations.fleet.glance import FleetTask, FleetWorker
 from agentctl.operations.start.again import retry_worker
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_worker, unpause_worker
 from agentctl.operations.talk.interacting import respond
 from agentctl.operations.talk.messaging import send
@@ -80,6 +81,13 @@ def turn_pause(worker: FleetWorker) -> str:
     done = change(worker.task, worker.row["agentInstance"])
     below = f", with {len(done['withIt'])} below it" if done["withIt"] else ""
     return f"{done['agentInstance']} {'is paused' if done['paused'] else 'continues'}{below}"
+
+
+def turn_hold(task: FleetTask) -> str:
+    """Hold the queue of a task, or let it go where the task itself is held."""
+    is_held = task.hold is not None and task.hold.task_id == task.task.id
+    done = (let_task_go if is_held else hold_task)(task.task)
+    return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
 
 
 def retry(worker: FleetWorker) -> str:

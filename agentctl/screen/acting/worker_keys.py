@@ -16,7 +16,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
 from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL
-from agentctl.operations.fleet.glance import FleetWorker, Glance
+from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.screen.acting import commands
 from agentctl.screen.acting.peek import Peek, options_of, takes_words
@@ -77,6 +77,10 @@ class WorkerKeys(DOMNode):
     def acted_on(self) -> FleetWorker | None:
         """Return the worker on which a key acts."""
         raise NotImplementedError
+
+    def task_acted_on(self) -> FleetTask | None:
+        """Return the task whose queue a key holds or lets go, where no worker is meant."""
+        return None
 
     def last_glance(self) -> Glance:
         """Return what was seen last."""
@@ -139,7 +143,7 @@ class WorkerKeys(DOMNode):
     def does_something(self, action: str) -> bool:
         """Return whether a key does anything for the worker; the footer shows only those."""
         is_needed = _NEEDS_WORKER.get(action)
-        if is_needed is None:
+        if is_needed is None or (action == "pause" and self.task_acted_on() is not None):
             return True
         worker = self.acted_on()
         return worker is not None and is_needed(worker)
@@ -148,6 +152,7 @@ class WorkerKeys(DOMNode):
         """Draw the footer anew if other keys do something now: it makes all of its keys anew."""
         worker = self.acted_on()
         keys = tuple(worker is not None and is_needed(worker) for is_needed in _NEEDS_WORKER.values())
+        keys += (self.task_acted_on() is not None,)
         if keys != self._keys:
             self._keys = keys
             self.app.refresh_bindings()
@@ -251,10 +256,12 @@ class WorkerKeys(DOMNode):
         )
 
     def action_pause(self) -> None:
-        """Pause a worker, or let it continue."""
-        worker = self.acted_on()
+        """Pause a worker, or let it continue; of a task hold the queue, or let it go."""
+        worker, task = self.acted_on(), self.task_acted_on()
         if worker is not None:
             self.in_thread(lambda: commands.turn_pause(worker))
+        elif task is not None:
+            self.in_thread(lambda: commands.turn_hold(task))
 
     def action_send(self) -> None:
         """Write a message to a worker."""

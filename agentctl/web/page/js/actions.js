@@ -1,5 +1,5 @@
 // What a person does to a worker: each says what came of it, and what was refused.
-import { post, workerPath } from './api.js';
+import { post, segments, workerPath } from './api.js';
 import { ask } from './dialogs.js';
 import { html } from './dom.js';
 import { useKeys } from './keys.js';
@@ -72,6 +72,16 @@ export const pauseWorker = (task, instance) => run('Pause', async () => {
 export const unpauseWorker = (task, instance) => run('Continue', async () => {
   const { data } = await post(workerPath(task, instance, 'unpause'));
   say(`${instance}${belowWords(listed(data)[0]?.withIt)} continues.`);
+});
+
+/** Hold the queue of a task, or let it go: what is at work goes on. */
+export const holdQueue = (task) => run('Hold the queue', async () => {
+  const { data } = await post(`/tasks/${segments(task)}/pause`);
+  say(`The queue of ${task} is held: nothing is started${data?.queued ? `, ${data.queued} stay in it` : ''}.`);
+});
+export const letQueueGo = (task) => run('Let the queue go', async () => {
+  await post(`/tasks/${segments(task)}/unpause`);
+  say(`The queue of ${task} goes on.`);
 });
 
 /** Send a message to a live worker. */

@@ -1,4 +1,5 @@
 // One task: its workers, when they did what, what they used, and its events.
+import { holdQueue, letQueueGo } from './actions.js';
 import { get, segments } from './api.js';
 import { html, useEffect, useState } from './dom.js';
 import { EventsTab } from './events_view.js';
@@ -7,7 +8,7 @@ import { NeedsView } from './needs_view.js';
 import { Problem, Sign, Tabs } from './pieces.js';
 import { go, TASK_TABS, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
-import { fleet, useTopics } from './store.js';
+import { about, fleet, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { UsageTab } from './usage_view.js';
 import { costWords, counted, duration, holdWords, secondsSince, shortNumber, signOfTask } from './words.js';
@@ -44,6 +45,9 @@ export function TaskView({ place }) {
           ${totals.asking > 0 && html`<span class="blocked">${totals.asking} ask</span>`}${totals.tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(totals.tokens)} tokens</span>`}${totals.costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(totals.costUsd)}</span>`}
           ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), totals.live > 0)}</span>` : ''}</p></div>
       ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
+      ${task?.own && !about.readOnly && html`<div class="buttons">${task.held?.taskId === id
+        ? html`<button type="button" onClick=${() => letQueueGo(id)}>Let the queue go</button>`
+        : html`<button type="button" onClick=${() => holdQueue(id)}>Hold the queue</button>`}</div>`}
     </div>
     <${Tabs} label="About the task" names=${TASK_TABS} current=${tab} hrefOf=${(name) => taskHref(id, name)} wordsOf=${(name) => WORDS[name]} />
     <div class="worker-body">${{
