@@ -192,6 +192,16 @@ def test_a_cap_of_0_is_let_go_in_the_file_alone(root: Path) -> None:
     ]
 
 
+def test_what_was_queued_under_a_cap_of_0_may_start_workers_once_that_is_raised(root: Path) -> None:
+    """A worker is held to the limits of its spawn; a hold is none of them."""
+    task = new_task(cap=1, depth=2)
+    set_config(task, maxConcurrentAgents=0, maxDepth=2)
+    spawn(["sh", "-c", f"{AGENTCTL} spawn --wait --name child -- true"], "--queue", name="top")
+    set_config(task, maxConcurrentAgents=2, maxDepth=2)
+    run("wait-all", "--timeout-seconds", "20")
+    assert statuses() == {"top": "completed", "child": "completed"}
+
+
 def test_whoever_pauses_and_is_killed_has_held(root: Path) -> None:
     task = new_task(cap=1)
     assert run("pause", env=AFTER_WRITE, check=False).code == -signal.SIGKILL

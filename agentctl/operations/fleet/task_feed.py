@@ -82,6 +82,8 @@ class TaskFeed:
             if self.live is None:
                 self.view.apply(self._reader.rows())
             else:
+                if self.live.hold is not None:
+                    self.live.look_anew()  # What has just come into a held queue is held, too.
                 self.live.update()
             self._size = size
             touched = self._reader.take_touched()

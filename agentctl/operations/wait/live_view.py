@@ -211,6 +211,10 @@ class LiveTask:
         limit = self.until_look()
         self.woken(self.watch.sleep(limit if timeout_s is None else min(limit, timeout_s), self._sentinels))
 
+    def look_anew(self) -> None:
+        """Have all live workers judged by the next update."""
+        self._next_look = 0.0
+
     def until_look(self) -> float:
         """Return the seconds until the next look at everything."""
         return max(0.0, self._next_look - monotonic())
