@@ -192,14 +192,23 @@ def test_a_cap_of_0_is_let_go_in_the_file_alone(root: Path) -> None:
     ]
 
 
-def test_what_was_queued_under_a_cap_of_0_may_start_workers_once_that_is_raised(root: Path) -> None:
-    """A worker is held to the limits of its spawn; a hold is none of them."""
+def test_who_was_queued_while_the_cap_was_0_starts_once_it_is_not(root: Path, tmp_path: Path) -> None:
+    """A worker is held to the limits of its spawn, and so is its child; a hold is none of these limits."""
     task = new_task(cap=1, depth=2)
     set_config(task, maxConcurrentAgents=0, maxDepth=2)
-    spawn(["sh", "-c", f"{AGENTCTL} spawn --wait --name child -- true"], "--queue", name="top")
+    first, last = (shlex.join(worker("exits", 0, "--after-file", tmp_path / name)) for name in ("first", "last"))
+    spawn(["sh", "-c", f"{first}; {AGENTCTL} spawn --queue --name child -- true; {last}"], "--queue", name="top")
+    set_config(task, maxConcurrentAgents=1, maxDepth=2)
+    run("wait-any", "--timeout-seconds", "0.01", check=False)
+    task.has("agent.started", "top")
+    set_config(task, maxConcurrentAgents=0, maxDepth=2)
+    (tmp_path / "first").touch()
+    run("wait-any", "top", "--timeout-seconds", "0.01", check=False)
+    task.has("agent.queued", "child")
     set_config(task, maxConcurrentAgents=2, maxDepth=2)
-    run("wait-all", "--timeout-seconds", "20")
-    assert statuses() == {"top": "completed", "child": "completed"}
+    run("wait", "child", "--timeout-seconds", "20")
+    (tmp_path / "last").touch()
+    run("wait-all")
 
 
 def test_whoever_pauses_and_is_killed_has_held(root: Path) -> None:
