@@ -36,11 +36,11 @@ def inside(task: Task, instance: str) -> dict[str, str]:
     return {f"AGENTCTL_{name}": value for name, value in told.items()}
 
 
-def define(root: Path, name: str, script: str, description: str = "Of a test.") -> None:
+def define(root: Path, name: str, script: str, description: str = "Of a test.", **more: object) -> None:
     """Define an agent that runs a line of shell, in which `$1` is its prompt, and trust it."""
     file = root / "agents" / f"{name}.md"
     file.parent.mkdir(exist_ok=True)
-    head = json.dumps({"name": name, "description": description, "argv": ["/bin/sh", "-c", script, name]})
+    head = json.dumps({"name": name, "description": description, "argv": ["/bin/sh", "-c", script, name], **more})
     file.write_text(f"---\n{head}\n---\n", encoding="utf-8")
     run("trust", file)
 

@@ -24,8 +24,8 @@ class CommandDialogue:
 
     def begin(self) -> Sequence[Action]:
         """Write the prompt to stdin, if the definition says so."""
-        prompt = prompt_of(self.order)
-        return [Say(prompt.encode()), HangUp()] if self.order.prompt_on_stdin else [HangUp()]
+        prompt = prompt_of(self.order).encode("utf-8", "surrogateescape")  # The bytes that were typed.
+        return [Say(prompt), HangUp()] if self.order.prompt_on_stdin else [HangUp()]
 
     def received(self, line: bytes) -> Sequence[Action]:
         """Keep the end of the output."""

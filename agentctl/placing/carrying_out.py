@@ -211,7 +211,7 @@ class _Called:
 
 
 def _refuse(files: CallFiles, why: str) -> None:
-    write_whole(files.outputs[1], f"error: {why}\n".encode(), durable=False)
+    write_whole(files.outputs[1], os.fsencode(f"error: {why}\n"), durable=False)
     write_whole(files.ended, to_json({"code": _CANNOT}), durable=False)
 
 

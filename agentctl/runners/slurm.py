@@ -215,7 +215,7 @@ def _cancel(launch_id: str, *more: str) -> None:
 def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[bytes]:
     try:
         done = subprocess.run(
-            argv, input=script.encode(), capture_output=True, timeout=_LIMIT_S, check=False,
+            argv, input=os.fsencode(script), capture_output=True, timeout=_LIMIT_S, check=False,
             env=_environ(), start_new_session=True,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

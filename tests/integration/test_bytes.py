@@ -116,10 +116,28 @@ def test_an_agent_is_driven_by_the_bytes_that_were_typed(
 ) -> None:
     task = agent_world(tmp_path, monkeypatch)
     define(root, "echo", 'printf "%s " "$1" && pwd')
+    define(root, "reads", "cat; echo; pwd", promptOnStdin=True)
     folder = tmp_path / TYPED
     folder.mkdir()
     run("spawn", "--wait", "--agent", "echo", "--name", "a", "--cwd", folder, TYPED)
+    run("spawn", "--wait", "--agent", "reads", "--name", "b", "--cwd", folder, TYPED)
     assert output_of(task, "a") == os.fsencode(f"{TYPED} {folder}\n")
+    assert output_of(task, "b") == os.fsencode(f"{TYPED}\n{folder}\n")
+
+
+def test_an_agent_program_that_cannot_be_told_of_its_folder_is_not_started(
+    locale: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JSON has no name for it but that of another folder."""
+    agent_world(tmp_path, monkeypatch)
+    folder, other = tmp_path / os.fsdecode(b"caf\xe9"), tmp_path / "caf\ufffd"
+    for one in (folder, other):
+        one.mkdir()
+    told = run("spawn", "--agent", "general", "--cwd", folder, "touch it", check=False)
+    assert (told.code, "that name is not UTF-8" in told.err, "--cwd names another" in told.err) == (1, True, True)
+    run("new", "Another", "--root", folder / ".agentctl", env={"AGENTCTL_ROOT": None})
+    told = run("spawn", "--root", folder / ".agentctl", "--agent", "general", "say it", check=False)
+    assert (told.code, "keep the root elsewhere" in told.err) == (1, True)
 
 
 def test_a_terminal_gets_the_letters_of_its_locale(locale: str) -> None:

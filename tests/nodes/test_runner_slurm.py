@@ -77,6 +77,13 @@ def test_a_command_that_hangs_is_given_up_and_nothing_is_known(
         call()
 
 
+def test_a_launch_is_submitted_from_a_folder_with_any_name(programs: Path, tmp_path: Path) -> None:
+    fake(programs, "sbatch", f"cat >{shlex.quote(str(tmp_path / 'submitted'))}; echo 7")
+    folder = os.fsdecode(b"/caf\xe9 %j")
+    RUNNER.launch(LaunchOrder(ID, ["/a program", "--post", folder], f"{folder}/log", "t1/a", Placement("slurm")))
+    assert b"/caf\xe9 %j" in (tmp_path / "submitted").read_bytes()
+
+
 def test_a_command_that_is_missing_is_told_before_anything_is_made(
     programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,8 +75,9 @@ class Ordered(NamedTuple):
 
         Raises:
             Refused: The agent may write, and the walls protect its folder or something in it; or its program obeys
-                files of the project without asking.
+                files of the project without asking; or it cannot be told where it works.
         """
+        _refuse_untold(driver_for(self.order), worker, cwd)
         walls = walls_of(worker, cwd, os.environ)
         if not self.order.read_only and self.order.driver != COMMAND:
             refuse_behind_walls(worker, cwd, walls)
@@ -85,6 +86,18 @@ class Ordered(NamedTuple):
             instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
         )
         return with_identity(order, worker)
+
+
+def _refuse_untold(driver: Driver, worker: WorkerDir, cwd: str) -> None:
+    """Refuse folders whose names are not UTF-8: a program that is told of them in JSON would work in others."""
+    if driver.name == COMMAND or driver.is_ours:
+        return
+    for folder, hint in ((cwd, Next("another folder")), (worker.path, "keep the root elsewhere: --root names it")):
+        try:
+            folder.encode()
+        except UnicodeEncodeError:
+            what = f"the driver {driver.name} cannot tell its program of {folder}: that name is not UTF-8"
+            raise Refused(what, hint=hint) from None
 
 
 def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -> Ordered:
