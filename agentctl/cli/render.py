@@ -123,8 +123,13 @@ def as_json(value: Any) -> str:
 
     Where stdout cannot print every character, `backslashreplace` would write escapes that JSON does not have.
     """
-    text = json.dumps(value, ensure_ascii=not _prints_unicode(), separators=(",", ":"))
+    text = _in_utf8(json.dumps(value, ensure_ascii=not _prints_unicode(), separators=(",", ":")))
     return text.translate(JSON_ESCAPES) if is_terminal(sys.stdout) else text
+
+
+def _in_utf8(text: str) -> str:
+    """Escape each byte that is not UTF-8: in a locale that is not in UTF-8, stdout prints it as it was typed."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def _prints_unicode() -> bool:
@@ -141,7 +146,7 @@ def out_json_rows(rows: Iterable[Any]) -> None:
     left, before = iter(rows), "["
     encoder, is_shown = RowEncoder(ensure_ascii=not _prints_unicode()), is_terminal(sys.stdout)
     while piece := list(islice(left, _PIECE)):
-        text = encoder.encode(piece)
+        text = _in_utf8(encoder.encode(piece))
         sys.stdout.write(before + (text.translate(JSON_ESCAPES) if is_shown else text))
         before = ","
     print("]" if before == "," else "[]", flush=True)

@@ -85,6 +85,18 @@ def test_a_batch_is_utf8_with_or_without_a_byte_order_mark(locale: str) -> None:
     assert [output_of(task, f"echo-{number}") for number in (1, 2, 3)] == ["\u65e5\u672c \xe9\n".encode()] * 3
 
 
+@pytest.mark.parametrize("command", ["list", "show w", "events", "spawn --queue -- echo"])
+def test_json_is_utf8_whatever_was_typed(locale: str, command: str) -> None:
+    new_task()
+    spawn(["echo", TYPED], "--wait", name="w")
+    words = command.split()
+    typed = [TYPED] if "--" in words else []
+    printed = subprocess.run([*PROGRAM, words[0], "--json", *words[1:], *typed], capture_output=True, check=True).stdout
+    for line in printed.decode("utf-8").splitlines():
+        json.loads(line)
+    assert typed or TYPED in json.dumps(list(map(json.loads, printed.splitlines())), ensure_ascii=False)
+
+
 #: Letters in the encoding of a locale, and as text.
 LETTERS = {"de_DE.ISO-8859-1": (b"caf\xe9", "caf\xe9"), "ja_JP.EUC-JP": (b"\xc6\xfc\xcb\xdc", "\u65e5\u672c")}
 IN_UTF8 = ("caf\xe9 \u65e5".encode(), "caf\xe9 \u65e5")
