@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Python's own options that have the same effect, for programs that nobody but us starts.
 OPTIONS = ("-X", "utf8")
 _HINT = "start it with python -X utf8, or with PYTHONUTF8=1 in its environment"
+#: The encoding of the locale in which a command was typed, if that was on another host.
+TYPED_IN = "AGENTCTL_TYPED_IN"
 #: The handler of what a stream cannot print, in a locale that is not in UTF-8.
 _HANDLER = "agentctl.as_typed"
 
@@ -85,37 +87,57 @@ def as_utf8(typed: str) -> str:
         return typed
 
 
+def typed_in() -> str:
+    """Return the encoding in which whoever calls types, and has names of files shown."""
+    return _of_locale() or "utf-8"
+
+
+def as_typed(text: str) -> str:
+    """Return what was typed, character by character, as the bytes that this was: an argument or a name as others are."""
+    theirs = _of_locale()
+    try:
+        return text if theirs is None else text.encode(theirs).decode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text
+
+
 def prepare_stream(stream: TextIO, *, is_terminal: bool) -> None:
     """Let no character stop a line from being printed.
 
-    A terminal gets the characters of its locale, everything else UTF-8. In a locale that is not in UTF-8, a byte that
-    is not UTF-8 is printed as it was typed, unless a terminal would not show it.
+    A terminal gets the characters of its locale, everything else UTF-8, unless it was opened in another encoding. In a
+    locale that is not in UTF-8, a byte that is not UTF-8 is printed as it was typed, unless a terminal would not show
+    it.
     """
     theirs = _of_locale()
     if theirs is None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]
         return
-    codecs.register_error(_HANDLER, _as_typed)
-    stream.reconfigure(encoding=theirs if is_terminal else "utf-8", errors=_HANDLER)  # type: ignore[attr-defined]
+    codecs.register_error(_HANDLER, _bytes_or_escape)
+    encoding = theirs if is_terminal else stream.encoding
+    stream.reconfigure(encoding=encoding, errors=_HANDLER)  # type: ignore[attr-defined]
 
 
 def _of_locale() -> str | None:
     """Return the encoding of a locale that is not in UTF-8; None if it is, or if nothing but ASCII is known of it."""
-    if not sys.flags.utf8_mode or os.environ.get("PYTHONUTF8") or os.environ.get("PYTHONIOENCODING"):
-        return None
-    from _locale import getencoding
+    named = os.environ.get(TYPED_IN)
+    if named is None:
+        if not sys.flags.utf8_mode or os.environ.get("PYTHONUTF8") or os.environ.get("PYTHONIOENCODING"):
+            return None
+        from _locale import getencoding
 
+        named = getencoding()
     try:
-        name = codecs.lookup(getencoding()).name
+        b"".decode(named)
     except LookupError:
         return None
+    name = codecs.lookup(named).name
     return None if name in {"ascii", "utf-8"} else name
 
 
-def _as_typed(error: UnicodeError) -> tuple[str | bytes, int]:
+def _bytes_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
     r"""Return bytes as they were typed, and anything else as an escape.
 
-    >>> codecs.register_error("as_typed", _as_typed)
+    >>> codecs.register_error("as_typed", _bytes_or_escape)
     >>> "caf\udce9 \udc9b \u20ac".encode("latin-1", "as_typed")
     b'caf\xe9 \\udc9b \\u20ac'
     >>> "\udcc6\udcfc, \udcc6".encode("euc_jp", "as_typed")

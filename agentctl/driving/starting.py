@@ -22,7 +22,6 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.offering import Offering
 from agentctl.driving.usage_meter import UsageMeter
-from agentctl.encoding import as_utf8
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import SECRETS
@@ -67,8 +66,8 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
     Args:
         problem: Why it cannot be started as it is ordered.
     """
-    if order.driver != COMMAND:  # A JSON protocol carries only valid text; a command gets the bytes as they are.
-        order = order._replace(prompt=whole(as_utf8(order.prompt)), instructions=whole(order.instructions))
+    if order.driver != COMMAND:
+        order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
         make_folder(folder)
     if driver.leaves_mount_points:

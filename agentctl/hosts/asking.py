@@ -97,7 +97,7 @@ def _asked(link: Link, argv: Sequence[str], limit_s: float | None, *, is_worker:
             elif kind == frames.WANT:
                 link.post(frames.IN)
             elif kind == frames.EXIT:
-                return _answer(link.host, content, bytes(out), err.decode("utf-8", "replace"), warning)
+                return _answer(link.host, content, bytes(out), err.decode("utf-8", "surrogateescape"), warning)
     raise HostError(f"{link.name} did not come to an end within {limit_s or _LONGEST_S:g} s", None, may_return=True)
 
 

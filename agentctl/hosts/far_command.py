@@ -118,11 +118,10 @@ def _take_place(order: FarOrder, streams: Streams) -> None:
 
 
 def _open_streams(order: FarOrder, given: LazyInput | None) -> None:
-    encoding = order.encoding
-    with suppress(LookupError):
-        "".encode(encoding)
-        sys.stdout = open(1, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
-        sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        encoding = order.encoding if order.terminals[number] else "utf-8"
+        with suppress(LookupError):
+            setattr(sys, name, open(number, "w", encoding=encoding, errors="backslashreplace", closefd=False))
     raw = io.FileIO(0, closefd=False) if given is None else given
     sys.stdin = io.TextIOWrapper(io.BufferedReader(raw, _PIECE), encoding="utf-8", errors="surrogateescape")
 

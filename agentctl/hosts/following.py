@@ -196,4 +196,4 @@ class _Lines:
         if len(self._rest) > _MOST:
             raise HostError("a host prints a line without end", None, may_return=False)
         for line in lines:
-            yield line.decode("utf-8", "replace")
+            yield line.decode("utf-8", "surrogateescape")

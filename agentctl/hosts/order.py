@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from agentctl.domain.hosts import CommandHost
+from agentctl.encoding import TYPED_IN, typed_in
 from agentctl.errors import UsageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.agents_above import PASSED_ON, agent_above
@@ -24,7 +25,7 @@ class FarOrder(NamedTuple):
     argv: list[str]
     environ: dict[str, str]
     folder: str | None
-    #: Of what is printed there.
+    #: Of the terminal here; to everything else UTF-8 is printed.
     encoding: str
     #: Of its standard streams: whether each is a terminal here.
     terminals: tuple[bool, bool, bool]
@@ -54,12 +55,13 @@ def order_for(
         is_worker: A worker here calls.
     """
     environ = {name: os.environ[name][:_LONGEST_VALUE] for name in _FORWARDED if name in os.environ}
-    environ[BY_HOST] = host.name
+    environ[BY_HOST], environ[TYPED_IN] = host.name, typed_in()
     if is_worker:
         environ[FROM_WORKER] = "1"
     elif _may_be_an_agents():
         environ[FROM_AGENT] = "1"
-    encoding = sys.stdout.encoding or "utf-8"
+    shown = sys.stdout if terminals[1] else sys.stderr if terminals[2] else None
+    encoding = "utf-8" if shown is None else shown.encoding
     return FarOrder(
         list(argv), environ, host.folder, encoding, terminals, terminal_size(), is_screen, max(2 * host.silent_s, 60.0)
     )

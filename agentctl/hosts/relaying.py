@@ -9,6 +9,7 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import termios
 import tty
 from collections.abc import Iterator, Sequence
@@ -77,7 +78,10 @@ class _Relaying:
         self._is_screen = is_screen
         self._order = order_for(host, argv, terminals=terminals, is_screen=is_screen, is_worker=is_worker)
         draws = argv[0] in _DRAWING
-        self._filters = {fd: TerminalFilter(draws=draws) if terminals[fd] and not is_screen else None for fd in (1, 2)}
+        encoding = self._order.encoding
+        self._filters = {
+            fd: TerminalFilter(encoding, draws=draws) if terminals[fd] and not is_screen else None for fd in (1, 2)
+        }
         self._has_order = self._is_wanted = self._was_interrupted = self._is_unread = False
         self.link = Link(host, may_prompt=_can_prompt())
 
@@ -85,7 +89,7 @@ class _Relaying:
         """Return the exit code of the command."""
         with self._signals():
             for _, content in self.link.greet():
-                self._write(2, content, TerminalFilter() if os.isatty(2) else None)
+                self._say(content)
             if (warning := self.link.other_version()) is not None:
                 self._note(f"warning: {warning}")
             self._has_order = True
@@ -111,7 +115,7 @@ class _Relaying:
         elif kind == frames.ERR:
             self._write(2, content, self._filters[2])
         elif kind == SAID:
-            self._write(2, content, TerminalFilter() if os.isatty(2) else None)
+            self._say(content)
         elif kind == frames.WANT:
             self._is_wanted = True
         elif kind == READY:
@@ -148,8 +152,12 @@ class _Relaying:
             if safe is not None:
                 self._write(fd, safe.feed(b"", is_last=True), None)
 
+    def _say(self, said: bytes) -> None:
+        """Pass on what ssh says."""
+        self._write(2, said, TerminalFilter(self._order.encoding) if os.isatty(2) else None)
+
     def _note(self, line: str) -> None:
-        self._write(2, f"{line}\n".encode(), None)
+        self._write(2, f"{line}\n".encode(sys.stderr.encoding, "backslashreplace"), None)
 
     def _tidy_terminal(self) -> None:
         """End what a command that has ended in the middle has begun to draw."""

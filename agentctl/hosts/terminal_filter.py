@@ -27,12 +27,13 @@ class TerminalFilter:
     """Makes what comes, piece by piece, safe for a terminal.
 
     Args:
+        encoding: The terminal's, in which everything comes.
         draws: The command draws a table again and again: motions of the cursor pass, too.
     """
 
-    def __init__(self, *, draws: bool = False) -> None:
-        self.draws = draws
-        self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    def __init__(self, encoding: str = "utf-8", *, draws: bool = False) -> None:
+        self.encoding, self.draws = encoding, draws
+        self._decoder = codecs.getincrementaldecoder(encoding)("backslashreplace")
         self._rest = ""
 
     def feed(self, data: bytes, *, is_last: bool = False) -> bytes:
@@ -45,7 +46,7 @@ class TerminalFilter:
         unfinished = None if is_last else _UNFINISHED.search(text)
         cut = len(text) if unfinished is None else unfinished.start()
         self._rest = text[cut:]
-        return self._safe(text[:cut]).encode("utf-8", "backslashreplace")
+        return self._safe(text[:cut]).encode(self.encoding, "backslashreplace")
 
     def _safe(self, text: str) -> str:
         text = text.replace("\r\n", "\n")  # ssh ends its own lines so.

@@ -21,6 +21,7 @@ from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import ASKING, BY_OWN_SETTINGS, Order, order_from
 from agentctl.drivers.registry import AGENT_DRIVERS, ANY_ACP, COMMAND, PLAIN, choose, driver_for, load, program_of
+from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
@@ -82,8 +83,10 @@ class Ordered(NamedTuple):
         if not self.order.read_only and self.order.driver != COMMAND:
             refuse_behind_walls(worker, cwd, walls)
         refuse_obeyed(driver_for(self.order), cwd)
+        # A JSON protocol carries only valid text; a command gets the bytes as they are.
+        prompt = self.order.prompt if self.order.driver == COMMAND else as_utf8(self.order.prompt)
         order = self.order._replace(
-            instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
+            prompt=prompt, instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
         )
         return with_identity(order, worker)
 

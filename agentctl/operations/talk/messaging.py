@@ -10,6 +10,8 @@ from agentctl.adapters.files import make_folder, read_quietly, text_in, write_wh
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
+from agentctl.drivers.registry import COMMAND
+from agentctl.encoding import as_utf8
 from agentctl.errors import UsageError, WaitTimedOut
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import shown_caller, who
@@ -41,6 +43,9 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     worker = find_worker(task, instance)
     if text.strip():
         _refuse_freer(worker)
+    order = read_order(worker)
+    if order is not None and order.get("driver") != COMMAND:  # As for a prompt: it is told in JSON.
+        text = as_utf8(text)
     message_id = put_message(worker, who(), text, interrupt=interrupt, close=close)
     return {"agentInstance": instance, "messageId": message_id, "warning": _why_unread(worker)}
 
