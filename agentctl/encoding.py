@@ -93,12 +93,20 @@ def typed_in() -> str:
 
 
 def as_typed(text: str) -> str:
-    """Return what was typed, character by character, as the bytes that this was: an argument or a name as others are."""
+    """Return what was typed, letter by letter, as the bytes that this was: an argument or a name as others are."""
     theirs = _of_locale()
     try:
         return text if theirs is None else text.encode(theirs).decode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text
+
+
+def how_typed(name: str) -> str | None:
+    """Return the characters by which a person types a name of a file or folder; None if there are none."""
+    try:
+        return name.encode("utf-8", "surrogateescape").decode(typed_in())
+    except UnicodeError:
+        return None
 
 
 def prepare_stream(stream: TextIO, *, is_terminal: bool) -> None:
@@ -112,7 +120,7 @@ def prepare_stream(stream: TextIO, *, is_terminal: bool) -> None:
     if theirs is None:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]
         return
-    codecs.register_error(_HANDLER, _bytes_or_escape)
+    codecs.register_error(_HANDLER, bytes_or_escape)
     encoding = theirs if is_terminal else stream.encoding
     stream.reconfigure(encoding=encoding, errors=_HANDLER)  # type: ignore[attr-defined]
 
@@ -134,10 +142,10 @@ def _of_locale() -> str | None:
     return None if name in {"ascii", "utf-8"} else name
 
 
-def _bytes_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
+def bytes_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
     r"""Return bytes as they were typed, and anything else as an escape.
 
-    >>> codecs.register_error("as_typed", _bytes_or_escape)
+    >>> codecs.register_error("as_typed", bytes_or_escape)
     >>> "caf\udce9 \udc9b \u20ac".encode("latin-1", "as_typed")
     b'caf\xe9 \\udc9b \\u20ac'
     >>> "\udcc6\udcfc, \udcc6".encode("euc_jp", "as_typed")

@@ -142,7 +142,7 @@ def _ask(*argv: str) -> str:
 
     with contextlib.suppress(OSError):
         environ = {"PATH": OF_THE_SYSTEM, "LC_ALL": "C"}
-        return subprocess.run(argv, env=environ, capture_output=True, text=True, check=False).stdout.strip()
+        return os.fsdecode(subprocess.run(argv, env=environ, capture_output=True, check=False).stdout).strip()
     return ""
 
 

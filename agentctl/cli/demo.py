@@ -87,7 +87,7 @@ def _start(path: str) -> str:
     args = ["new", "--template", f"{SHIPPED}survey", "--set", f"path={folder}", "--start"]
     print(f"$ agentctl {shlex.join(args)}")
     sys.stdout.flush()
-    done = subprocess.run([*_PROGRAM, *args, "--json"], stdout=subprocess.PIPE, check=False, text=True)
+    done = subprocess.run([*_PROGRAM, *args, "--json"], stdout=subprocess.PIPE, check=False, encoding="utf-8")
     if done.returncode != ExitCode.DONE:
         raise Refused("the survey could not be started")
     return _task_of(done.stdout)

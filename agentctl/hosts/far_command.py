@@ -121,7 +121,8 @@ def _open_streams(order: FarOrder, given: LazyInput | None) -> None:
     for number, name in ((1, "stdout"), (2, "stderr")):
         encoding = order.encoding if order.terminals[number] else "utf-8"
         with suppress(LookupError):
-            setattr(sys, name, open(number, "w", encoding=encoding, errors="backslashreplace", closefd=False))
+            stream = open(number, "w", encoding=encoding, errors="backslashreplace", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
     raw = io.FileIO(0, closefd=False) if given is None else given
     sys.stdin = io.TextIOWrapper(io.BufferedReader(raw, _PIECE), encoding="utf-8", errors="surrogateescape")
 

@@ -39,6 +39,7 @@ from agentctl.screen.fleet.fleet_list import FleetList
 from agentctl.screen.fleet.lines import Arrangement, Mode, counts, looked_at
 from agentctl.screen.help import Help
 from agentctl.screen.keys_footer import KeysFooter
+from agentctl.screen.own_terminal import OwnTerminal
 from agentctl.screen.search_screen import SearchScreen, query_of
 from agentctl.screen.start.dispatch_line import DispatchLine
 from agentctl.screen.telling import LOOKS_S, Gaze, ScreenBell
@@ -100,7 +101,8 @@ class WatchApp(WorkerKeys, App[int]):
     ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, root: Root, *, task: str | None = None) -> None:
-        super().__init__(ansi_color=True)  # From the start: NO_COLOR would leave shades of grey otherwise.
+        # The colors from the start: NO_COLOR would leave shades of grey otherwise.
+        super().__init__(OwnTerminal, ansi_color=True)
         self.root = root
         self.animation_level = "none"
         self.theme = "ansi-light" if _is_light(os.environ) else "ansi-dark"

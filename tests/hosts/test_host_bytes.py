@@ -1,4 +1,4 @@
-"""At stake: a command on another host works on the files that were typed here, and is read here, whatever the locales."""
+"""At stake: a command on another host works on the files that were typed here, whatever the locales, and is legible."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.parametrize(
 @pytest.fixture
 def host(
     both: tuple[Machine, Machine], here: str, there: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Machine]:
+) -> Machine:
     """Return a machine in its locale, seen from this one in another."""
     folder = tmp_path / "locales"
     folder.mkdir()
@@ -40,7 +39,7 @@ def host(
         monkeypatch.setenv(name, value)
     words = [f"{name}={value}" for name, value in settings[there].items()]
     both[0].set_program(f'exec env {shlex.join([*words, *PROGRAM])} "$@"')
-    yield both[0]
+    return both[0]
 
 
 def test_no_other_file_is_touched(host: Machine, here: str) -> None:
@@ -58,8 +57,8 @@ def test_a_terminal_gets_the_letters_of_its_own_locale(host: Machine, here: str)
         (host.work / os.fsdecode(name)).mkdir(exist_ok=True)
     run("--host", "a", "spawn", "--wait", "--name", "typed", "--cwd", os.fsdecode(typed), "--", "pwd")
     run("--host", "a", "spawn", "--wait", "--name", "utf8", "--cwd", text, "--", "pwd")
-    for name in ("typed", "utf8"):
-        _, shown = on_a_terminal([*PROGRAM, "--host", "a", "show", name])
+    for instance in ("typed", "utf8"):
+        _, shown = on_a_terminal([*PROGRAM, "--host", "a", "show", instance])
         assert b"/" + typed + b"\r\n" in shown
     for options in (["--host", "a"], ["--hosts", "a"]):
         command = ["list", "--json"]

@@ -190,6 +190,18 @@ def first_words(call: ast.Call) -> Iterator[ast.Constant]:
             yield first
 
 
+def test_no_output_of_a_program_is_decoded_as_the_locale_says() -> None:
+    """What another program prints may hold any bytes, and a name in it is UTF-8; ruff (PLW1514) sees only files."""
+    decoded = [
+        f"{named(path)}:{call.lineno} {word.arg}"
+        for path in MODULES
+        for _, call in calls_by_name(path)
+        for word in call.keywords
+        if word.arg in {"text", "universal_newlines"} and getattr(word.value, "value", None) is True
+    ]
+    assert decoded == [], "name the encoding, or decode with os.fsdecode"
+
+
 def test_every_program_of_ours_reads_names_as_utf8() -> None:
     """One that others may start begins anew where it does not; one that only we start gets the option from us."""
     programs = {named(path) for path in MODULES if "if __name__ ==" in path.read_text(encoding="utf-8")}

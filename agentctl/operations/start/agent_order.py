@@ -86,7 +86,12 @@ class Ordered(NamedTuple):
         # A JSON protocol carries only valid text; a command gets the bytes as they are.
         prompt = self.order.prompt if self.order.driver == COMMAND else as_utf8(self.order.prompt)
         order = self.order._replace(
-            prompt=prompt, instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls, marks=place_for_marks()
+            prompt=prompt,
+            instance=worker.instance,
+            task_id=worker.task.id,
+            cwd=cwd,
+            walls=walls,
+            marks=place_for_marks(),
         )
         return with_identity(order, worker)
 

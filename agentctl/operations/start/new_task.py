@@ -20,6 +20,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.permissions import parse_policy
+from agentctl.encoding import as_utf8
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import who
@@ -65,6 +66,7 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
         from agentctl.operations.start.inherited import refuse_allowing  # Few tasks have rules of their own.
 
         refuse_allowing(parse_policy(config["permissions"]))
+    title = as_utf8(title)
     if len(title) > _LONGEST_TITLE:
         raise UsageError(
             f"the title has {len(title)} characters; at most {_LONGEST_TITLE} are allowed",

@@ -15,6 +15,7 @@ from agentctl.domain.answers import DENY, check_answer
 from agentctl.domain.names import check_name, first_of
 from agentctl.domain.plaintext import whole
 from agentctl.domain.question import Question, question_in
+from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
@@ -158,7 +159,7 @@ def _reason(question: Question, answer: str, reason: str | None) -> dict[str, st
         raise UsageError("a reason goes only with the denial of a permission", hint="put it into the answer itself")
     if not reason.strip() or len(reason) > _LONGEST_REASON:
         raise UsageError(f"the reason must have 1 to {_LONGEST_REASON} characters")
-    return {"reason": whole(reason)}
+    return {"reason": whole(as_utf8(reason))}
 
 
 def _too_late(worker: WorkerDir, name: str, known: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
 from agentctl.domain.question import Question
+from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
@@ -27,8 +28,8 @@ def answer(root: Root, worker: FleetWorker, question: Question, text: str, reaso
         AgentctlError: It was answered before, it has changed, or it does not take this answer.
     """
     done = respond(
-        root, task=worker.task, instance=worker.row["agentInstance"], question_id=question.id, answer=text,
-        shown=question, reason=reason,
+        root, task=worker.task, instance=worker.row["agentInstance"], question_id=question.id,
+        answer=as_typed(text), shown=question, reason=reason,
     )  # fmt: skip
     return f"{worker.row['agentInstance']} was answered: {_label(question, str(done['answer']))}"
 
@@ -98,7 +99,7 @@ def retry(worker: FleetWorker) -> str:
 
 def message(root: Root, worker: FleetWorker, text: str) -> str:
     """Send a message to a worker; an ended agent is continued with it, and an idle one gets it as its next turn."""
-    name = worker.row["agentInstance"]
+    name, text = worker.row["agentInstance"], as_typed(text)
     if worker.row["driver"] is not None and worker.row["endedAt"] is not None:
         spawned = resume_worker(worker.task, name, text, queue=True)
         return f"{name} continues as {spawned.agent_instance} ({spawned.status})"

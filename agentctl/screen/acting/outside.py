@@ -11,6 +11,7 @@ from textual.app import App, SuspendNotSupported
 
 from agentctl.adapters.opening import kind_of
 from agentctl.domain.plaintext import plain
+from agentctl.encoding import typed_in
 from agentctl.errors import Refused
 from agentctl.screen.handover import handed_over
 from agentctl.screen.start.line_editor import run_in_front
@@ -82,7 +83,7 @@ def write_text(source: PagerSource, path: str) -> None:
     try:
         while source.grow() and time.monotonic() < until:
             pass
-        with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with open(path, "w", encoding=typed_in(), errors="backslashreplace") as file:
             for number in range(len(source)):
                 for line in source.paragraph(number):
                     file.write(f"{line.text}\n")

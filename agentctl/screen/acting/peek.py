@@ -40,6 +40,7 @@ from agentctl.domain.question import (
     takes_text,
 )
 from agentctl.domain.states import TERMINAL
+from agentctl.encoding import as_utf8
 from agentctl.errors import UsageError
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.screen.fleet.drawing import Piece, one_line, since, totals_of
@@ -346,7 +347,7 @@ def takes_words(question: Question) -> bool:
 
 def _bounded(text: str, *, is_call: bool = False) -> str:
     """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen."""
-    safe = whole(plain(text[:_LONGEST], keep="\n\t"))
+    safe = whole(plain(as_utf8(text[:_LONGEST]), keep="\n\t"))
     lines = (distinct(safe) if is_call else safe).expandtabs(4).split("\n")
     return "\n".join(lines[:_MOST_LINES]) + ("\n… (this is not all of it)" if _is_cut(text) else "")
 

@@ -20,6 +20,7 @@ from textual.widgets import Input, Static
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.plaintext import ESCAPES, plain
+from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.start.requests import Spawned
 from agentctl.screen.handover import handed_over
@@ -175,7 +176,7 @@ class DispatchLine(Vertical):
     def _carry_out(self, text: str, task: str | None) -> None:
         is_accepted = False
         try:
-            line = parse(text, known_names(self._root), task)
+            line = parse(as_typed(text), known_names(self._root), task)
             is_accepted = self.post_message(self._Accepted(text, line))
             self.post_message(self.Started(start(self._root, line)))
         except (AgentctlError, OSError) as error:

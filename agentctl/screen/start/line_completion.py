@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from agentctl.domain.plaintext import plain
+from agentctl.encoding import as_typed, how_typed
 from agentctl.screen.start.start_line import COMMAND_MARK, IN_FRONT, KnownNames, mark_of
 
 #: How many entries of a folder are looked at, and how many completions are offered.
@@ -19,13 +20,14 @@ def completions(line: str, known: KnownNames) -> list[str]:
 
     Only the words that stand before a prompt or a command are completed; a quoted word is not.
     """
-    before, last = _last_word(line)
+    before, last = _last_word(as_typed(line))
     words = before.split()
     if any(mark_of(word) is None for word in words) or any(mark in last for mark in "'\""):
         return []
     mark = mark_of(last)
     found = {mark: _of_front(mark, last.removeprefix(mark), known)} if mark else {"": _agents(last, words, known)}
-    return [f"{before}{mark}{text}" for mark, texts in found.items() for text in texts[:_MOST]]
+    lines = (how_typed(f"{before}{mark}{text}") for mark, texts in found.items() for text in texts[:_MOST])
+    return [line for line in lines if line is not None and plain(line) == line]
 
 
 def common_beginning(lines: Collection[str]) -> str:
@@ -84,9 +86,8 @@ def _is_offered(entry: os.DirEntry[str], start: str) -> bool:
     if not name.startswith(start) or (name.startswith(".") and not start) or plain(name) != name:
         return False
     try:
-        name.encode()
         return entry.is_dir()
-    except (OSError, UnicodeEncodeError):
+    except OSError:
         return False
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.searchpath import program_at
+from agentctl.encoding import typed_in
 from agentctl.errors import AgentctlError, Refused
 
 #: More than any prompt; a larger file is not taken.
@@ -43,7 +44,7 @@ def edited(text: str, argv: list[str]) -> str:
     """
     with tempfile.TemporaryDirectory(prefix="agentctl-line-", ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "prompt.md")
-        with open(path, "w", encoding="utf-8", errors="replace", newline="") as file:
+        with open(path, "w", encoding=typed_in(), errors="replace", newline="") as file:
             file.write(text)
         try:
             code = run_in_front([*argv, path])
@@ -54,7 +55,7 @@ def edited(text: str, argv: list[str]) -> str:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             raise Refused(f"the editor {argv[0]} failed ({how})")
         try:
-            return read_bytes(path, _MOST_BYTES).decode("utf-8").removesuffix("\n")
+            return read_bytes(path, _MOST_BYTES).decode(typed_in()).removesuffix("\n")
         except (AgentctlError, OSError, UnicodeDecodeError) as error:
             raise Refused(f"the editor left nothing that can be taken: {error}") from error
 

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from agentctl.domain.patchtext import PatchedFile
 from agentctl.domain.plaintext import plain, whole
+from agentctl.encoding import as_utf8
 from agentctl.screen.texts.sources import TextSource
 from agentctl.screen.worker.tabbed_pager import TabbedPager
 from agentctl.screen.worker.worker_texts import FoundDiff, WorkerDiff
@@ -149,5 +150,5 @@ def _line_of(file: PatchedFile) -> Text:
     line.append(f"{sign} ", style)
     line.append(("" if file.added is None else f"+{file.added}").rjust(_COUNT), "green")
     line.append(("" if file.removed is None else f"-{file.removed}").rjust(_COUNT), "red")
-    line.append(f"  {whole(plain(os.fsdecode(file.path)))}")
+    line.append(f"  {whole(plain(as_utf8(os.fsdecode(file.path))))}")
     return line
