@@ -73,7 +73,6 @@ def test_a_session_that_another_codex_holds_is_named_with_its_holder_and_the_com
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "codex"))
     codex("say hello", "--permissions", "allow")
     ends()
-    assert shown()["openSession"] == run("result", "a", "--json").json["openSession"] == "codex resume thread-1"
     lock = tmp_path / "codex/thread-writer-locks/thread-1.lock"
     lock.parent.mkdir(parents=True)
     daemon = start_argv([sys.executable, "-c", HOLDS, str(lock)])
@@ -91,6 +90,22 @@ def test_a_session_that_another_codex_holds_is_named_with_its_holder_and_the_com
     run("resume", "a", "say more")
     run("wait", "a-1")
     assert run("result", "a-1").out == "more\n"
+
+
+def test_the_line_that_opens_its_session_works_from_here_and_is_there_where_its_program_is(
+    task: Task, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codex("say hello", "--permissions", "allow")
+    ends()
+    assert shown()["openSession"] == run("result", "a", "--json").json["openSession"] == "codex resume thread-1"
+    assert "\nopenSession: codex resume thread-1\n" in run("show", "a").out
+    here = os.getcwd()
+    (tmp_path / "else where").mkdir()
+    monkeypatch.chdir(tmp_path / "else where")
+    line = run("show", "a", "--root", root, "--json").json["openSession"]
+    assert line == f"cd {here} && codex resume thread-1"
+    (tmp_path / "bin" / "codex").unlink()
+    assert run("show", "a", "--root", root, "--json").json["openSession"] is None
 
 
 def test_only_what_would_be_accepted_is_proposed_for_a_run_that_continues_another(task: Task) -> None:

@@ -21,7 +21,7 @@ FULL = AcpProgram(
     cannot=("resume", "permissions"), read_only=MANNER, asking=MANNER, allowing=MANNER, own=MANNER,
     own_denials=("show",), busy=("locked",), secrets=("S",), tells_late=True, instructions="systemPrompt", usage="turn",
     reports_cost=True, asks=True, servers_in="a.b", tools="claude", reads="claude", home="codex", marks=("C",),
-    runs_as=("@a/b",),
+    runs_as=("@a/b",), by_hand=("agent", "open"),
 )  # fmt: skip
 #: Of no use once the program was found.
 ONLY_BEFORE = {"version_args", "tested", "modes", "install", "marks", "runs_as"}

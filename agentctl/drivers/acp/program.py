@@ -124,6 +124,8 @@ class AcpProgram(NamedTuple):
     #: Variables that it sets in the shells that it runs; and what its processes are called, besides `program`.
     marks: tuple[str, ...] = ()
     runs_as: tuple[str, ...] = ()
+    #: The command line that opens a session of it by hand, with the session as one more word.
+    by_hand: tuple[str, ...] = ()
 
     @property
     def known_by(self) -> Marks:
@@ -151,7 +153,8 @@ class AcpProgram(NamedTuple):
             "instructions": self.instructions, "busy": list(self.busy), "secrets": list(self.secrets),
             "serversIn": self.servers_in, "tools": self.tools, "reads": self.reads,
             "tellsLate": self.tells_late or None, "usage": self.usage, "reportsCost": self.reports_cost or None,
-            "asks": self.asks or None, "home": self.home, "sessionMeta": dict(self.session_meta),
+            "asks": self.asks or None, "home": self.home, "byHand": list(self.by_hand),
+            "sessionMeta": dict(self.session_meta),
         }  # fmt: skip
         said = {key: value for key, value in fields.items() if value not in (None, "", [], {})}
         return {**said, **{key: manner.to_json() for key, manner in manners.items() if manner is not None}}
@@ -226,6 +229,8 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         home=lambda order: _home(row, order),
         marks=row.known_by,
         leaves_mount_points=row.home == "codex",
+        by_hand=(lambda session: [*row.by_hand, session]) if row.by_hand else None,
+        writer_lock=partial(_writer_lock, row.home) if row.home else None,
     )
 
 
@@ -263,6 +268,12 @@ def _home(row: AcpProgram, order: Order) -> HomeFolder | None:
         return None
     home: HomeFolder | None = import_module(f"agentctl.drivers.{row.home}.adapter_home").home_of(order)
     return home
+
+
+def _writer_lock(home: str, inherited: Mapping[str, str], session: str) -> str:
+    """Return the lock of a session: it is one of the program within, whose folder has it."""
+    path: str = import_module(f"agentctl.drivers.{home}.sessions").writer_lock(inherited, session)
+    return path
 
 
 def _dialogue(order: Order) -> Dialogue:
@@ -411,6 +422,7 @@ _KEYS: dict[str, tuple[str, _Check]] = {
     "home": ("home", _one_of("codex")),
     "marks": ("marks", _variables),
     "runsAs": ("runs_as", _process_names),
+    "byHand": ("by_hand", _texts),
 }
 
 

@@ -13,13 +13,13 @@ The code relies on these facts, observed with the version in `DRIVER`:
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from agentctl.drivers.codex.account import account_of
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.exec import CONFINED, fallback
-from agentctl.drivers.codex.home import DATABASES, VARIABLE, home_of
+from agentctl.drivers.codex.home import DATABASES, home_of
+from agentctl.drivers.codex.sessions import by_hand, writer_lock
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.marks import SHIPPED
 from agentctl.drivers.order import Order
@@ -57,12 +57,6 @@ def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in inherited.items() if name not in left_out}
 
 
-def writer_lock(inherited: Mapping[str, str], session: str) -> str:
-    """Return the lock of a thread, which its only writer holds: for half an hour after its screen, Codex's daemon."""
-    home = inherited.get(VARIABLE) or os.path.join(inherited.get("HOME", ""), ".codex")
-    return os.path.join(home, "thread-writer-locks", f"{session.replace('/', '_')}.lock")
-
-
 _APP_SERVER = Driver(
     name="codex",
     program="codex",
@@ -80,7 +74,7 @@ _APP_SERVER = Driver(
     account=account_of,
     home=home_of,
     marks=SHIPPED["codex"],
-    by_hand=lambda session: ["codex", "resume", session],
+    by_hand=by_hand,
     writer_lock=writer_lock,
     leaves_mount_points=True,
 )

@@ -6,6 +6,7 @@ import os
 import shlex
 
 from agentctl.adapters.lockholders import lock_holders
+from agentctl.adapters.searchpath import program_at
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import order_from
@@ -26,11 +27,27 @@ class HeldSession(NamedTuple):
 
 
 def opening_of(worker: WorkerDir) -> str | None:
-    """Return the command that opens the session of an agent by hand; None where none is known."""
+    """Return the line that opens the session of an agent by hand, from here; None where none is known.
+
+    Some programs find a session only in the folder in which it was begun. The program of a session can be another one
+    than that of its agent, such as Claude Code's within an adapter: it may not be installed.
+    """
     driver, session = _driver_of(worker), _session_of(worker)
     if driver is None or driver.by_hand is None or not session:
         return None
-    return shlex.join(driver.by_hand(session))
+    argv = driver.by_hand(session)
+    if program_at(argv[0]) is None:
+        return None
+    folder = str(order_of(worker).get("cwd") or "")
+    has_to_go = os.path.isdir(folder) and not _is_here(folder)
+    return f"cd {shlex.quote(folder)} && {shlex.join(argv)}" if has_to_go else shlex.join(argv)
+
+
+def _is_here(folder: str) -> bool:
+    try:
+        return os.path.samefile(folder, ".")
+    except OSError:  # The working folder was removed.
+        return False
 
 
 def held_by(worker: WorkerDir) -> HeldSession | None:
