@@ -294,6 +294,8 @@ class Driver(NamedTuple):
     is_recorded: bool = False
     #: Its program's sandbox makes folders where there are none, and leaves them behind if it is killed.
     leaves_mount_points: bool = False
+    #: Its program runs commands in a login shell, which may set PATH anew.
+    resets_path: bool = False
     #: Its program is a part of agentctl, and needs a model to be named.
     is_ours: bool = False
     #: By what its processes are known where a person has started them by hand.

@@ -85,8 +85,16 @@ class Order(NamedTuple):
     #: {variable, own, persons, resolved, notes}. The variable that names it, the paths of both, the person's without
     #: links, and what the person should know of it.
     home: Mapping[str, Any] = {}
+    #: The path of `agentctl`, if the shells of its program may not find it.
+    own_program: str = ""
     #: The folder of the marks which prove that an answer came through agentctl (`adapters/origin.py`).
     marks: str = ""
+
+    @property
+    def role(self) -> str:
+        """What its program is told besides the prompt: the instructions, and where `agentctl` is."""
+        where = f"The program `agentctl` is {self.own_program}: call it by this path where a shell does not find it."
+        return "\n\n".join(filter(None, (self.instructions, where if self.own_program else "")))
 
     @property
     def stance(self) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.agents.lab import Lab, option
@@ -42,6 +46,18 @@ def prompted(lab: Lab, prompt: str, stdin: str | None = None) -> None:
     start = ["spawn", "--agent", "general", "--driver", lab.program, "--name", "a1"]
     run(*start, prompt, env=lab.environ(), stdin=stdin)
     assert lab.completed("a1") == "The answer of the stand-in model."
+
+
+@pytest.mark.parametrize("program", ["codex", "codex-acp"])
+def test_where_agentctl_is(lab: Lab, program: str) -> None:
+    """A shell that sets PATH anew: the model is told where agentctl is, and reports by that path."""
+    path = Path(sys.executable).with_name("agentctl")
+    steps = [[["shell", f"PATH=/usr/bin:/bin {path} report progress 40 by-its-path"]]]
+    Path("steps.json").write_text(json.dumps(steps), encoding="utf-8")
+    lab.completed(lab.spawn("steps=steps.json", "--permissions", "allow"))
+    told = lab.answered("steps")
+    assert f"`agentctl` is {path}: " in told.system + str(told.turns), program
+    assert [row["percent"] for row in lab.activity("a1", "progress")] == [40]
 
 
 def test_model_effort_role(lab: Lab) -> None:

@@ -119,6 +119,12 @@ def test_only_what_would_be_accepted_is_proposed_for_a_run_that_continues_anothe
     assert "continues an earlier run" in run("retry", "a-1", check=False).err
 
 
+def test_its_model_is_told_where_agentctl_is_since_its_shells_set_path_anew(task: Task) -> None:
+    codex("argv", agent="explore")
+    (told,) = (word for word in json.loads(ends()["result"]["finalMessage"]) if word.startswith("developer_instruc"))
+    assert f"`agentctl` is {Path(sys.executable).with_name('agentctl')}: " in told
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "cause", "way_out"),

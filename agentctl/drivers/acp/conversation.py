@@ -117,7 +117,7 @@ class AcpDialogue:
         #: Messages that no prompt has taken up yet.
         self._waiting = [order.prompt]
         is_first = order.resume is None and self.row.instructions == IN_PROMPT
-        self._role_text = order.instructions if is_first else ""
+        self._role_text = order.role if is_first else ""
         self._phase = _SessionPhase.GREETING
         #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
         self._is_interrupted = self._is_steered = self._is_over = False
@@ -196,8 +196,8 @@ class AcpDialogue:
             for name in reversed(self.row.servers_in.split(".")):
                 inner = {name: inner}
             meta = joined(meta, inner)
-        if self.order.instructions and self.row.instructions == IN_META:
-            meta = joined(meta, {"systemPrompt": {"append": self.order.instructions}})
+        if self.order.role and self.row.instructions == IN_META:
+            meta = joined(meta, {"systemPrompt": {"append": self.order.role}})
         return meta
 
     def _opened(self, result: Mapping[str, Any]) -> Actions:

@@ -229,6 +229,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         home=lambda order: _home(row, order),
         marks=row.known_by,
         leaves_mount_points=row.home == "codex",
+        resets_path=row.home == "codex",
         by_hand=(lambda session: [*row.by_hand, session]) if row.by_hand else None,
         writer_lock=partial(_writer_lock, row.home) if row.home else None,
     )

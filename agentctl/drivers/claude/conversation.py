@@ -123,8 +123,8 @@ class ClaudeDialogue:
     def begin(self) -> Sequence[Action]:
         """Initialise the session, then send the prompt."""
         request: dict[str, Any] = {"subtype": "initialize"}
-        if self.order.instructions:
-            request["appendSystemPrompt"] = self.order.instructions
+        if self.order.role:
+            request["appendSystemPrompt"] = self.order.role
         if self.order.output_schema:
             request["jsonSchema"] = dict(self.order.output_schema)
         if asks_before_calls(self.order):

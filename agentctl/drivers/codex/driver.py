@@ -77,6 +77,7 @@ _APP_SERVER = Driver(
     by_hand=by_hand,
     writer_lock=writer_lock,
     leaves_mount_points=True,
+    resets_path=True,
 )
 #: With a fallback for a Codex whose app-server cannot begin.
 DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

@@ -140,7 +140,7 @@ def _configured_servers(output: bytes) -> list[str]:
 def _settings(order: Order) -> list[str]:
     settings: dict[str, Any] = {
         "approval_policy": "never",
-        "developer_instructions": order.instructions or None,
+        "developer_instructions": order.role or None,
         "model": order.model,
         "model_reasoning_effort": order.effort,
     }

@@ -65,7 +65,7 @@ def thread_params(order: Order, configured: Mapping[str, Any]) -> dict[str, Any]
     """
     params: dict[str, Any] = {
         "model": order.model,
-        "developerInstructions": order.instructions or None,
+        "developerInstructions": order.role or None,
         "approvalPolicy": approval_policy(order),
         "approvalsReviewer": reviewer(order),
         "config": _config(order, configured),

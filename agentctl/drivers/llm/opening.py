@@ -39,7 +39,7 @@ def opening_of(order: Order) -> dict[str, Any]:
     server = order.mcp_servers.get(SERVER, {})
     offer = server.get("env", {}).get(OFFER_VARIABLE)
     fields = {
-        "provider": dict(order.provider), "instructions": order.instructions, "effort": order.effort,
+        "provider": dict(order.provider), "instructions": order.role, "effort": order.effort,
         "tools": order.tools, "readOnly": order.read_only, "walls": dict(order.walls), "session": session_of(order),
         "resume": order.resume, "maxTurns": order.max_turns, "maxBudgetUsd": order.max_budget_usd,
         "permissions": order.permissions, "deniedAbove": order.denied_above, "offer": offer, "run": run_of(order),

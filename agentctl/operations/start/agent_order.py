@@ -29,6 +29,7 @@ from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
 from agentctl.operations.start.model_provider import model_of_caller, name_of, provider_for
 from agentctl.operations.start.obeyed import refuse_obeyed
+from agentctl.operations.start.own_program import own_program
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.start.tested import untested
@@ -86,13 +87,10 @@ class Ordered(NamedTuple):
         # A JSON protocol carries only valid text; a command gets the bytes as they are.
         prompt = self.order.prompt if self.order.driver == COMMAND else as_utf8(self.order.prompt)
         order = self.order._replace(
-            prompt=prompt,
-            instance=worker.instance,
-            task_id=worker.task.id,
-            cwd=cwd,
-            walls=walls,
+            prompt=prompt, instance=worker.instance, task_id=worker.task.id, cwd=cwd, walls=walls,
             marks=place_for_marks(),
-        )
+            own_program=own_program() if driver_for(self.order).resets_path else "",
+        )  # fmt: skip
         return with_identity(order, worker)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_free
 from agentctl.errors import UsageError
+from agentctl.operations.start.own_program import make_reachable
 from agentctl.operations.start.requests import SpawnRequest, check_program
 from agentctl.supervision.worker import environment
 
@@ -42,7 +41,7 @@ class Surroundings:
         extra = tuple(request.env.items())
         if extra not in self._environs:
             environ = environment.for_worker(os.environb, request.env)
-            _make_agentctl_reachable(environ)
+            make_reachable(environ)
             self._environs[extra] = environ
         return dict(self._environs[extra])
 
@@ -68,11 +67,3 @@ class Surroundings:
         else:
             self._free[base] = first_free(lambda number: self._task.worker(f"{base}-{number}").path.exists())
         return self._free[base]
-
-
-def _make_agentctl_reachable(environ: dict[bytes, bytes]) -> None:
-    """Put the folder of this program at the end of PATH where `agentctl` would not be found: workers call it."""
-    path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
-    folder = os.path.dirname(sys.executable)
-    if shutil.which("agentctl", path=path) is None and os.path.exists(os.path.join(folder, "agentctl")):
-        environ[b"PATH"] = os.fsencode(os.pathsep.join(filter(None, (path, folder))))  # "" is the current folder.
