@@ -7,13 +7,11 @@ from typing import Any
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
-from agentctl.lean import NamedTuple
-from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.results import declared_summary, last_words
 from agentctl.operations.wait.keys import TURN
 from agentctl.supervision.worker.kinship import ancestors
+from agentctl.tools.agents_below import AgentBelow, agents_below
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
 from agentctl.tools.results import for_model, question_of
 from agentctl.tools.scope import Scope
@@ -25,28 +23,19 @@ _LOOKED_BACK = 1 << 16
 DEFAULT_ROWS, _MOST_ROWS = 50, 500
 
 
-class _ListedAgent(NamedTuple):
-    """A worker, and what the event log says about it."""
-
-    worker: WorkerDir
-    view: WorkerView
-    #: It is what its sub-task was made for: the sub-task's id is its own.
-    is_subtask: bool = False
-
-    @property
-    def rank(self) -> int:
-        """The order in a list: first agents that need an answer, then those at work, then those that have ended."""
-        return 0 if self.view.status is Status.BLOCKED else 2 if self.view.is_terminal else 1
+def _rank(one: AgentBelow) -> int:
+    """Return its place in a list: first agents that need an answer, then those at work, then those that have ended."""
+    return 0 if one.view.status is Status.BLOCKED else 2 if one.view.is_terminal else 1
 
 
 def _list(scope: Scope, given: Arguments, _call: Call) -> Any:
     with TURN:
-        found = _newest_runs(scope)
+        found = agents_below(scope)
     prefix = given.get("path_prefix", "").strip("/")
     if prefix:
         found = [one for one in found if any(f"{path}/".startswith(f"{prefix}/") for path in _paths(scope, one.worker))]
     found.reverse()
-    ordered = sorted(found, key=lambda one: one.rank)
+    ordered = sorted(found, key=_rank)
     first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
     page = ordered[first : first + most]
     rows = [_row(scope, one) for one in page]
@@ -56,33 +45,10 @@ def _list(scope: Scope, given: Arguments, _call: Call) -> Any:
     return rows
 
 
-def _newest_runs(scope: Scope) -> list[_ListedAgent]:
-    """Return the newest run of each agent below the caller, in the order of their starts.
-
-    Each log is read once.
-    """
-    views: dict[str, TaskView] = {}
-    found: dict[tuple[str, str], _ListedAgent] = {}
-    for worker in scope.below():
-        if worker.task.id not in views:
-            views[worker.task.id] = read_task(worker.task)[0]
-        view = views[worker.task.id].workers.get(worker.instance)
-        if view is not None:
-            key = (worker.task.id, view.agent_id or worker.instance)
-            found.pop(key, None)  # The newest run also takes the newest place.
-            first = next(iter(views[worker.task.id].workers))
-            is_subtask = worker.task.id != scope.task.id and key[1] == first
-            found[key] = _ListedAgent(worker, view, is_subtask)
-    return list(found.values())
-
-
-def _row(scope: Scope, one: _ListedAgent) -> dict[str, Any]:
-    worker_dir, worker, is_subtask = one
-    spec = read_quietly(worker_dir.spec)
-    named = worker_dir.task.worker(worker.agent_id or worker_dir.instance)
-    name = worker_dir.task.id if is_subtask else scope.name_of(named)
+def _row(scope: Scope, one: AgentBelow) -> dict[str, Any]:
+    worker_dir, worker, spec = one.worker, one.view, one.spec()
     row = {
-        "id": name,
+        "id": one.id,
         "agent_type": spec.get("agent", "command"),
         "status": str(worker.status),
         "parent": spec.get("parent"),

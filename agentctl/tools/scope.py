@@ -163,10 +163,6 @@ class Scope:
                 targets.append(Target(id=name, key=worker.id))
         return targets, unknown
 
-    def name_of(self, worker: WorkerDir) -> str:
-        """Return the id by which the caller knows a worker."""
-        return worker.instance if worker.task.id == self.task.id else str(worker.id)
-
     def agent_of(self, key: WorkerId) -> WorkerDir:
         """Return the folder of a worker."""
         return self.task.worker_at(key)
@@ -179,33 +175,6 @@ class Scope:
         if self.me is not None:
             return [one for one in descendants(self.me.worker) if one.task.path.parent == self.task.path.parent]
         return [one.worker(name) for one in subtree(self.task) for name in read_task(one)[0].workers]
-
-    def children(self) -> list[Target]:
-        """Return the workers that the caller has started itself: it waits for them if it names none.
-
-        Workers that a person starts by hand do not belong to their session. A session that has started nothing (its
-        client was restarted, for example) gets the workers that earlier sessions have started.
-        """
-        if self.me is not None:
-            mine = [one for one in self.below() if _parent_of(one) == self.me.instance]
-            return [Target(id=self.name_of(one), key=one.id) for one in mine]
-        return (self.started.known() if self.started is not None else []) or self._of_sessions()
-
-    def _of_sessions(self) -> list[Target]:
-        """Return the newest run of each agent that any session's tools have started in the task and its sub-tasks."""
-        found: dict[tuple[str, str], Target] = {}
-        for task in subtree(self.task):
-            first = None
-            for name in read_task(task)[0].workers:
-                worker = task.worker(name)
-                first = first or name
-                spec = read_quietly(worker.spec)
-                if spec.get("byTool") is not True or spec.get("parent"):
-                    continue
-                is_task = task.id != self.task.id and name == first
-                target = Target(id=task.id if is_task else self.name_of(worker), key=WorkerId(task.id, name))
-                found[task.id, str(spec.get("agentId") or name)] = target
-        return list(found.values())
 
     def note(self, *targets: Target) -> None:
         """Note the workers that this session has started."""
@@ -247,11 +216,6 @@ class _Finder:
 def _first_in(task: TaskDir) -> str:
     """Return the first worker of a sub-task: the one for which it was made; empty if it has none."""
     return next(iter(read_task(task)[0].workers), "")
-
-
-def _parent_of(worker: WorkerDir) -> str | None:
-    parent = read_quietly(worker.spec).get("parent")
-    return str(parent) if parent else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.operations.wait.keys import TURN, Seen, Sight, gather
+from agentctl.tools.agents_below import started_agents
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
 from agentctl.tools.descriptions import cut, short
 from agentctl.tools.results import for_model, question_of, result_of, share_of
@@ -73,7 +74,7 @@ def _wait(scope: Scope, given: Arguments, call: Call) -> Any:
 def _targets(scope: Scope, ids: list[str] | str | None) -> tuple[list[Target], list[str]]:
     """Return the workers to wait for, and the ids that are unknown."""
     if ids is None:
-        return scope.children(), []
+        return started_agents(scope), []
     return scope.targets(_named(ids))
 
 

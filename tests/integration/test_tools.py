@@ -342,8 +342,9 @@ def test_agents_of_sub_tasks_have_paths_of_their_own(task: Task) -> None:
     )  # fmt: skip
     assert {row["id"]: row["path"] for row in every} == {"echo-1": "echo-1", "sub": "sub/echo-1"}
     assert [row["id"] for row in one] == ["echo-1"]
-    *_, below = within("w1", ("create_subtask_echo", {"title": "Below"}), ("list_agents", {}))[1]
-    assert [row["path"] for row in below] == ["w1/below/echo-1"]
+    *_, waited, below = within("w1", ("create_subtask_echo", {"title": "Below"}), ("wait", {}), ("list_agents", {}))[1]
+    assert [(row["id"], row["path"]) for row in below] == [("below", "w1/below/echo-1")]
+    assert waited["status"] == {"below": "completed"}, "a wait that names none has the ids of the list"
 
 
 @pytest.mark.slow
