@@ -19,7 +19,7 @@ def advised(told: Completed | str, command: str) -> str:
     text = told if isinstance(told, str) else told.out + told.err
     _, found, rest = text.partition(command)
     assert found, f"{command!r} is not advised in:\n{text}"
-    # `agentctl list shows them`: what a person would take for further words of the command is none of them.
+    # `agentctl list shows them`: only words follow that nobody takes for a part of the command.
     assert not rest or rest.startswith(_ENDS) or rest[1:].split(maxsplit=1)[0].isalpha(), f"{command!r}, then {rest!r}"
     return command
 

@@ -1,8 +1,8 @@
 """Which events become notices for a person, as a pure function of the logs of a tree of tasks.
 
 A notice is about a question that is still open, a worker that failed or completed, a usage window that is nearly used
-up, or the end of all workers. Whatever is over by the time somebody looks (an answered question, a tree at work again)
-is none.
+up, or the end of all workers. Nobody is told what is over by the time somebody looks (an answered question, a tree at
+work again).
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Toolbox:
             if not scope.grants(tool.name):
                 raise Refused(
                     f"this agent may not use {tool.name}",
-                    hint="its definition lists its tools, and this is none of them",
+                    hint="its definition lists its tools, and this one is not among them",
                 )
             begun = tool.run(scope, arguments, call)
             if isinstance(begun, Pending):

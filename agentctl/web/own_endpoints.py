@@ -1,4 +1,4 @@
-"""The endpoints that are no command as it is typed: what is read in pages, what names the question that was seen."""
+"""The endpoints beside the commands as they are typed: what is read in pages, what names the question that was seen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""At stake: a command that runs while agentctl is upgraded is told as a bug, and a person reports what is none."""
+"""At stake: a command that runs while agentctl is upgraded is told as a bug, and people report bugs that nobody has."""
 
 from __future__ import annotations
 
