@@ -277,7 +277,7 @@ class EditorAgent:
 
     def _give(self, session: EditorSession, text: str) -> runs.GivenPrompt:
         asks = session.asks
-        if asks is not None and runs.is_open(asks):
+        if asks is not None and runs.waits_for_answer(asks):
             runs.answer(asks, dialogs.written(asks, text))
             session.asks = None
             return runs.GivenPrompt(session.worker or asks.worker)

@@ -180,7 +180,7 @@ def answer(question: EditorQuestion, said: str) -> None:
     )  # fmt: skip
 
 
-def is_open(question: EditorQuestion) -> bool:
+def waits_for_answer(question: EditorQuestion) -> bool:
     """Return whether a question still waits for an answer."""
     return questions.is_open(question.worker, question.asked.id)
 

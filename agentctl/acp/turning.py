@@ -194,7 +194,7 @@ class Turning:
 
     async def _put_in_words(self, name: str, question: EditorQuestion, why: str) -> None:
         """Leave a question that is still open to the next prompt."""
-        if self._turn.is_cancelled or not await self._in_thread(lambda: runs.is_open(question)):
+        if self._turn.is_cancelled or not await self._in_thread(lambda: runs.waits_for_answer(question)):
             return
         way = f"Your next prompt is the answer. At a terminal: {dialogs.way_to_answer(question)}"
         await self._say(f"{dialogs.words_of(question)}\n{why} {way}")

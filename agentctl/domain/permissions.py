@@ -115,7 +115,7 @@ def _rule(item: Any, place: str, number: int) -> dict[str, str]:
     return {key: str(text) for key, text in rule.items()}
 
 
-def decide(
+def answer_by(
     rules: Sequence[Mapping[str, str]],
     tool: str,
     arguments: Mapping[str, Any] | None,
@@ -130,8 +130,10 @@ def decide(
             A rule's own folder may be a link, but in an allow rule not one that leads out of the agent's folder.
 
     >>> rules = parse_policy([{"tool": "Bash", "pattern": "git *", "answer": "allow"}])
-    >>> decide(rules, "Bash", {"command": "git status"}), decide(rules, "Bash", {"command": "git status; rm -rf /"})
-    ('allow', 'ask')
+    >>> answer_by(rules, "Bash", {"command": "git status"})
+    'allow'
+    >>> answer_by(rules, "Bash", {"command": "git status; rm -rf /"})
+    'ask'
     """
     rule = first_matching(rules, tool, arguments, real, also)
     answer = "ask" if rule is None else rule["answer"]

@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import ALLOW_ALWAYS, meaning
 from agentctl.domain.containment import lies_in
 from agentctl.domain.nesting import is_too_deep
-from agentctl.domain.permissions import Rules, decide, first_matching, is_for_all
+from agentctl.domain.permissions import Rules, answer_by, first_matching, is_for_all
 from agentctl.domain.plaintext import beginning
 from agentctl.domain.question import wording
 from agentctl.domain.states import OWN
@@ -72,7 +72,7 @@ def decided_by(order: Order, ask: Ask, lasting: Sequence[Mapping[str, str]] = ()
         return min(found, key=_STRICTEST_FIRST.index)
 
     answer = strictest(order.permissions)
-    if answer == "ask" and decide(lasting, ask.tool, ask.arguments, real, ask.own_name) == "allow":
+    if answer == "ask" and answer_by(lasting, ask.tool, ask.arguments, real, ask.own_name) == "allow":
         answer = "allow"
     if any(strictest(rules) == "deny" for rules in order.denied_above):
         answer = "deny"

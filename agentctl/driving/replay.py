@@ -15,7 +15,7 @@ from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
 from agentctl.driving.host_rows import again_row, fallback_row, home_rows, policy_row
-from agentctl.driving.running import read_order
+from agentctl.driving.running import order_and_driver
 
 Input = dict[str, Any]
 #: No agent program prints a longer line.
@@ -30,7 +30,7 @@ def replay(worker: WorkerDir) -> Iterator[bytes]:
     Raises:
         Damaged: The worker is not an agent, or its files hold a line that is too long.
     """
-    order, driver = read_order(worker)
+    order, driver = order_and_driver(worker)
     runs = list(_runs(_inputs(worker)))
     with os.fdopen(open_plain(worker.stdout), "rb") as output:
         for run, following in pairwise([*runs, []]):

@@ -63,7 +63,7 @@ def _run(worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any],
         raise
 
 
-def read_order(worker: WorkerDir) -> tuple[Order, Driver]:
+def order_and_driver(worker: WorkerDir) -> tuple[Order, Driver]:
     """Return the order of a worker's agent, and its driver.
 
     Raises:

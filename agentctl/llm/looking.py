@@ -97,16 +97,16 @@ class Rules:
             # Only now is this package found, of which these parts need nothing else: nothing else is there (-S).
             sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
             from agentctl.adapters.realpath import Resolver
-            from agentctl.domain.permissions import OWN_SEARCH, decide
+            from agentctl.domain.permissions import OWN_SEARCH, answer_by
 
-            self._decide, self._resolver, self._also = decide, Resolver(order["folder"]), OWN_SEARCH
+            self._answer_by, self._resolver, self._also = answer_by, Resolver(order["folder"]), OWN_SEARCH
 
     def let_pass(self, path: str) -> bool:
         """Return whether a path, relative to the folder that is looked into, may be met; keep in mind if not."""
         for tool, rules in self._lists:
             shown = f"{self._prefix}{path}"
             real = _Unlinked(self._resolver, shown, f"{self._base}/{path}")
-            if self._decide(rules, tool, {"path": shown}, real, self._also) not in self._passing:
+            if self._answer_by(rules, tool, {"path": shown}, real, self._also) not in self._passing:
                 self.has_left_out = True
                 return False
         return True

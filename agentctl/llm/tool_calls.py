@@ -10,7 +10,7 @@ from typing import Any
 from agentctl.adapters.realpath import Resolver
 from agentctl.domain.answers import DENIED_BY_RULE
 from agentctl.domain.own_tools import PREFIX
-from agentctl.domain.permissions import OWN_SEARCH, decide
+from agentctl.domain.permissions import OWN_SEARCH, answer_by
 from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple
 from agentctl.llm.answer import ToolCall
@@ -182,7 +182,7 @@ class ToolCalls:
     def _said(self, judging: Sequence[_RulesOf], about: Mapping[str, Any]) -> str:
         """Return what the rules say of a call that is free without them: allow or ask; raise `Denied` for a denial."""
         real_of = Resolver(self._places.folder)
-        said = {decide([*rules, _ALLOW_ALL], name, about, real_of, OWN_SEARCH) for name, rules in judging}
+        said = {answer_by([*rules, _ALLOW_ALL], name, about, real_of, OWN_SEARCH) for name, rules in judging}
         if "deny" in said:
             raise Denied(DENIED_BY_RULE)
         return "ask" if "ask" in said else "allow"

@@ -34,8 +34,3 @@ def names() -> list[str]:
     from importlib.metadata import entry_points
 
     return [LOCAL, *sorted({*_OWN, *(one.name for one in entry_points(group=GROUP))})]
-
-
-def is_own(name: str) -> bool:
-    """Return whether a runner comes with agentctl, and so needs none of the interpreter's installed packages."""
-    return name in _OWN

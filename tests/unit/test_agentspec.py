@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain.agentspec import AgentSpec, claude_spec, codex_spec, own_spec
 from agentctl.domain.granted_powers import powers
-from agentctl.domain.permissions import BadValue, decide
+from agentctl.domain.permissions import BadValue, answer_by
 
 
 def own(**keys: Any) -> AgentSpec:
@@ -117,16 +117,16 @@ def test_a_sub_agent_of_claude_code_is_run_by_claude() -> None:
 )
 def test_a_permission_mode_means_the_same_here(mode: str, edit: str, command: str, read_only: bool) -> None:
     spec = claude(permissionMode=mode)
-    assert decide(spec.permissions, "Edit", {"file_path": "/x"}) == edit
-    assert decide(spec.permissions, "Bash", {"command": "make"}) == command
+    assert answer_by(spec.permissions, "Edit", {"file_path": "/x"}) == edit
+    assert answer_by(spec.permissions, "Bash", {"command": "make"}) == command
     assert spec.read_only is read_only
 
 
 def test_a_tool_that_is_not_allowed_stays_so_in_every_mode() -> None:
     spec = claude(disallowedTools="Write, Bash(rm:*)", permissionMode="bypassPermissions")
-    assert decide(spec.rules, "Write", {"file_path": "/x"}) == "deny"
-    assert decide(spec.rules, "Bash", {"command": "rm -rf x"}) == "deny"
-    assert decide(spec.rules, "Bash", {"command": "ls"}) == "allow"
+    assert answer_by(spec.rules, "Write", {"file_path": "/x"}) == "deny"
+    assert answer_by(spec.rules, "Bash", {"command": "rm -rf x"}) == "deny"
+    assert answer_by(spec.rules, "Bash", {"command": "ls"}) == "allow"
 
 
 def test_an_agent_of_codex_is_run_by_codex() -> None:
@@ -149,7 +149,7 @@ def test_an_agent_of_codex_is_run_by_codex() -> None:
     ],
 )
 def test_a_sandbox_of_codex_means_the_same_here(said: dict[str, Any], answer: str) -> None:
-    assert decide(codex(**said).permissions, "shell", {"command": "make"}) == answer
+    assert answer_by(codex(**said).permissions, "shell", {"command": "make"}) == answer
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.domain.permissions import decide
+from agentctl.domain.permissions import answer_by
 from agentctl.domain.question import EVERYTHING, Question, in_one_line, offered, question_in, shown
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
@@ -167,7 +167,7 @@ def test_an_approval_is_asked_with_all_that_a_person_needs() -> None:
             talk.hear(row["msg"])
     (ask,) = talk.of(Ask)
     assert (ask.tool, ask.asked_by, ask.arguments["reason"]) == ("shell", None, "May I?")
-    assert decide([{"tool": "shell", "pattern": "touch *", "answer": "allow"}], ask.tool, ask.arguments) == "allow"
+    assert answer_by([{"tool": "shell", "pattern": "touch *", "answer": "allow"}], ask.tool, ask.arguments) == "allow"
     assert ask.question == "May I?"
     names = ["accept", "decline", "cancel"]
     assert [name for name, _ in ask.options][:3] == names
@@ -671,7 +671,7 @@ def test_where_a_patch_moves_a_file_is_seen_by_rules_and_by_who_is_asked(
     old = {"type": "update", "unified_diff": "@@\n", "move_path": target}
     ask = asked_in_old_words(source, old) if is_old else asked_about(updated(source, to=target))
     rules = [{"tool": "apply_patch", "pattern": pattern, "answer": answer}]
-    assert decide(rules, ask.tool or "", ask.arguments) == decided
+    assert answer_by(rules, ask.tool or "", ask.arguments) == decided
     question = question_of(ask)
     assert question.text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc?"
     assert "/root/.bashrc" in shown(question, EVERYTHING).call
@@ -715,7 +715,7 @@ def test_a_change_that_is_not_told_whole_cannot_be_allowed(changes: list[Any]) -
 def test_a_change_of_which_no_file_is_known_falls_under_no_rule_that_allows_some(changes: list[Any]) -> None:
     ask = asked_about(*changes)
     rules = [{"tool": "apply_patch", "pattern": pattern, "answer": "allow"} for pattern in ("/p/*", "*p*")]
-    assert decide(rules, ask.tool or "", ask.arguments) == "ask"
+    assert answer_by(rules, ask.tool or "", ask.arguments) == "ask"
 
 
 def test_a_form_of_a_server_takes_its_one_value_or_json() -> None:

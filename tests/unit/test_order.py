@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import decide, first_beyond, parse_policy, policy_in
+from agentctl.domain.permissions import answer_by, first_beyond, parse_policy, policy_in
 from agentctl.domain.states import OWN
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 
@@ -63,9 +63,9 @@ def test_nothing_that_is_denied_or_asked_goes_unasked_where_a_program_asks_nothi
 ) -> None:
     made = order(*rules, *parse_policy(policy))
     if made.stance == ALLOWING:
-        assert decide(made.permissions, *call) == "allow" or not made.permissions
+        assert answer_by(made.permissions, *call) == "allow" or not made.permissions
     if made.stance == BY_OWN_SETTINGS and not made.restrictions:
-        assert decide(made.permissions, *call) != "deny"
+        assert answer_by(made.permissions, *call) != "deny"
 
 
 @given(st.lists(RULE, max_size=5), st.lists(RULE, max_size=5))
@@ -81,4 +81,4 @@ def test_own_is_covered_by_itself_and_by_what_allows_everything(
 
 
 def test_what_a_program_asks_all_the_same_is_asked() -> None:
-    assert decide(parse_policy("own"), "Bash", {"command": "ls"}) == "ask"
+    assert answer_by(parse_policy("own"), "Bash", {"command": "ls"}) == "ask"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import ANSWERS, SHELLS, BadValue, Rules, decide, parse_policy
+from agentctl.domain.permissions import ANSWERS, SHELLS, BadValue, Rules, answer_by, parse_policy
 from agentctl.llm.toolset import COMMON
 
 
@@ -21,7 +21,7 @@ SOURCES = [rule("Read", "/code/src/*")]
 
 
 def answer_to(rules: Rules, tool: str, **arguments: Any) -> str:
-    return decide(rules, tool, arguments)
+    return answer_by(rules, tool, arguments)
 
 
 # -- what a policy may be ------------------------------------------------------------------------------------
@@ -31,12 +31,12 @@ def answer_to(rules: Rules, tool: str, **arguments: Any) -> str:
 def test_a_word_is_a_policy_of_one_rule(word: str) -> None:
     assert parse_policy(word) == [rule(answer=word)]
     assert answer_to(parse_policy(word), "Bash", command="rm -rf /; reboot") == word
-    assert decide(parse_policy(word), "anything", None) == word
+    assert answer_by(parse_policy(word), "anything", None) == word
 
 
 def test_no_policy_asks_for_everything() -> None:
     assert parse_policy(None) == parse_policy([]) == []
-    assert decide([], "Read", {"file_path": "/etc/passwd"}) == "ask"
+    assert answer_by([], "Read", {"file_path": "/etc/passwd"}) == "ask"
 
 
 MISTAKES: list[tuple[Any, tuple[str, ...], str]] = [
@@ -102,7 +102,7 @@ def test_names_of_tools_match_in_any_case_and_by_pattern() -> None:
     ],
 )  # fmt: skip
 def test_an_allowed_command_brings_no_other_along(command: Any) -> None:
-    assert decide(GIT, "Bash", {"command": command}) == "ask"
+    assert answer_by(GIT, "Bash", {"command": command}) == "ask"
 
 
 @pytest.mark.parametrize(
@@ -111,21 +111,21 @@ def test_an_allowed_command_brings_no_other_along(command: Any) -> None:
      "/usr/bin/zsh -lc 'git x'", ["git", "status"], ["bash", "-lc", "git status"], "git log --grep=a*b"],
 )  # fmt: skip
 def test_a_plain_command_is_known_in_any_form(command: Any) -> None:
-    assert decide(GIT, "commandExecution", {"command": command, "cwd": "/work"}) == "allow"
+    assert answer_by(GIT, "commandExecution", {"command": command, "cwd": "/work"}) == "allow"
 
 
 @given(st.text(), st.sampled_from(";&|<>`$()\n\r\x00\x1b"), st.text())
 def test_no_control_operator_passes_an_allow_rule(before: str, operator: str, after: str) -> None:
     command = f"git {before}{operator}{after}x"
-    assert decide(GIT, "Bash", {"command": command}) == "ask"
-    assert decide([rule("Bash", "*git*")], "Bash", {"command": command}) == "ask"
+    assert answer_by(GIT, "Bash", {"command": command}) == "ask"
+    assert answer_by([rule("Bash", "*git*")], "Bash", {"command": command}) == "ask"
 
 
 @given(st.sampled_from([";", "&&", "||", "|", "&", "\n", "$(", "`", "(", "bash -c '"]), st.booleans())
 def test_a_denied_command_is_found_within_others(operator: str, spaced: bool) -> None:
     space = " " if spaced else ""
     denied = [rule("Bash", "rm *", "deny"), *parse_policy("allow")]
-    assert decide(denied, "Bash", {"command": f"ls {operator}{space}rm -rf /"}) == "deny"
+    assert answer_by(denied, "Bash", {"command": f"ls {operator}{space}rm -rf /"}) == "deny"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_denied_command_is_found_within_others(operator: str, spaced: bool) ->
     ["/code/src/../../etc/passwd", "/code/src/..", "src/x", "/code/srcx", "/CODE/src/x", ["/code/src/a", "/etc/x"]],
 )
 def test_an_allowed_folder_is_not_left(path: Any) -> None:
-    assert decide(SOURCES, "Read", {"file_path": path}) == "ask"
+    assert answer_by(SOURCES, "Read", {"file_path": path}) == "ask"
 
 
 def test_an_allowed_folder_is_what_it_says() -> None:
@@ -202,9 +202,9 @@ def test_any_arguments_get_an_answer_and_a_denial_in_front_never_loosens(
     rules: Rules, tool: str, arguments: dict[str, Any]
 ) -> None:
     openness = ("deny", "ask", "allow")
-    answer = decide(rules, tool, arguments)
+    answer = answer_by(rules, tool, arguments)
     assert answer in openness
-    stricter = decide([rule(tool, "*a*", "deny"), *rules], tool, arguments)
+    stricter = answer_by([rule(tool, "*a*", "deny"), *rules], tool, arguments)
     assert openness.index(stricter) <= openness.index(answer)
 
 
@@ -212,10 +212,10 @@ def test_arguments_nested_by_an_enemy_are_read() -> None:
     deep: dict[str, Any] = {"path": "/etc/x"}
     for _ in range(300):
         deep = {"x": [deep]}
-    assert decide([rule("*", "/etc/*", "deny")], "x", deep) == "deny"
+    assert answer_by([rule("*", "/etc/*", "deny")], "x", deep) == "deny"
     for _ in range(50_000):
         deep = {"x": [deep]}
-    assert decide([rule("*", "/etc/*", "deny"), rule()], "x", deep) != "allow"
+    assert answer_by([rule("*", "/etc/*", "deny"), rule()], "x", deep) != "allow"
 
 
 # -- shells and searches by any name ---------------------------------------------------------------------------------
@@ -226,22 +226,22 @@ def test_arguments_nested_by_an_enemy_are_read() -> None:
 def test_whatever_runs_a_command_is_a_shell_to_rules_that_forbid(tool: str, answer: str) -> None:
     for pattern in ("git push*", "*"):
         rules = [*parse_policy([{"tool": "Bash", "pattern": pattern, "answer": answer}]), *parse_policy("allow")]
-        assert decide(rules, tool, {"command": "git push origin main"}) == answer
-        assert decide(rules, tool, {"text": "git push"}) == (answer if (tool, pattern) == ("Bash", "*") else "allow")
+        assert answer_by(rules, tool, {"command": "git push origin main"}) == answer
+        assert answer_by(rules, tool, {"text": "git push"}) == (answer if (tool, pattern) == ("Bash", "*") else "allow")
 
 
 def test_a_rule_for_the_shell_allows_no_other_tool_and_forbids_no_tool_of_a_server() -> None:
     allowing = parse_policy([{"tool": "Bash", "pattern": "git status", "answer": "allow"}])
-    assert decide(allowing, "Monitor", {"command": "git status"}) == "ask"
+    assert answer_by(allowing, "Monitor", {"command": "git status"}) == "ask"
     denying = [*parse_policy([{"tool": "Bash", "answer": "deny"}]), *parse_policy("allow")]
-    assert decide(denying, "mcp__editor__edit", {"command": "view"}) == "allow"
+    assert answer_by(denying, "mcp__editor__edit", {"command": "view"}) == "allow"
 
 
 def test_the_path_in_a_pattern_of_files_is_one_that_the_call_touches() -> None:
     rules = parse_policy([{"tool": "Glob", "pattern": "src*", "answer": "allow"}])
-    assert decide(rules, "Glob", {"pattern": "**/*.py", "path": "src"}) == "allow"
-    assert decide(rules, "Glob", {"pattern": "src/**"}) == "allow"
+    assert answer_by(rules, "Glob", {"pattern": "**/*.py", "path": "src"}) == "allow"
+    assert answer_by(rules, "Glob", {"pattern": "src/**"}) == "allow"
     for pattern in ("/etc/**", "~/**", "../**", "*/../../**", " /etc/*", "/etc/passwd"):
-        assert decide(rules, "Glob", {"pattern": pattern, "path": "src"}) == "ask", pattern
+        assert answer_by(rules, "Glob", {"pattern": pattern, "path": "src"}) == "ask", pattern
     denying = [*parse_policy([{"tool": "Glob", "pattern": "/etc*", "answer": "deny"}]), *parse_policy("allow")]
-    assert decide(denying, "Glob", {"pattern": "/etc/**", "path": "src"}) == "deny"
+    assert answer_by(denying, "Glob", {"pattern": "/etc/**", "path": "src"}) == "deny"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.containment import composed, trimmed
-from agentctl.domain.permissions import Rules, decide, pattern_folder
+from agentctl.domain.permissions import Rules, answer_by, pattern_folder
 from agentctl.drivers.values import text_in
 
 #: What the program needs for its own work, however few tools an agent has: to give its answer, and to find tools.
@@ -126,7 +126,7 @@ def lasting(tool: str, arguments: Mapping[str, Any]) -> Rules:
     if not pattern or len(pattern) > _LONGEST_PATTERN or not pattern.isprintable():
         return []
     rules = [{"tool": glob.escape(tool), "pattern": pattern, "answer": "allow"}]
-    return rules if decide(rules, tool, arguments) == "allow" else []
+    return rules if answer_by(rules, tool, arguments) == "allow" else []
 
 
 def _lasting_pattern(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ import os.path
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentctl.domain.permissions import decide
+from agentctl.domain.permissions import answer_by
 from agentctl.drivers.codex.toml import document
 from agentctl.drivers.dialogue import HomeFolder, Replaced
 from agentctl.drivers.order import ASKING, READ_ONLY, Order
@@ -112,9 +112,9 @@ def _is_search_off(order: Order) -> bool:
     It is for whom rules deny it, and for an agent that may only read unless a rule allows it: a query tells others what
     the agent has read.
     """
-    is_allowed = any(decide(order.permissions, name, {}) == "allow" for name in _SEARCH)
+    is_allowed = any(answer_by(order.permissions, name, {}) == "allow" for name in _SEARCH)
     return (order.read_only and not is_allowed) or any(
-        decide(rules, name, {}) == "deny" for rules in (order.permissions, *order.denied_above) for name in _SEARCH
+        answer_by(rules, name, {}) == "deny" for rules in (order.permissions, *order.denied_above) for name in _SEARCH
     )
 
 

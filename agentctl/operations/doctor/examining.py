@@ -46,7 +46,7 @@ from agentctl.operations.where.task_limits import personal_defaults, personal_no
 from agentctl.operations.worktree.making import is_being_made, take_back
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.dispatch.standstill import Standstill, standstill_of
-from agentctl.supervision.dispatch.stop_order import read_order
+from agentctl.supervision.dispatch.stop_order import read_stop_order
 from agentctl.supervision.life.judging import Condition, is_unguarded, judge, queued_instances
 from agentctl.supervision.queue.queue_hold import is_any_held, read_holds
 from agentctl.supervision.queue.tickets import UNSEEN, Ticket, read_queue
@@ -266,7 +266,7 @@ def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
             if not task.stop_order.exists():
                 return
             try:
-                order = read_order(task)
+                order = read_stop_order(task)
             except Damaged as error:
                 if fix:
                     set_aside(task.stop_order)

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.permissions import SHELLS, Rules, decide, denies, first_beyond
+from agentctl.domain.permissions import SHELLS, Rules, answer_by, denies, first_beyond
 from agentctl.errors import Refused
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
@@ -66,7 +66,7 @@ def _refuse_outside(caller: Caller, folder: str, item: Prepared) -> None:
 
 def _is_denied(order: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
     shell = min(SHELLS)  # A rule for one of them is a rule for all.
-    return any(decide(rules, shell, arguments) == "deny" for rules in _denying(order))
+    return any(answer_by(rules, shell, arguments) == "deny" for rules in _denying(order))
 
 
 def denied_above() -> list[Rules]:

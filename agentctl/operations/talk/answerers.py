@@ -11,7 +11,7 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import ALLOW, DENY
-from agentctl.domain.permissions import Rules, decide
+from agentctl.domain.permissions import Rules, answer_by
 from agentctl.domain.question import EVERYTHING, Question, offered, shown
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
@@ -94,8 +94,8 @@ def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Question, ans
     real = Resolver(str(folder))
     own: Rules = order.get("permissions") or []
     above: list[Rules] = order.get("deniedAbove") or []
-    is_denied = any(decide(rules, tool, arguments, real) == "deny" for rules in above)
-    return not is_denied and decide(own, tool, arguments, real) == "allow"
+    is_denied = any(answer_by(rules, tool, arguments, real) == "deny" for rules in above)
+    return not is_denied and answer_by(own, tool, arguments, real) == "allow"
 
 
 def _has(tools: list[str] | None, tool: str) -> bool:

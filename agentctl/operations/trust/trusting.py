@@ -29,7 +29,7 @@ from agentctl.operations.where.ownership import (
     disown,
     doubt_rules,
     is_own,
-    take_over,
+    make_own,
     vouch_for_rules,
 )
 from agentctl.operations.where.task_limits import read_config
@@ -117,7 +117,7 @@ def _trusted(one: Agent | Template | RootSettings | TaskDir | _Rules) -> Row:
     if isinstance(one, TaskDir):
         refuse_odd_within(one)
         if not is_own(one):
-            take_over(one)
+            make_own(one)
             follow_move(one)
         return _row(one.path, "task", trusted=True)
     check_own(one.task)

@@ -47,7 +47,7 @@ def mark_own(task: TaskDir) -> None:
     origin.note_place(folder, task, nonce)
 
 
-def take_over(task: TaskDir) -> None:
+def make_own(task: TaskDir) -> None:
     """Note that a person makes a task their own, with the orders that were written for it.
 
     The task gets a new random text, since its maker knows the one that came with it. The text is noted first, and the

@@ -111,10 +111,10 @@ def carry_out_the_rest(root_task: TaskDir, folder: FilePath) -> None:
         AgentctlError: That cannot be done now, so nothing may be started either.
     """
     if root_task.stop_order.exists():
-        _carry_out(root_task, read_order(root_task), folder)
+        _carry_out(root_task, read_stop_order(root_task), folder)
 
 
-def read_order(root_task: TaskDir) -> StopOrder:
+def read_stop_order(root_task: TaskDir) -> StopOrder:
     """Return the order that is on disk.
 
     Raises:
@@ -139,7 +139,7 @@ def _left_over(root_task: TaskDir) -> StopOrder | None:
     if not root_task.stop_order.exists():
         return None
     try:
-        return read_order(root_task)
+        return read_stop_order(root_task)
     except Damaged:
         set_aside(root_task.stop_order)
         return None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.realpath import Resolver
-from agentctl.domain.permissions import OWN_SEARCH, Rules, decide
+from agentctl.domain.permissions import OWN_SEARCH, Rules, answer_by
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
 from agentctl.driving.questions import decided_by
@@ -50,25 +50,25 @@ ALLOWED = {
 @pytest.mark.parametrize("base", ["", "{work}/", "{also}/"])
 def test_a_folder_is_allowed_and_not_what_links_in_it_lead_to(work: Path, base: str, path: str) -> None:
     place = base.format(work=work, also=work.parent / "also")
-    assert decide(rules(f"{place}src/*"), "Read", {"path": place + path}, Resolver(str(work))) == ALLOWED[path]
+    assert answer_by(rules(f"{place}src/*"), "Read", {"path": place + path}, Resolver(str(work))) == ALLOWED[path]
 
 
 def test_the_rules_own_folder_may_be_a_link(work: Path) -> None:
     real = Resolver(str(work))
-    assert decide(rules("alias/*"), "Read", {"path": "alias/a.py"}, real) == "allow"
-    assert decide(rules("alias/*"), "Read", {"path": "alias/link"}, real) == "ask"
-    assert decide(rules("*.py"), "Read", {"path": "alias/a.py"}, real) == "allow"
-    assert decide(rules("[a-z]*.py"), "Read", {"path": "src/a.py"}, real) == "allow"
-    assert decide(rules("src/a.py"), "Read", {"path": "src/a.py"}, real) == "allow"
-    assert decide(rules("src/link"), "Read", {"path": "src/link"}, real) == "ask"
-    assert decide(rules("~/*"), "Read", {"path": "~/x"}, real) == "ask"
-    assert decide(rules("*"), "Read", {"path": "src/link"}, real) == "allow", "everything is everything"
+    assert answer_by(rules("alias/*"), "Read", {"path": "alias/a.py"}, real) == "allow"
+    assert answer_by(rules("alias/*"), "Read", {"path": "alias/link"}, real) == "ask"
+    assert answer_by(rules("*.py"), "Read", {"path": "alias/a.py"}, real) == "allow"
+    assert answer_by(rules("[a-z]*.py"), "Read", {"path": "src/a.py"}, real) == "allow"
+    assert answer_by(rules("src/a.py"), "Read", {"path": "src/a.py"}, real) == "allow"
+    assert answer_by(rules("src/link"), "Read", {"path": "src/link"}, real) == "ask"
+    assert answer_by(rules("~/*"), "Read", {"path": "~/x"}, real) == "ask"
+    assert answer_by(rules("*"), "Read", {"path": "src/link"}, real) == "allow", "everything is everything"
 
 
 def test_a_rule_on_the_whole_call_allows_no_link(work: Path) -> None:
     real = Resolver(str(work))
     for path, answer in (("src/a.py", "allow"), ("src/link", "ask"), (str(work / "src/a.py"), "allow")):
-        assert decide(rules('{"path":"*"}'), "Read", {"path": path}, real) == answer
+        assert answer_by(rules('{"path":"*"}'), "Read", {"path": path}, real) == answer
 
 
 @pytest.mark.parametrize("path", ["src/link", "src/folder/key", "{secret}/key", "src/../../secret/key", "src/dangling"])
@@ -76,10 +76,10 @@ def test_what_a_link_leads_to_is_denied_where_it_is(work: Path, path: str) -> No
     secret = work.parent / "secret"
     told = path.format(secret=secret)
     both = rules(f"{secret}/*", "deny") + rules("*")
-    assert decide(both, "Read", {"path": told}, Resolver(str(work))) == "deny"
+    assert answer_by(both, "Read", {"path": told}, Resolver(str(work))) == "deny"
     (work.parent / "other").symlink_to("secret")
     both = rules(f"{work.parent}/other/*", "deny") + rules("*")
-    assert decide(both, "Read", {"path": told}, Resolver(str(work))) == "deny"
+    assert answer_by(both, "Read", {"path": told}, Resolver(str(work))) == "deny"
 
 
 def test_a_folder_whose_name_is_a_pattern_means_itself_alone(tmp_path: Path) -> None:
@@ -88,8 +88,8 @@ def test_a_folder_whose_name_is_a_pattern_means_itself_alone(tmp_path: Path) -> 
     (tmp_path / "a").mkdir()
     (tmp_path / "[ab]*" / "x").symlink_to("../a/x")
     real = Resolver(str(tmp_path))
-    assert decide(rules("link/*"), "Read", {"path": "link/y"}, real) == "allow"
-    assert decide(rules("link/*"), "Read", {"path": "link/x"}, real) == "ask"
+    assert answer_by(rules("link/*"), "Read", {"path": "link/y"}, real) == "allow"
+    assert answer_by(rules("link/*"), "Read", {"path": "link/x"}, real) == "ask"
 
 
 @pytest.mark.parametrize("base", ["", "{work}/", "{also}/"])
@@ -101,10 +101,10 @@ def test_a_rules_own_folder_is_no_link_out_of_the_agents_folder(work: Path, base
     (work / "deep" / "lib").symlink_to(work.parent / "also" / ".." / "secret")
     real = Resolver(str(work))
     for pattern, path in (("lib/*", "lib/etc/passwd"), ("deep/lib/*", "deep/lib/key"), ("deep/lib/k*", "deep/lib/key")):
-        assert decide(rules(place + pattern), "Read", {"path": place + path}, real) == "ask"
-    assert decide(rules(f"{place}alias/*"), "Read", {"path": f"{place}alias/a.py"}, real) == "allow"
+        assert answer_by(rules(place + pattern), "Read", {"path": place + path}, real) == "ask"
+    assert answer_by(rules(f"{place}alias/*"), "Read", {"path": f"{place}alias/a.py"}, real) == "allow"
     denied = rules(f"{place}deep/lib/*", "deny") + rules("*")
-    assert decide(denied, "Read", {"path": f"{work.parent}/secret/key"}, real) == "deny", (
+    assert answer_by(denied, "Read", {"path": f"{work.parent}/secret/key"}, real) == "deny", (
         "what is denied is read widely"
     )
 
@@ -116,7 +116,7 @@ def test_a_link_that_lies_elsewhere_is_the_persons_own(work: Path) -> None:
     (outside / "mine").symlink_to("work/out")
     real = Resolver(str(work))
     for place, answer in ((outside / "other", "allow"), (outside / "secret", "allow"), (outside / "mine", "ask")):
-        assert decide(rules(f"{place}/*"), "Read", {"path": f"{place}/key"}, real) == answer
+        assert answer_by(rules(f"{place}/*"), "Read", {"path": f"{place}/key"}, real) == answer
 
 
 NAMES = st.sampled_from(["a", "b", "c", "..", ".", "l", "m"])
@@ -133,11 +133,11 @@ def test_whatever_links_there_are_what_is_allowed_lies_in_the_folder(
     for name, target in links.items():
         (folder / name).symlink_to(target)
     real = Resolver(str(folder))
-    if decide(rules("a/*"), "Read", {"path": path}, real) == "allow":
+    if answer_by(rules("a/*"), "Read", {"path": path}, real) == "allow":
         assert os.path.realpath(folder / path).startswith(f"{folder}/a/")
     either = rules("a/*", "deny") + rules("*")
     if real(path) is not None and os.path.realpath(folder / path).startswith(f"{folder}/a/"):
-        assert decide(either, "Read", {"path": path}, real) == "deny"
+        assert answer_by(either, "Read", {"path": path}, real) == "deny"
 
 
 TARGETS = PATHS | st.sampled_from(["/", "../..", "../also/l", "../also", "{folder}/a", "{folder}/l"])
@@ -161,7 +161,7 @@ def test_no_rule_on_the_agents_folder_allows_anything_outside_of_it(
         (folder / name).symlink_to(target.format(folder=folder))
     place = base.format(folder=folder, also=folder.parent / "also")
     path = place + pattern.replace("*", rest)
-    if decide(rules(place + pattern), "Read", {"path": path}, Resolver(str(folder))) == "allow":
+    if answer_by(rules(place + pattern), "Read", {"path": path}, Resolver(str(folder))) == "allow":
         assert os.path.realpath(folder / path).startswith(f"{folder}/")
 
 
@@ -186,27 +186,27 @@ def test_no_spelling_of_a_path_passes_a_rule_that_forbids_it(
 ) -> None:
     told = {"path": path.format(work=secrets, name=secrets.name)}
     both = rules(pattern.format(work=secrets, name=secrets.name), answer) + rules("*")
-    assert decide(both, "Read", told, Resolver(str(secrets))) == answer
+    assert answer_by(both, "Read", told, Resolver(str(secrets))) == answer
 
 
 @pytest.mark.parametrize("path", ["~other/k", "src/loop", "~/notes"])
 def test_a_path_that_leads_nowhere_known_is_asked_about_beside_a_rule_that_forbids_some(work: Path, path: str) -> None:
     real = Resolver(str(work))
-    assert decide(rules("secrets/*", "deny") + rules("*"), "Read", {"path": path}, real) == "ask"
+    assert answer_by(rules("secrets/*", "deny") + rules("*"), "Read", {"path": path}, real) == "ask"
     later = rules("secrets/*", "ask") + rules(f"*{path[1:]}", "deny") + rules("*")
-    assert decide(later, "Read", {"path": path}, real) == "deny"
-    assert decide(rules("secrets/*", "deny") + rules("*", "deny"), "Read", {"path": path}, real) == "deny"
-    assert decide(rules("*"), "Read", {"path": path}, real) == "allow"
+    assert answer_by(later, "Read", {"path": path}, real) == "deny"
+    assert answer_by(rules("secrets/*", "deny") + rules("*", "deny"), "Read", {"path": path}, real) == "deny"
+    assert answer_by(rules("*"), "Read", {"path": path}, real) == "allow"
 
 
 def test_a_path_is_allowed_only_if_it_is_however_it_is_read(work: Path) -> None:
     (work / "src" / "k\u00e9y").symlink_to("../../secret/key")
     (work / "src" / "sub").symlink_to("..")
     real = Resolver(str(work))
-    assert decide(rules("src/*"), "Read", {"path": "src/ke\u0301y"}, real) == "ask"
-    assert decide(rules("src/*"), "Read", {"path": "src/link "}, real) == "ask"
-    assert decide(rules("src/*"), "Read", {"path": "src/new "}, real) == "allow"
-    assert decide(rules('{"path":*}'), "Read", {"path": "src/link "}, real) == "ask"
+    assert answer_by(rules("src/*"), "Read", {"path": "src/ke\u0301y"}, real) == "ask"
+    assert answer_by(rules("src/*"), "Read", {"path": "src/link "}, real) == "ask"
+    assert answer_by(rules("src/*"), "Read", {"path": "src/new "}, real) == "allow"
+    assert answer_by(rules('{"path":*}'), "Read", {"path": "src/link "}, real) == "ask"
 
 
 EVERYTHING = {"tool": "*", "pattern": "*", "answer": "allow"}
@@ -237,7 +237,7 @@ def test_no_search_meets_what_a_rule_forbids(
     name = ("Grep" if tool == "grep_search" else tool) if named == "same" else named
     both = [{"tool": name, "pattern": pattern.format(work=secrets, name=secrets.name), "answer": answer}, EVERYTHING]
     also = tool if tool == "grep_search" else None
-    found = decide(both, "Grep" if also else tool, told, Resolver(str(secrets)), also)
+    found = answer_by(both, "Grep" if also else tool, told, Resolver(str(secrets)), also)
     if told.get("path", "").startswith("~") and not is_forbidden:
         assert found == "ask"
     else:
@@ -248,15 +248,15 @@ def test_a_search_is_free_beside_a_rule_for_what_it_cannot_meet(secrets: Path) -
     real = Resolver(str(secrets))
     for pattern in ("git push*", "rm *", "*.pem", "/etc/*", "nothing/*"):
         both = [{"tool": "*", "pattern": pattern, "answer": "deny"}, EVERYTHING]
-        assert decide(both, "Grep", {"pattern": "x"}, real) == "allow", pattern
+        assert answer_by(both, "Grep", {"pattern": "x"}, real) == "allow", pattern
     both = [{"tool": "*", "pattern": "*.env", "answer": "deny"}, EVERYTHING]
     for glob, answer in {
         "*.py": "allow", "**/*.py": "allow", "*.env": "deny", "*": "deny", "!*.py": "deny", "*.{py,env}": "deny",
         "*.py *.env": "deny", "*.env,*.py": "deny", "*.e[n]v": "deny",
     }.items():  # fmt: skip
-        assert decide(both, "Grep", {"pattern": "x", "glob": glob}, real) == answer, glob
+        assert answer_by(both, "Grep", {"pattern": "x", "glob": glob}, real) == answer, glob
     for pattern, answer in {"**/*.py": "allow", "secrets/**": "deny", "secrets/*.py": "allow", "**": "deny"}.items():
-        assert decide(both, "Glob", {"pattern": pattern}, real) == answer, pattern
+        assert answer_by(both, "Glob", {"pattern": pattern}, real) == answer, pattern
 
 
 def test_a_search_of_more_than_can_be_looked_at_may_meet_anything(
@@ -264,20 +264,20 @@ def test_a_search_of_more_than_can_be_looked_at_may_meet_anything(
 ) -> None:
     monkeypatch.setattr("agentctl.adapters.realpath._MOST_BELOW", 2)
     both = [*rules("*.pem", "deny"), EVERYTHING]
-    assert decide(both, "Grep", {"pattern": "x"}, Resolver(str(secrets))) == "deny"
-    assert decide(both, "Grep", {"pattern": "x", "path": "src/a.py"}, Resolver(str(secrets))) == "allow"
+    assert answer_by(both, "Grep", {"pattern": "x"}, Resolver(str(secrets))) == "deny"
+    assert answer_by(both, "Grep", {"pattern": "x", "path": "src/a.py"}, Resolver(str(secrets))) == "allow"
 
 
 def test_a_whole_denial_of_reading_is_one_of_searching_in_files(secrets: Path) -> None:
     both = [*rules("*", "deny"), EVERYTHING]
     real = Resolver(str(secrets))
-    assert decide(both, "Grep", {"pattern": "x"}, real) == "deny"
-    assert decide(both, "Glob", {"pattern": "x"}, real) == "allow", "a name is no content"
+    assert answer_by(both, "Grep", {"pattern": "x"}, real) == "deny"
+    assert answer_by(both, "Glob", {"pattern": "x"}, real) == "allow", "a name is no content"
 
 
 def test_searches_that_leave_out_what_is_forbidden_are_free(secrets: Path) -> None:
     both = [*rules("secrets/*", "deny"), EVERYTHING]
-    assert decide(both, "Grep", {"pattern": "x"}, Resolver(str(secrets)), OWN_SEARCH) == "allow"
+    assert answer_by(both, "Grep", {"pattern": "x"}, Resolver(str(secrets)), OWN_SEARCH) == "allow"
 
 
 def test_who_drives_an_agent_looks_where_a_path_leads(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
