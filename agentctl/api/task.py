@@ -47,14 +47,15 @@ class Task:
         """Make a task, and choose it as the root's current one.
 
         Args:
-            root: The folder that holds the tasks; by default AGENTCTL_ROOT, else the nearest `.agentctl` above.
+            root: The folder that holds the tasks; by default AGENTCTL_ROOT, else the nearest `.agentctl` above, up to
+                the top of the git repository.
             limits: Those of task.yaml, in snake case: `max_concurrent_agents`, `timeout_seconds`, `max_depth`, ...
         """
         unknown = sorted(set(limits) - set(KEYS))
         if unknown:
             raise UsageError(f"{unknown[0]} is not a limit of a task", hint=f"known: {', '.join(KEYS)}")
         config = {KEYS[name]: value for name, value in limits.items()}
-        return cls(create_task(find_root(root, create=True), title, task_id=task_id, config=config))
+        return cls(create_task(find_root(root, create=True, apart=True), title, task_id=task_id, config=config))
 
     @classmethod
     @for_python()

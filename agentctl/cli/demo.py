@@ -82,7 +82,7 @@ def _start(path: str) -> str:
     folder = Path(path).resolve()
     if not folder.is_dir():
         raise Refused(f"there is no folder {folder}", hint="agentctl demo --path FOLDER")
-    find_root(None, create=True)
+    find_root(None, create=True, apart=True)
     print("-- a task from the template `survey`: four workers examine a source tree, a fifth joins their findings")
     args = ["new", "--template", f"{SHIPPED}survey", "--set", f"path={folder}", "--start"]
     print(f"$ agentctl {shlex.join(args)}")

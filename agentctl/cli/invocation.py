@@ -13,7 +13,7 @@ from agentctl.cli.captured import taker
 from agentctl.cli.render import is_terminal, note, out_json, out_json_rows, plain
 from agentctl.errors import NotFound
 from agentctl.lean import Any
-from agentctl.operations.where.locating import find_root, find_task
+from agentctl.operations.where.locating import RootAbove, find_root, find_task
 
 #: The options of place and output, each with the annotation that it would have.
 KINDS = {"task": "str | None", "root": "str | None", "force": "bool", "json": "bool"}
@@ -32,18 +32,22 @@ class Invocation:
         """Return the invocation that some parameters of a command describe, and remove these from `given`."""
         return cls(**{name: given.pop(name) for name in names if name in given})
 
-    def root(self, *, create: bool = False) -> Root:
+    def root(self, *, create: bool = False, apart: bool = False) -> Root:
         """Return the root.
 
         Args:
             create: Make it if there is none.
+            apart: Do not take one that lies above the repository, unless it is named.
         """
-        return find_root(self.root_named, create=create, force=self.force)
+        return find_root(self.root_named, create=create, apart=apart, force=self.force)
 
     def root_if_any(self) -> Root | None:
-        """Return the root; None if none was named and there is none."""
+        """Return the root; None if none was named and there is none, or only one above the repository."""
         try:
             return self.root()
+        except RootAbove as error:
+            note(f"{error.message}: --root names it")
+            return None
         except NotFound:
             if self.root_named is not None:
                 raise

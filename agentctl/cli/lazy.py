@@ -150,7 +150,8 @@ def _start(
 ) -> None:
     """Give work to several agents or commands at once: real processes, plain files, no daemon.
 
-    The task is --task, else AGENTCTL_TASK, else the current one of the nearest .agentctl folder.
+    The task is --task, else AGENTCTL_TASK, else the current one of the nearest .agentctl folder, up to the top of
+    the git repository.
     Data goes to stdout, everything else to stderr; --json prints one JSON document.
     """
     if host is not None:  # Where it comes first, none of this is reached.

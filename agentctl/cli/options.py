@@ -48,7 +48,7 @@ Root: TypeAlias = Annotated[
     typer.Option(
         "--root",
         metavar="FOLDER",
-        help="The folder that holds the tasks; by default the nearest .agentctl.",
+        help="The folder that holds the tasks; by default the nearest .agentctl, up to the top of the git repository.",
         rich_help_panel=PLACE,
     ),
 ]

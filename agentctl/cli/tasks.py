@@ -17,6 +17,7 @@ from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.where.command_lines import command_line
+from agentctl.operations.where.locating import root_above
 
 app = module()
 
@@ -90,15 +91,17 @@ def new(
     if template is None:
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
-        task = create_task(call.root(create=True), str(title), task_id=task_id, config={**limits, **named},
-                           is_chosen=not no_use)  # fmt: skip
+        _tell_root_above(call)
+        task = create_task(call.root(create=True, apart=True), str(title), task_id=task_id,
+                           config={**limits, **named}, is_chosen=not no_use)  # fmt: skip
         _show(call, task)
         return
     if limits:
         raise UsageError("a template brings its own limits", hint="change `config` in the task.yaml of the new task")
     from agentctl.operations.start.from_template import create_from_template, start_template
 
-    root = call.root(create=True)
+    _tell_root_above(call)
+    root = call.root(create=True, apart=True)
     task = create_from_template(
         root, template, _pairs(values or []), title=title, task_id=task_id, is_chosen=not no_use
     )
@@ -140,6 +143,13 @@ def _pairs(values: list[str]) -> dict[str, str]:
             raise UsageError(f"--set {value!r} is not of the form K=V")
         pairs[key] = text
     return pairs
+
+
+def _tell_root_above(call: Invocation) -> None:
+    """Say that a new root is made although there is one above the repository."""
+    above = root_above(call.root_named)
+    if above is not None:
+        note(f"{above.message}: this task has a root of its own")
 
 
 def _show(call: Invocation, task: TaskDir, spawned: list[Spawned] | None = None) -> None:

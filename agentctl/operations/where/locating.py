@@ -14,14 +14,22 @@ from agentctl.errors import NotFound, Refused
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 
-def find_root(explicit: str | None, *, create: bool = False, force: bool = False) -> Root:
+class RootAbove(NotFound):
+    """The nearest root lies above the repository in which somebody works, and so is that of something else."""
+
+
+def find_root(explicit: str | None, *, create: bool = False, apart: bool = False, force: bool = False) -> Root:
     """Return the root: `explicit`, else AGENTCTL_ROOT, else `.agentctl` of the nearest folder above that has one.
 
     Args:
         create: Make it (in the working folder, where nothing names another place) if there is none.
+        apart: A root above the repository does not count: it is as if there were none.
         force: Use a root that belongs to somebody else or lies on a network file system all the same.
+
+    Raises:
+        RootAbove: The nearest one lies above the repository of the working folder, and nothing names it.
     """
-    path, is_named = _place_of(explicit)
+    path, is_named = _place_of(explicit, apart=apart)
     if not path.is_dir():
         if not create:
             raise NotFound(
@@ -51,10 +59,41 @@ def find_root_to_test(explicit: str | None) -> Root:
     return Root(path)
 
 
-def _place_of(explicit: str | None) -> tuple[FilePath, bool]:
+def root_above(explicit: str | None) -> RootAbove | None:
+    """Return why the nearest root is not used; None if it is used, or one is named, or there is none."""
+    named = explicit or os.environ.get(ROOT_VARIABLE)
+    found = None if named else _nearest()
+    return None if found is None else _outside(found)
+
+
+def _place_of(explicit: str | None, *, apart: bool = False) -> tuple[FilePath, bool]:
     """Return where the root is or would be made, and whether somebody has named that place."""
     named = explicit or os.environ.get(ROOT_VARIABLE)
-    return (FilePath(_absolute(named)), True) if named else (_nearest() or working_folder() / ROOT_NAME, False)
+    if named:
+        return FilePath(_absolute(named)), True
+    found = _nearest()
+    outside = None if found is None else _outside(found)
+    if outside is not None and not apart:
+        raise outside
+    return (working_folder() / ROOT_NAME if found is None or outside is not None else found), False
+
+
+def _outside(root: FilePath) -> RootAbove | None:
+    """Return why a root above the working folder is not used; None if it is the one of the project there."""
+    here = working_folder()
+    if root.parent == here:  # Mostly.
+        return None
+    from agentctl.operations.where.project_top import top_below
+
+    top = top_below(root, here)
+    if top is None:
+        return None
+    import shlex
+
+    return RootAbove(
+        f"{root} lies above the repository {top}, so it is used only where it is named",
+        hint=f'agentctl new "TITLE" starts a task here; --root {shlex.quote(root)} names that one',
+    )
 
 
 def _absolute(named: str) -> str:
