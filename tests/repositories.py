@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,10 @@ IDENTITY = {
 }  # fmt: skip
 
 
-def git(folder: str | Path, *args: str, check: bool = True) -> str:
+def git(folder: str | Path, *args: str, check: bool = True, env: Mapping[str, str] | None = None) -> str:
     """Run git and return what it prints."""
-    done = subprocess.run(
-        ["git", *args], cwd=folder, env={**os.environ, **IDENTITY}, capture_output=True, text=True, check=False
-    )
+    environ = {**os.environ, **IDENTITY, **(env or {})}
+    done = subprocess.run(["git", *args], cwd=folder, env=environ, capture_output=True, text=True, check=False)
     assert not check or done.returncode == 0, done.stderr
     return done.stdout
 
