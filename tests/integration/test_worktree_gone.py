@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.repositories import branches, git, new_repository, record, worktrees
-from tests.steps import Task, new_task, spawn
+from tests.agent_steps import agent, agent_world, blocked, ends
+from tests.repositories import branches, commit, git, new_repository, record, worktrees
+from tests.steps import Task, kill, new_task, spawn
 from tests.support import run
 
 COMMIT = "echo x > x; git add x; git commit --quiet -m x"
@@ -68,3 +72,120 @@ def test_a_setting_of_the_user_costs_no_more_than_one_file(task: Task, repositor
     assert changes["files"]["good.txt"] == "added"
     assert [one["path"] for one in changes.get("leftOut", [])] == (["n.txt"] if encoding else [])
     assert "+good" in run("worktrees", "diff", "a").out
+
+
+# -- its work is started once more, or goes on -------------------------------------------------------------------------
+
+#: How a worktree goes away, as a line of shell with its path, and whether git keeps what was staged in it.
+AWAY = {'rm -rf "$0"': True, 'git worktree remove --force "$0"': False, 'rm -rf "$0" && git worktree prune': False}
+
+
+@pytest.fixture
+def of_agent(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Return a task with an agent that has ended in a folder of its worktree, where it had staged one new file."""
+    task, repository = agent_world(tmp_path, monkeypatch), new_repository(tmp_path / "repository")
+    agent("hello", "--worktree", "--cwd", repository / "sub")
+    assert ends()["status"] == "completed"
+    path = Path(record(task, "a")["path"])
+    (path / "committed").write_text("x\n")
+    commit(path, "by an agent")
+    (path / "staged").write_text("y\n")
+    git(path, "add", "staged")
+    return task
+
+
+def take_away(task: Task, how: str) -> Path:
+    found = record(task, "a")
+    subprocess.run(["/bin/sh", "-ec", how, found["path"]], cwd=found["repository"], check=True)
+    return Path(found["path"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", list(AWAY))
+def test_an_agent_goes_on_in_its_worktree_that_is_made_again(of_agent: Task, how: str) -> None:
+    path = take_away(of_agent, how)
+    run("resume", "a", "hello again", "--name", "b")
+    assert ends("b")["status"] == "completed"
+    assert record(of_agent, "b")["path"] == str(path)
+    assert git(path, "log", "--format=%s").splitlines() == ["by an agent", "first"]
+    assert git(path, "status", "--porcelain") == ("A  staged\n" if AWAY[how] else "")
+    assert git(path, "branch", "--show-current") == "agentctl/t1/a\n"
+    states = {row["agentInstance"]: (row["state"], row["unmerged"]) for row in run("worktrees", "--json").json}
+    assert states == dict.fromkeys("ab", ("uncommitted" if AWAY[how] else "unmerged", 1))
+
+
+@pytest.mark.slow
+def test_where_its_branch_is_gone_too_the_work_begins_anew(of_agent: Task, tmp_path: Path) -> None:
+    take_away(of_agent, 'git worktree remove --force "$0"; git branch --quiet -D agentctl/t1/a')
+    told = run("resume", "a", "hello again", check=False)
+    assert told.code == 1
+    assert "its branch agentctl/t1/a is gone, too" in told.err
+    assert "hint: agentctl retry a " in told.err
+    run("retry", "a", "--name", "anew")
+    assert ends("anew")["status"] == "completed"
+
+
+@pytest.mark.slow
+def test_where_its_branch_is_checked_out_elsewhere_the_advice_frees_it(of_agent: Task, tmp_path: Path) -> None:
+    take_away(of_agent, 'git worktree remove --force "$0"; git switch --quiet agentctl/t1/a')
+    told = run("resume", "a", "hello again", check=False)
+    advised = told.err.partition("hint: ")[2].partition(", then try again")[0]
+    subprocess.run(["/bin/sh", "-ec", f"{advised} 2> /dev/null"], check=True)
+    run("resume", "a", "hello again", "--name", "b")
+    assert ends("b")["status"] == "completed"
+
+
+@pytest.mark.slow
+def test_an_agent_that_continues_another_has_no_git_run_for_that(of_agent: Task) -> None:
+    path = take_away(of_agent, 'rm -rf "$0"')
+    told = spawn(["agentctl", "resume", "a", "go on"], "--wait", name="c", check=False)
+    assert told.code != 0
+    assert "a person has it made again: agentctl resume a" in run("logs", "c", "--stderr").out
+    assert not path.exists()
+
+
+@pytest.mark.slow
+def test_one_worktree_that_cannot_be_made_again_holds_up_no_other_lost_agent(
+    of_agent: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = tmp_path / "repository"
+    for name in ("b", "c"):
+        agent("permit touch x", "--worktree", "--cwd", repository, name=name)
+        blocked(name)
+    for name in ("b", "c"):
+        kill(
+            of_agent.shim_of(name),
+            *(one.pid for one in psutil.Process(of_agent.shim_of(name)).children(recursive=True)),
+        )
+    run("wait-all", check=False)
+    git(repository, "worktree", "remove", "--force", record(of_agent, "b")["path"])
+    git(repository, "branch", "-D", "agentctl/t1/b")
+    told = run("resume", "--lost", check=False)
+    assert "the worktree of b is gone and cannot be made again" in told.err
+    assert record(of_agent, "c-1")["path"] == record(of_agent, "c")["path"]
+    run("cancel", "--all")
+
+
+def test_a_retry_begins_in_the_folder_of_the_repository_by_whatever_name_the_root_has(
+    task: Task, repository: Path, tmp_path: Path
+) -> None:
+    """Where the root was named through a link, the worktree has two names."""
+    (tmp_path / "by another name").symlink_to(tmp_path)
+    other = {"AGENTCTL_ROOT": str(tmp_path / "by another name" / ".agentctl")}
+    run("spawn", "--worktree", "--cwd", repository / "sub", "--wait", "--name", "a", "--", "ls", env=other)
+    shutil.rmtree(record(task, "a")["path"])
+    run("retry", "a", "--name", "b", env=other)
+    run("wait", "b", env=other)
+    assert run("logs", "b", env=other).out == "c.txt\n"
+
+
+def test_a_retry_says_which_folder_is_gone_and_the_step_that_helps(task: Task, tmp_path: Path) -> None:
+    place = tmp_path / "a place"
+    place.mkdir()
+    spawn(["pwd"], "--cwd", place, "--wait", name="a")
+    place.rmdir()
+    told = run("retry", "a", check=False)
+    assert f"the folder {place} is gone, in which a worked" in told.err
+    subprocess.run(["/bin/sh", "-ec", told.err.partition("hint: ")[2].partition(" makes it again")[0]], check=True)
+    run("retry", "a", "--name", "b")
+    run("wait", "b")

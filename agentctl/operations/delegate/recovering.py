@@ -25,7 +25,7 @@ class Recovered(NamedTuple):
 
     #: The workers that were stranded in a queue, then the new workers that continue lost agents.
     workers: list[Spawned]
-    #: Of each task that could not go on, the error.
+    #: Why a task, or an agent, could not go on.
     problems: list[AgentctlError]
 
 
@@ -65,18 +65,20 @@ def _recover(tasks: Sequence[TaskDir], is_meant: Callable[[TaskDir, WorkerView],
     found = Recovered([], [])
     trees = {top.id: top for top in map(root_task_of, tasks)}
     for top in trees.values():
-        _collect(found, lambda top=top: _move_queue(top))  # type: ignore[misc]
+        _collect(found, lambda top=top: (_move_queue(top), []))  # type: ignore[misc]
     for task in tasks:
         _collect(found, lambda task=task: resume_lost(task, lambda worker: is_meant(task, worker)))  # type: ignore[misc]
     return found
 
 
-def _collect(found: Recovered, recover: Callable[[], list[Spawned]]) -> None:
+def _collect(found: Recovered, recover: Callable[[], tuple[list[Spawned], list[AgentctlError]]]) -> None:
     """Do one part; what stands in the way of it must not hold up the others."""
     try:
-        found.workers.extend(recover())
+        workers, problems = recover()
     except AgentctlError as error:
-        found.problems.append(error)
+        workers, problems = [], [error]
+    found.workers.extend(workers)
+    found.problems.extend(problems)
 
 
 def _move_queue(top: TaskDir) -> list[Spawned]:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.git import GitError
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
-from agentctl.errors import Next, Refused
+from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.further_runs import has_spoken, refusal_of_resume, session_of
+from agentctl.operations.show.further_runs import has_spoken, refusal_of_resume, refusal_of_retry, session_of
 from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.start.continuation import continued
 from agentctl.operations.start.placing import asked_again
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.messaging import unread
+from agentctl.operations.where.calling import caller
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
+from agentctl.operations.worktree.remaking import make_again
 from agentctl.supervision.worker.spec import read_order
 
 #: agent id -> its runs, oldest first
@@ -47,19 +52,28 @@ def resume_worker(
     return spawned
 
 
-def resume_lost(task: TaskDir, is_meant: Callable[[WorkerView], bool]) -> list[Spawned]:
-    """Queue again the agents that are meant, that a crash or a reboot ended, and that nobody has continued yet."""
+def resume_lost(
+    task: TaskDir, is_meant: Callable[[WorkerView], bool]
+) -> tuple[list[Spawned], list[AgentctlError]]:  # fmt: skip
+    """Queue again the agents that are meant, that a crash or a reboot ended, and that nobody has continued yet.
+
+    Returns them, and why others cannot be continued.
+    """
     check_own(task)
     view, _ = read_task(task)
     newest = {chain[-1] for chain in chains_of(task).values()}
-    requests = []
+    requests: list[SpawnRequest] = []
+    problems: list[AgentctlError] = []
     for worker in view.workers.values():
         worker_dir = task.worker(worker.instance)
         is_lost = worker.reason in _CRASHES and worker.driver is not None and worker.instance in newest
         if is_lost and is_meant(worker) and (session_of(worker_dir) or not has_spoken(worker_dir)):
-            requests.append(_request(worker_dir, None, None))
+            try:
+                requests.append(_request(worker_dir, None, None))
+            except Refused as error:
+                problems.append(error)
     spawned = spawn_workers(task, requests, queue=True) if requests else []
-    return [one for one in spawned if not one.reused]
+    return [one for one in spawned if not one.reused], problems
 
 
 def newest_run(task: TaskDir, name: str) -> WorkerDir:
@@ -94,10 +108,33 @@ def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRe
         raise Refused(f"{worker.instance} cannot be continued now: {held.said}", hint=held.way)
     spec, session, recorded = read_quietly(worker.spec), session_of(worker), read_order(worker)
     assert recorded is not None, "only agents are continued"
+    cwd = str(spec.get("cwd"))
+    _see_to_folder(worker, cwd)
     order = order_from(recorded)
     order = continued(worker, order, session, [*unread(worker), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
     fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{worker.instance}"}
     fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
-    return SpawnRequest(work=work, name=name, cwd=str(spec.get("cwd")), **fields, **asked_again(spec.get("placement")))
+    return SpawnRequest(work=work, name=name, cwd=cwd, **fields, **asked_again(spec.get("placement")))
+
+
+def _see_to_folder(worker: WorkerDir, cwd: str) -> None:
+    """Have the worktree of an agent made again if it is gone; for an agent that asks, nothing is run outside of it."""
+    if FilePath(cwd).is_dir():
+        return
+    if caller() is not None:
+        raise Refused(
+            f"the worktree of {worker.instance} is gone",
+            hint=f"a person has it made again: agentctl resume {worker.instance}",
+        )
+    try:
+        make_again(worker)
+    except GitError as error:
+        again = None if refusal_of_retry(worker) else f"agentctl retry {worker.instance} begins anew in a new one"
+        raise Refused(
+            f"the worktree of {worker.instance} is gone and cannot be made again: {error.message}",
+            hint=error.hint or again,
+        ) from error
+    if not FilePath(cwd).is_dir():
+        raise Refused(f"{cwd} is not in the worktree", hint=f"mkdir -p {shlex.quote(cwd)} makes it again, empty")

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.files import read_quietly
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.rows import read_line
@@ -14,6 +17,7 @@ from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import AgentctlError, Next, NotFound, Refused
 from agentctl.operations.where.task_limits import read_config
+from agentctl.operations.worktree.remaking import where_begun
 from agentctl.supervision.worker.spec import is_of_task, read_order
 
 #: Rows that exist only once the model has answered.
@@ -43,7 +47,16 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
             f"{name} continues an earlier run: without that run's session its prompt means little",
             hint=f"agentctl resume {name} TEXT continues it once more",
         )
+    folder, is_worktree = where_begun(worker, str(spec.get("cwd")))
+    if not FilePath(folder).is_dir():
+        if is_worktree:
+            return Refused(f"{folder} is gone: the worktree of {name} was made from there")
+        return Refused(f"the folder {folder} is gone, in which {name} worked", hint=_made_by_hand(folder))
     return None
+
+
+def _made_by_hand(folder: str) -> str:
+    return f"mkdir -p {shlex.quote(folder)} makes it again, empty"
 
 
 def refusal_of_resume(worker: WorkerDir) -> AgentctlError | None:
@@ -68,6 +81,9 @@ def _of_resume(worker: WorkerDir) -> AgentctlError | None:
         if read_quietly(worker.session).get("session") == "":
             return NotFound(f"{name} runs {order.driver}, which cannot continue sessions", hint=anew)
         return NotFound(f"{name} has left no session to continue", hint="spawn it again")
+    folder = str(read_quietly(worker.spec).get("cwd"))
+    if not worker.worktree.exists() and not FilePath(folder).is_dir():  # A worktree can be made again.
+        return Refused(f"the folder {folder} is gone, in which {name} worked", hint=_made_by_hand(folder))
     return None
 
 

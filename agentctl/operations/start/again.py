@@ -7,13 +7,10 @@ worker was restricted to beyond that, it stays restricted to.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
-from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.containment import lies_in
 from agentctl.domain.names import first_free
 from agentctl.drivers.order import Order, order_from
 from agentctl.errors import Refused
@@ -26,6 +23,7 @@ from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
+from agentctl.operations.worktree.remaking import where_begun
 from agentctl.supervision.worker.spec import WorkerSpec, read_spec
 
 #: It leaves room for a number behind it.
@@ -80,7 +78,7 @@ def _spec_of(worker: WorkerDir) -> WorkerSpec:
 
 def _request(worker: WorkerDir, spec: WorkerSpec) -> SpawnRequest:
     """Return the request for the same work; `key`, `after`, and whoever started the old worker are left out."""
-    folder, worktree = _place_of(worker, spec)
+    folder, worktree = where_begun(worker, spec.cwd)
     work = None if spec.order is None else _work(worker, order_from(spec.order))
     return SpawnRequest(
         argv=() if work else spec.argv, work=work, cwd=folder, worktree=worktree,
@@ -88,22 +86,6 @@ def _request(worker: WorkerDir, spec: WorkerSpec) -> SpawnRequest:
         retry_delay_seconds=spec.retry_delay_s, max_park_seconds=spec.max_park_s, keep_children=spec.keep_children,
         artifacts=spec.artifacts or (), **asked_again(spec.placement),
     )  # fmt: skip
-
-
-def _place_of(worker: WorkerDir, spec: WorkerSpec) -> tuple[str, bool]:
-    """Return the folder in which the work begins, and whether it gets a worktree of its own, as the old one had.
-
-    Raises:
-        Refused: Where its worktree was made from is not known any more.
-    """
-    if not worker.worktree.exists():
-        return spec.cwd, False
-    record = read_quietly(worker.worktree)
-    top, repository = record.get("path"), record.get("repository")
-    is_there = isinstance(top, str) and (spec.cwd == top or lies_in(spec.cwd, top))
-    if not isinstance(top, str) or not isinstance(repository, str) or not is_there:
-        raise Refused(f"{worker.worktree} does not say where the worktree was made from", hint="spawn it again")
-    return os.path.normpath(os.path.join(repository, os.path.relpath(spec.cwd, top))), True
 
 
 def _work(worker: WorkerDir, order: Order) -> AgentWork:

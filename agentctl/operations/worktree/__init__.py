@@ -1,4 +1,4 @@
 """A worker's own git worktree: how it is made, what was changed in it, and when it may be removed.
 
-Doors: `making`, `changes`, `diff`, `removing`.
+Doors: `making`, `changes`, `diff`, `remaking`, `removing`.
 """
