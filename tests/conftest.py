@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from agentctl.operations.where.agents_above import PASSED_ON
-from tests import alone, leaks, order, support, turns
+from tests import advice, alone, leaks, order, support, turns
 from tests.faults import faults, faulty  # noqa: F401 - fixtures
 from tests.strangers import Strangers
 
@@ -63,6 +63,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what has its folder's mark."""
     if HERE in item.path.parents and (folder := item.path.relative_to(HERE).parts[0]) in MARKED:
         item.add_marker(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Let a test pass that says it follows some advice only if it has."""
+    yield
+    advice.check_follows(item)
 
 
 # Last: what others leave out is not dealt.

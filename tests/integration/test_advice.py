@@ -29,6 +29,7 @@ def other_task() -> Task:
 # -- what has not ended, what has ended --------------------------------------------------------------------------------
 
 
+@pytest.mark.follows("operations/show/further_runs._of_retry: agentctl cancel")
 def test_what_has_not_ended_is_cancelled_and_then_retried(root: Path) -> None:
     new_task()
     spawn(worker("sleeps", 60), name="a")
@@ -104,6 +105,7 @@ def test_advice_is_about_the_host_that_was_named(root: Path, tmp_path: Path, mon
     assert row("a")["status"] == "cancelled"
 
 
+@pytest.mark.follows("cli/starting._note_left: agentctl cancel")
 def test_an_interrupted_spawn_names_what_is_left_as_it_can_be_stopped(root: Path, tmp_path: Path) -> None:
     other_task()
     lines = "".join(json.dumps({"name": f"n{i}", "argv": worker("sleeps", 60)}) + "\n" for i in range(5))
@@ -122,6 +124,7 @@ def test_an_interrupted_spawn_names_what_is_left_as_it_can_be_stopped(root: Path
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.follows("operations/where/locating.find_root: agentctl new")
 def test_a_root_without_a_chosen_task_gets_one(root: Path) -> None:
     told = run("list", check=False)
 
@@ -130,6 +133,7 @@ def test_a_root_without_a_chosen_task_gets_one(root: Path) -> None:
     assert run("list").code == 0
 
 
+@pytest.mark.follows("operations/start/new_task._make_folder: agentctl use")
 def test_a_task_of_that_name_is_used(root: Path) -> None:
     other_task()
 
@@ -138,6 +142,7 @@ def test_a_task_of_that_name_is_used(root: Path) -> None:
     assert run("spawn", "--json", "--", "true").json["taskId"] == "other"
 
 
+@pytest.mark.follows("cli/tasks.new: agentctl spawn-template")
 def test_the_workers_of_a_template_are_started(root: Path) -> None:
     told = run("new", "--template", "survey", "--set", "path=.", "--no-use", "--id", "made")
 
@@ -146,6 +151,7 @@ def test_the_workers_of_a_template_are_started(root: Path) -> None:
     run("wait-all", "--task", "made")
 
 
+@pytest.mark.follows("operations/where/ownership._how: agentctl trust")
 def test_a_task_of_somebody_else_is_trusted(root: Path) -> None:
     task = new_task()
     for mark in (Path(os.environ["HOME"]) / ".config" / "agentctl" / "own").iterdir():
@@ -172,6 +178,7 @@ def test_at_the_cap_the_queue_takes_it(root: Path) -> None:
     run("cancel", "--all")
 
 
+@pytest.mark.follows("operations/start/admission.refuse_broken: agentctl doctor --close-breaker")
 def test_an_open_breaker_is_closed(root: Path) -> None:
     task = new_task()
     set_config(task, breakerFailures=2, breakerCooldownSeconds=60)
@@ -201,6 +208,7 @@ def test_settings_that_others_can_write_are_closed_to_them(root: Path) -> None:
 # -- doctor ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.follows("operations/doctor/examining._agent_files: agentctl doctor --fix")
 @pytest.mark.parametrize("name", ["spec.json", "cancel.json", "exit.json"])
 def test_a_damaged_file_is_set_aside(root: Path, name: str) -> None:
     task = new_task()
@@ -213,6 +221,7 @@ def test_a_damaged_file_is_set_aside(root: Path, name: str) -> None:
     assert "error" not in run("doctor").out
 
 
+@pytest.mark.follows("operations/doctor/examining._conditions: agentctl cancel")
 def test_an_unsupervised_worker_is_cancelled_in_whatever_task_it_is(root: Path) -> None:
     task = other_task()
     spawn(worker("sleeps", 60), "--task", "other", name="a")
@@ -225,6 +234,7 @@ def test_an_unsupervised_worker_is_cancelled_in_whatever_task_it_is(root: Path) 
     wait_until(lambda: is_alive(pid), accept=lambda alive: not alive, what="its end")
 
 
+@pytest.mark.follows("operations/where/odd_files._deaf: kill -CONT")
 def test_a_shim_that_is_stopped_goes_on(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a")
@@ -239,6 +249,7 @@ def test_a_shim_that_is_stopped_goes_on(root: Path) -> None:
     run("cancel", "a")
 
 
+@pytest.mark.follows("operations/doctor/examining._standstill: agentctl resume --lost")
 def test_a_queue_that_lost_its_environment_gets_another(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="a")
@@ -275,6 +286,7 @@ def test_each_way_out_of_an_end_is_accepted(root: Path, argv: list[str]) -> None
     run("wait-all", check=False)
 
 
+@pytest.mark.follows("operations/show/end_reasons._ways: agentctl retry")
 def test_what_was_awaited_in_vain_is_proposed_before_the_work_that_waited(root: Path, tmp_path: Path) -> None:
     new_task()
     made = tmp_path / "made"
