@@ -14,7 +14,7 @@ import pytest
 from tests.support import Completed, start_argv
 
 #: What ends a command in a sentence, if it is not the last thing that is said.
-_ENDS = ("\n", ";", ",", " (", ")", "`", ". ")
+_ENDS = ("\n", ";", ",", " (", ")", "]", "`", ". ")
 
 #: What was followed in the test that runs.
 _followed: list[str] = []

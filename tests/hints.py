@@ -153,6 +153,8 @@ def _ours(name: str, part: str, rest: str) -> str | None:
     words = [name, *([part] if part in _parts(name) else [])]
     words += [option for option in options if option not in _PLACE]
     line = " ".join(words)
+    if name not in VERBS:
+        return None  # Whoever calls says which it is.
     return None if line in SHOWS or "--help" in options else f"agentctl {line}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from agentctl.adapters.taskdir import Root
@@ -106,7 +107,8 @@ def changed(choices: Choices, name: str, value: object, root: Root | None) -> Ch
     if name == AGENT:
         agent = find_agent(root, value)
         if not agent.usable:
-            raise Refused(f"the agent {plain(value)} is not trusted", hint=f"agentctl trust {agent.spec.source}")
+            source = shlex.quote(agent.spec.source)
+            raise Refused(f"the agent {plain(value)} is not trusted", hint=f"agentctl trust {source}")
         return choices._replace(agent=agent.spec.name)
     for option in config_options(choices, root):
         known = [one["value"] for one in option["options"]]

@@ -83,9 +83,9 @@ def _acquire(path: str | os.PathLike[str], limit_s: float, is_written: bool) -> 
         if fd is not None:
             return fd
         if time.monotonic() >= deadline:
+            pid = _holder_of(path)
             raise LockTimeout(
-                f"{path} is still locked after {limit_s:g} s, by {_holder_of(path)}",
-                hint="if that process is stopped, continue it (kill -CONT)",
+                f"{path} is still locked after {limit_s:g} s, by {_in_words(pid)}", hint=_way_on(pid)
             )
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
@@ -127,16 +127,31 @@ def _is_same_file(fd: int, path: str | os.PathLike[str]) -> bool:
         return False
 
 
-def _holder_of(path: str | os.PathLike[str]) -> str:
-    """Return the holder of a flock in words, from /proc/locks (proc(5))."""
+def _holder_of(path: str | os.PathLike[str]) -> int | None:
+    """Return the pid of the holder of a flock, from /proc/locks (proc(5)); None where that is unknown."""
     try:
         inode = f":{os.stat(path).st_ino} "
         with open("/proc/locks", encoding="ascii") as rows:
-            pids = [row.split()[4] for row in rows if " FLOCK " in row and inode in row and "->" not in row]
-        with open(f"/proc/{pids[0]}/cmdline", "rb") as file:
-            return f"pid {pids[0]} ({file.read().replace(bytes(1), b' ').decode(errors='replace').strip()[:120]})"
-    except (OSError, IndexError):
+            pids = [int(row.split()[4]) for row in rows if " FLOCK " in row and inode in row and "->" not in row]
+    except (OSError, ValueError):
+        return None
+    return pids[0] if pids and pids[0] > 0 else None
+
+
+def _in_words(pid: int | None) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return f"pid {pid} ({file.read().replace(bytes(1), b' ').decode(errors='replace').strip()[:120]})"
+    except OSError:
         return "an unknown process"
+
+
+def _way_on(pid: int | None) -> str | None:
+    """Return how a holder that is stopped goes on; of any other, only it can release the lock."""
+    from agentctl.adapters.processes import read_stat  # Only where a lock was waited for in vain.
+
+    stat = read_stat(pid) if pid is not None else None
+    return f"kill -CONT {pid} continues it: it is stopped" if stat is not None and stat.state in "Tt" else None
 
 
 # struct flock: l_type, l_whence, l_start, l_len, l_pid (fcntl(2)); macOS has the fields in another order.

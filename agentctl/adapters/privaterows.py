@@ -34,13 +34,19 @@ def read_rows(file: Path, key: str, needed: str, again: str) -> Rows:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     if not is_ones_own(info):
-        raise Refused(f"{file} can be written by somebody else, so nothing in it counts", hint=f"rm {file}")
+        raise Refused(f"{file} can be written by somebody else, so nothing in it counts", hint=f"rm {_quoted(file)}")
     try:
         found = (read_json(os.path.realpath(file)) or {}).get(key)
     except Damaged as error:
-        raise Damaged(error.message, hint=f"rm {file}, then {again}") from error
+        raise Damaged(error.message, hint=f"rm {_quoted(file)}, then {again}") from error
     rows = found.items() if isinstance(found, dict) else ()
     return {path: row for path, row in rows if isinstance(row, dict) and isinstance(row.get(needed), str)}
+
+
+def _quoted(file: Path) -> str:
+    import shlex  # Only for a refusal.
+
+    return shlex.quote(os.fspath(file))
 
 
 def change_rows(file: Path, key: str, read: Callable[[], Rows], change: Callable[[Rows], Any]) -> None:

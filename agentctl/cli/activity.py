@@ -10,10 +10,11 @@ from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import as_json, fields, warn
 from agentctl.cli.verb import module, verb
-from agentctl.errors import UsageError
+from agentctl.errors import Refused, UsageError
 from agentctl.operations.show.activity import follow_activity, rebuild
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
+from agentctl.supervision.worker.spec import read_order
 from agentctl.text.activity import label_of
 
 app = module()
@@ -63,6 +64,8 @@ def _rebuild(call: Invocation, worker: WorkerDir) -> None:
     from agentctl.driving.replay import replay
 
     check_own(worker.task)
+    if read_order(worker) is None:
+        raise Refused(f"{worker.instance} is a command: only what an agent's program has said is turned into rows")
     rows = rebuild(worker, replay(worker))
     result = {"agentInstance": worker.instance, "rows": rows, "path": str(worker.activity)}
     call.show(result, [fields(*result.values())])

@@ -97,8 +97,6 @@ def result(
     file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="The file with the full result.")] = None,
 ) -> None:
     """Declare the result of this worker; `agentctl result` prints it."""
-    if summary is None and file is None:
-        raise UsageError("a result has a --summary, a --file, or both")
     _show(call, report_result(summary, file))
 
 

@@ -77,8 +77,9 @@ def _code(task: TaskDir, result: dict[str, Any]) -> int:
     status, instance = result["status"], result["agentInstance"]
     if status not in TERMINAL:
         note(f"error: {instance} is {status}: it has not ended")
-        step = ("interact", "list") if status == Status.BLOCKED else ("wait", instance)
-        note(f"hint: {command_line(task, *step)}")
+        is_blocked = status == Status.BLOCKED
+        way = command_line(task, "interact", "list") if is_blocked else command_line(task, "wait", instance)
+        note(f"hint: {way}")
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE

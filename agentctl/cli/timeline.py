@@ -1,6 +1,7 @@
 """`timeline`: when each worker was queued, at work, blocked or parked, and what determined the end of the whole."""
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated
@@ -98,7 +99,7 @@ def _write(call: Invocation, found: Timeline, target: str, picture: Callable[[Ti
     if kind is not None:
         raise UsageError(f"{path} is {kind}: nothing was written", hint="name a plain file, or one that does not exist")
     if not os.path.isdir(folder):
-        raise UsageError(f"there is no folder {folder}", hint=f"mkdir -p {folder}")
+        raise UsageError(f"there is no folder {folder}", hint=f"mkdir -p {shlex.quote(folder)}")
     with storage_errors(path, "write"):
         write_whole(path, data, durable=False)
     call.show({"taskId": found.task_id, "path": path, "workers": len(found.rows)}, [plain(path)])

@@ -59,7 +59,8 @@ def tree(
     --follow a terminal is redrawn at each change; to a pipe each changed line is printed.
     """
     if follow and call.json:
-        raise UsageError("--follow and --json exclude each other", hint="agentctl activity -f --json follows a worker")
+        worker_alone = "agentctl activity INSTANCE -f --json follows a worker"
+        raise UsageError("--follow and --json exclude each other", hint=worker_alone)
     task = call.task_to_show()
     wanted = None if expand and "all" in expand else expand or ()
     if recursive:

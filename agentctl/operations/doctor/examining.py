@@ -40,7 +40,7 @@ from agentctl.operations.where.odd_files import (
     examine_odd_root,
     examine_shims,
 )
-from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back
+from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back, trusting
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
@@ -89,7 +89,8 @@ def _examine_task(task: TaskDir, fix: bool) -> Iterator[Finding]:
         is_ours = fix and put_origin_back(task)
         yield finding(
             "error", "its origin is not that of the task that you made here: nothing is started in it", task.path,
-            "agentctl doctor --fix restores it, if one of its workers proves it; agentctl trust, if all in it is yours",
+            "agentctl doctor --fix restores it, if one of its workers proves it;"
+            f" {trusting(task)}, if everything in it is yours",
             fixed=is_ours,
         )  # fmt: skip
         if not is_ours:
@@ -113,7 +114,8 @@ def _until_unreadable(found: Iterator[Finding], where: FilePath) -> Iterator[Fin
 
 
 def _foreign(task: TaskDir) -> Finding:
-    return finding("note", "a task that was not made here by you: it is not examined", task.path, "agentctl trust")
+    what = "a task that was not made here by you: it is not examined"
+    return finding("note", what, task.path, f"{trusting(task)}, if everything in it is yours")
 
 
 # -- the machine -------------------------------------------------------------------------------------------------------
@@ -158,7 +160,8 @@ def _root(root: Root, fix: bool) -> Iterator[Finding]:
     if mode & 0o077 and not _is_private(root.tasks):
         if fix:
             os.chmod(root.path, 0o700)
-        yield finding("warning", f"others can read the root (mode {mode:04o})", root.path, "chmod 700", fixed=fix)
+        what = f"others can read the root (mode {mode:04o})"
+        yield finding("warning", what, root.path, "agentctl doctor --fix", fixed=fix)
     yield from _network(root)
     for task in map(root.task, root.task_ids()):
         yield from _examine_task(task, fix)
@@ -260,8 +263,8 @@ def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
 
 
 def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    """Yield a decision to stop workers that was not carried out to its end."""
-    with contextlib.suppress(FileNotFoundError):
+    """Yield a decision to stop workers that was not carried out to its end; with `fix` the rest of it is."""
+    try:
         with locked(task.queue_lock):  # A live cancel holds this lock until it is.
             if not task.stop_order.exists():
                 return
@@ -272,8 +275,12 @@ def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
                     set_aside(task.stop_order)
                 yield finding("error", error.message, task.stop_order, _NOTHING_STARTS, fixed=fix)
                 return
-        what = f"a cancel of {len(order.workers)} workers was killed; the next look at the queue carries it out"
-        yield finding("note", what, task.stop_order, "agentctl cancel --all, or any command that waits")
+    except FileNotFoundError:
+        return
+    if fix:
+        dispatch(task)
+    what = f"a cancel of {len(order.workers)} workers was killed; the next look at the queue carries it out"
+    yield finding("note", what, task.stop_order, "agentctl doctor --fix", fixed=fix and not task.stop_order.exists())
 
 
 def _held(task: TaskDir, fix: bool) -> Iterator[Finding]:

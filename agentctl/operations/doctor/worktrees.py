@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentctl.adapters.files import read_json, read_quietly
+from agentctl.adapters.files import read_quietly, set_aside
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import Damaged
 from agentctl.operations.where.findings import Finding, finding
-from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded
+from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded, record_of
 from agentctl.supervision.worktree.aside import abandoned_scratch
 
 
@@ -23,9 +24,12 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
             continue
         yield from _scratch(worker, fix)
         try:
-            record = read_json(worker.worktree) or {}
+            record = record_of(worker)
         except Damaged as error:
-            yield finding("error", error.message, worker.worktree, "git worktree list names it")
+            if fix:
+                set_aside(worker.worktree)
+            helps = "agentctl doctor --fix sets it aside; git worktree list names what it was about"
+            yield finding("error", error.message, worker.worktree, helps, fixed=fix)
             continue
         if worker.has_ended and not record.get("removed") and not is_recorded(record):
             yield _unrecorded(worker, record, fix)
@@ -59,5 +63,6 @@ def examine_unknown(root: Root) -> Iterator[Finding]:
         task = root.task(folder.parent.name)
         known = (read_quietly(task.worker(instance).worktree).get("path") for instance in task.instances())
         if str(folder) not in known:
+            quoted = shlex.quote(str(folder))
             what = "a worktree of no worker: its task was removed, or its spawn was killed"
-            yield finding("note", what, folder, f"look into it, then git worktree remove {folder}")
+            yield finding("note", what, folder, f"look into it, then git -C {quoted} worktree remove {quoted}")

@@ -221,7 +221,10 @@ def _children(facts: WorkerFacts) -> Part:
         states = [*facts.event(ev.AWAITING_CHILDREN, "children"), *states]
     else:
         text = f"Workers that it started are alive: {', '.join(names)}."
-    ways = [WayOut(f"the end of {child.instance}", _about(facts, "why", child)) for child in children[:3]]
+    ways = [
+        WayOut(f"the end of {child.instance}", command_line(child.task, "why", child.instance))
+        for child in children[:3]
+    ]
     return [Statement(text, states)], ways if facts.view.awaits_children else []
 
 
@@ -231,10 +234,6 @@ def _live_children(worker: WorkerDir) -> list[WorkerDir]:
 
 def _named(facts: WorkerFacts, child: WorkerDir) -> str:
     return "/".join(filter(None, (task_name(child.task, facts.worker_dir.task), child.instance)))
-
-
-def _about(facts: WorkerFacts, verb: str, child: WorkerDir) -> str:
-    return command_line(child.task, verb, child.instance)
 
 
 def _of_child(child: WorkerDir) -> Iterator[Evidence]:

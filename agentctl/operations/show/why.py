@@ -16,7 +16,7 @@ from agentctl.operations.show.queue_holds import hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
-from agentctl.operations.where.ownership import may_be_stopped
+from agentctl.operations.where.ownership import may_be_stopped, trusting
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker import cancel_request
 
@@ -149,7 +149,9 @@ def _unaccepted(facts: WorkerFacts) -> Why:
         file_says(facts.worker_dir.path, "its folder is there"),
         file_says(task.events, "no event is about it"),
     ]
-    ways = [WayOut("if the command that made it was killed, it is left over", facts.command("doctor", "--fix"))]
+    worker, ways = facts.worker_dir, list[WayOut]()
+    if not worker.shim.exists() and not worker.has_ended:  # What has run is no leftover: `doctor` keeps it.
+        ways = [WayOut("if the command that made it was killed, it is left over", facts.command("doctor", "--fix"))]
     is_judged = may_be_stopped(task)
     return Why(task.id, facts.name, UNKNOWN, UNKNOWN, None, is_judged, [Statement(text, evidence)], ways)
 
@@ -167,9 +169,7 @@ def _claimed(facts: WorkerFacts) -> Why:
         " so no lock or process was looked at."
     )
     since = view.ended_at if view.is_terminal else view.started_at or view.queued_at
-    import shlex  # Few tasks are somebody else's.
-
-    way = WayOut("if everything in it is yours", f"agentctl trust {shlex.quote(task.path)}")
+    way = WayOut("if everything in it is yours", trusting(task))
     return Why(task.id, facts.name, view.status, view.status, since, False, [Statement(text, evidence)], [way])
 
 

@@ -116,7 +116,7 @@ def _await(task: TaskDir, names: list[str], paused: bool, deadline: float) -> No
         if deferred.are_any():
             live_task.watch.add(deferred.place())
         for view in live_task.follow(deadline):
-            workers = [view.workers[name] for name in names]
+            workers = [view.workers[name] for name in names if name in view.workers]  # Its log may be lost.
             # What the disk refuses to log, the view has from the shim itself.
             if all(worker.is_paused == paused or worker.is_terminal for worker in workers):
                 return

@@ -119,7 +119,9 @@ def _nearest() -> FilePath | None:
 
 def _refuse_link(path: FilePath) -> None:
     if os.path.islink(path):
-        raise Refused(f"{path} is a link, which must be named if it is meant", hint=f"--root {path}")
+        import shlex  # Only for a refusal.
+
+        raise Refused(f"{path} is a link, which must be named if it is meant", hint=f"--root {shlex.quote(path)}")
 
 
 def _refuse_others(path: FilePath) -> None:

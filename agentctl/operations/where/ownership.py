@@ -239,6 +239,11 @@ def text_of(value: object) -> str:
 # -- where marks are ---------------------------------------------------------------------------------------------------
 
 
+def trusting(task: TaskDir) -> str:
+    """Return the command by which a person takes a task over."""
+    return _how(task.path)
+
+
 def _how(path: str) -> str:
     import shlex  # Only for a refusal.
 

@@ -136,7 +136,7 @@ def record_of(worker: WorkerDir) -> Record:
     if record is None:
         raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree makes one")
     if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
-        raise Damaged(f"{worker.worktree} does not say where the worktree is", hint="agentctl doctor looks at it")
+        raise Damaged(f"{worker.worktree} does not say where the worktree is", hint="agentctl doctor --fix")
     return record
 
 
