@@ -84,9 +84,7 @@ def _acquire(path: str | os.PathLike[str], limit_s: float, is_written: bool) -> 
             return fd
         if time.monotonic() >= deadline:
             pid = _holder_of(path)
-            raise LockTimeout(
-                f"{path} is still locked after {limit_s:g} s, by {_in_words(pid)}", hint=_way_on(pid)
-            )
+            raise LockTimeout(f"{path} is still locked after {limit_s:g} s, by {_in_words(pid)}", hint=_way_on(pid))
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST_PAUSE_S)
 

@@ -81,7 +81,7 @@ def _checked(data: bytes, worker: WorkerDir) -> dict[str, Any]:
 
 def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver]:
     if not isinstance(spec.get("order"), dict):
-        raise Damaged(f"{worker.spec} does not hold an order for an agent", hint="agentctl doctor")
+        raise Damaged(f"{worker.spec} does not hold an order for an agent", hint="spawn it again")
     order = order_from(spec["order"])
     return order, driver_for(order)
 

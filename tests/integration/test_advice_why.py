@@ -110,6 +110,26 @@ def test_a_stranded_one_is_moved(root: Path, verb: str) -> None:
     assert row("b")["status"] == "completed"
 
 
+@pytest.mark.follows("operations/show/why._stop_order: agentctl doctor --fix")
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_decision_to_stop_that_is_left_over_is_carried_out_or_set_aside(root: Path, is_damaged: bool) -> None:
+    task = new_task(cap=1)
+    spawn(worker("sleeps", 60), name="a")
+    spawn(["true"], "--queue", name="b")
+    run("cancel", "--all", env={"AGENTCTL_FAILPOINT": "stop.after-order"}, check=False)
+    if is_damaged:
+        (task.path / "stop.json").write_text("{", encoding="utf-8")
+    told = {name: run("why", name).out for name in ("a", "b")}
+    for said in told.values():
+        assert ("cannot be read" if is_damaged else "user has decided to stop it") in said
+
+    go("b", "doctor --fix")
+
+    assert not (task.path / "stop.json").exists()
+    run("cancel", "--all", check=False)
+    assert statuses() == {"a": "cancelled", "b": "cancelled"}
+
+
 # -- at work -----------------------------------------------------------------------------------------------------------
 
 

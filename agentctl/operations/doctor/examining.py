@@ -22,6 +22,7 @@ from agentctl.domain.ends import HIDDEN
 from agentctl.domain.names import first_of
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
+from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged, NotFound
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
 from agentctl.operations.doctor.models import examine_models
@@ -44,16 +45,16 @@ from agentctl.operations.where.ownership import is_own, may_be_stopped, put_orig
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
+from agentctl.supervision.dispatch import stop_order
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.dispatch.standstill import Standstill, standstill_of
-from agentctl.supervision.dispatch.stop_order import read_stop_order
 from agentctl.supervision.life.judging import Condition, is_unguarded, judge, queued_instances
 from agentctl.supervision.queue.queue_hold import is_any_held, read_holds
 from agentctl.supervision.queue.tickets import UNSEEN, Ticket, read_queue
 from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, read_decision
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
-from agentctl.supervision.worker.spec import read_spec
+from agentctl.supervision.worker.spec import read_order, read_spec
 
 #: A temporary file as adapters.files names it; a worker may have files of its own in its folder that end in `.tmp`.
 _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
@@ -269,7 +270,7 @@ def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
             if not task.stop_order.exists():
                 return
             try:
-                order = read_stop_order(task)
+                order = stop_order.read_stop_order(task)
             except Damaged as error:
                 if fix:
                     set_aside(task.stop_order)
@@ -305,11 +306,28 @@ _NOTHING_STARTS = "nothing is started before it is gone: agentctl doctor --fix s
 def _agent_files(worker: WorkerDir, fix: bool) -> Iterator[Finding]:
     for path in (worker.spec, worker.exit, worker.result, worker.cancel, worker.process, worker.shim):
         try:
-            read_decision(worker) if path == worker.exit and worker.has_ended else read_json(path)
+            _read(worker, path)
         except Damaged as error:
             if fix:
                 set_aside(path)
             yield finding("error", error.message, path, "agentctl doctor --fix sets it aside", fixed=fix)
+
+
+def _read(worker: WorkerDir, path: FilePath) -> None:
+    """Read a file of a worker as those do who need what is in it.
+
+    Raises:
+        Damaged: They refuse it.
+    """
+    if path == worker.exit and worker.has_ended:
+        read_decision(worker)
+    elif path == worker.spec and path.exists():
+        read_spec(path)
+        order = read_order(worker)
+        if order is not None:
+            order_from(order)
+    else:
+        read_json(path)
 
 
 def _missing_decisions(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 from agentctl.adapters.files import read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, Status
 from agentctl.domain.worker_row import WorkerRow
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
-from agentctl.operations.show.evidence import Part, Statement, WayOut, fields_of, file_says
+from agentctl.operations.show.evidence import Part, Statement, WayOut, fields_of, file_says, part_of, shown
 from agentctl.operations.show.queue_holds import hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
@@ -72,6 +73,9 @@ def why_worker(task: TaskDir, instance: str) -> Why:
         return _claimed(facts)
     state, since = _state_of(facts)
     statements, ways = _part(facts)
+    if not facts.view.is_terminal:
+        decided, out = part_of(_stop_order, facts)
+        statements, ways = [*decided, *statements], [*out, *ways]
     statements += _policy(facts)
     return Why(task.id, instance, facts.view.status, state, since, True, statements, ways)
 
@@ -88,6 +92,28 @@ def _part(facts: WorkerFacts) -> Part:
     from agentctl.operations.show.live_reasons import live_part
 
     return live_part(facts)
+
+
+def _stop_order(facts: WorkerFacts) -> Part:
+    """Return whether a decision to stop several workers is left over that it is about, or that nobody can read."""
+    worker = facts.worker_dir
+    order_file = root_task_of(worker.task).stop_order
+    if not order_file.exists():
+        return [], []
+    from agentctl.supervision.dispatch.stop_order import read_order  # Hardly ever is one left over.
+
+    try:
+        order = read_order(root_task_of(worker.task))
+    except Damaged as error:
+        text = "A decision to stop workers cannot be read: nothing is started before it is gone."
+        way = WayOut("it is set aside", facts.command("doctor", "--fix"))
+        return [Statement(text, [file_says(order_file, error.message)])], [way]
+    if worker.id not in order.workers:
+        return [], []
+    text = f"{shown(order.by)} has decided to stop it; whoever was to carry that out is gone, or at it."
+    evidence = file_says(order_file, f"it names {len(order.workers)} workers, of which this is one")
+    way = WayOut("the next look at the queue carries it out", facts.command("doctor", "--fix"))
+    return [Statement(text, [evidence])], [way]
 
 
 def _policy(facts: WorkerFacts) -> list[Statement]:

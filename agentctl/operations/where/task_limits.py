@@ -39,7 +39,7 @@ def read_config(task: TaskDir) -> TaskConfig:
     try:
         head = roster.read_head(task)
     except FileNotFoundError:
-        raise NotFound(f"{task.task_file} is missing", hint="agentctl doctor") from None
+        raise NotFound(f"{task.task_file} is missing", hint="agentctl tasks lists what is there") from None
     found = cache.cached(task, head)
     return found if found is not None else _parse(task, head)
 
@@ -202,9 +202,7 @@ def personal_runners() -> dict[str, dict[str, Any]]:
     if document.value.get(reader.RUNNERS) is None:
         return {}
     if not is_ones_own(os.stat(document.path)):
-        raise UsageError(
-            f"{document.path} sets up runners, and others can write it", hint=closing(document.path)
-        )
+        raise UsageError(f"{document.path} sets up runners, and others can write it", hint=closing(document.path))
     from agentctl.adapters.taskyaml.running import read_runners
 
     return read_runners(document)

@@ -150,7 +150,7 @@ def read_spec(path: AnyPath) -> WorkerSpec:
     """
     value = read_json(path)
     if value is None:
-        raise Damaged(f"{path} is missing", hint="agentctl doctor")
+        raise Damaged(f"{path} is missing", hint="spawn it again")
     return _spec_from(value, path)
 
 
@@ -168,7 +168,7 @@ def read_vouched(path: AnyPath, blob: bytes) -> tuple[WorkerSpec, str]:
     try:
         data = read_bytes(path)
     except FileNotFoundError:
-        raise Damaged(f"{path} is missing", hint="agentctl doctor") from None
+        raise Damaged(f"{path} is missing", hint="spawn it again") from None
     digest = digest_of(data)
     if not environment.vouches_for(blob, digest):
         raise Damaged(f"{path} was changed since its worker was spawned", hint="spawn it again")
