@@ -30,6 +30,7 @@ from agentctl.errors import AgentctlError
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.show.further_runs import FurtherRuns
 from agentctl.screen.acting import commands
 from agentctl.screen.acting.peek import Peek
 from agentctl.screen.acting.prompts import WritingLine, YesOrNo
@@ -111,6 +112,7 @@ class WatchApp(WorkerKeys, App[int]):
         self.arrangement.has = scope_of(task) if task else None
         self._peeks = True
         self.answered: set[tuple[WorkerId, str]] = set()
+        self.further: dict[tuple[WorkerId, str], FurtherRuns] = {}
         self._title = ""
         self._head_shown = Text()
         self._seen = SeenEnds(root)

@@ -255,6 +255,31 @@ def test_the_footer_names_only_what_a_key_does_now(root: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_further_run_that_would_be_refused_is_not_offered(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What continues an earlier run is no work of its own, and a command has no session."""
+    task = agent_world(tmp_path, monkeypatch)
+    agent("say one", name="a1")
+    run("wait", "a1")
+    run("resume", "a1", "say two")
+    spawn(["false"], "--wait", name="b1", check=False)
+    task.ended("a1-1", "b1")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a1-1")
+        await screen.until(
+            lambda: "s Send" in screen.rows()[-1] and "Retry" not in screen.rows()[-1], "Send, and no Retry"
+        )
+        await screen.go_to("b1")
+        await screen.until(
+            lambda: "r Retry" in screen.rows()[-1] and "Send" not in screen.rows()[-1], "Retry, and no Send"
+        )
+
+    watching(steps, size=(140, 30))
+
+
+@pytest.mark.slow
 def test_what_is_typed_before_the_line_is_there_does_nothing_to_a_worker(root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="a1")

@@ -1,6 +1,6 @@
 """Decides which further runs of an ended worker are accepted: its work once more, or its session continued.
 
-`retry` and `resume` refuse what is refused here, and nothing proposes them elsewhere.
+`retry` and `resume` refuse what is refused here, and nothing proposes it elsewhere.
 """
 
 from __future__ import annotations
@@ -16,12 +16,25 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import AgentctlError, Next, NotFound, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.where.task_limits import read_config
 from agentctl.operations.worktree.remaking import where_begun
 from agentctl.supervision.worker.spec import is_of_task, read_order
 
 #: Rows that exist only once the model has answered.
 _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
+
+
+class FurtherRuns(NamedTuple):
+    """Which further runs of an ended worker are accepted."""
+
+    retry: bool
+    resume: bool
+
+
+def further_runs(worker: WorkerDir) -> FurtherRuns:
+    """Return what views may propose for an ended worker."""
+    return FurtherRuns(refusal_of_retry(worker) is None, refusal_of_resume(worker) is None)
 
 
 def refusal_of_retry(worker: WorkerDir) -> AgentctlError | None:

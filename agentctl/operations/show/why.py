@@ -100,10 +100,10 @@ def _stop_order(facts: WorkerFacts) -> Part:
     order_file = root_task_of(worker.task).stop_order
     if not order_file.exists():
         return [], []
-    from agentctl.supervision.dispatch.stop_order import read_order  # Hardly ever is one left over.
+    from agentctl.supervision.dispatch.stop_order import read_stop_order  # Hardly ever is one left over.
 
     try:
-        order = read_order(root_task_of(worker.task))
+        order = read_stop_order(root_task_of(worker.task))
     except Damaged as error:
         text = "A decision to stop workers cannot be read: nothing is started before it is gone."
         way = WayOut("it is set aside", facts.command("doctor", "--fix"))

@@ -18,6 +18,7 @@ from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
+from agentctl.operations.show.further_runs import FurtherRuns, further_runs
 from agentctl.screen.acting import commands
 from agentctl.screen.acting.peek import Peek, options_of, takes_words
 from agentctl.screen.acting.prompts import WritingLine, YesOrNo
@@ -71,6 +72,8 @@ class WorkerKeys(DOMNode):
     #: The questions that were answered here: what becomes of these is not news.
     answered: set[tuple[WorkerId, str]]
     _keys: tuple[bool, ...] = ()
+    #: Which further runs of ended workers are accepted: an end does not change.
+    further: dict[tuple[WorkerId, str], FurtherRuns]
 
     # -- what is acted on ------------------------------------------------------------------------------------------
 
@@ -146,16 +149,38 @@ class WorkerKeys(DOMNode):
         if is_needed is None or (action == "pause" and self.task_acted_on() is not None):
             return True
         worker = self.acted_on()
-        return worker is not None and is_needed(worker)
+        return worker is not None and is_needed(worker) and self._is_accepted(action, worker)
 
     def renew_keys(self) -> None:
         """Draw the footer anew if other keys do something now: it makes all of its keys anew."""
         worker = self.acted_on()
-        keys = tuple(worker is not None and is_needed(worker) for is_needed in _NEEDS_WORKER.values())
+        keys = tuple(worker is not None and self.does_something(action) for action in _NEEDS_WORKER)
         keys += (self.task_acted_on() is not None,)
         if keys != self._keys:
             self._keys = keys
             self.app.refresh_bindings()
+
+    def _is_accepted(self, action: str, worker: FleetWorker) -> bool:
+        """Return whether a further run of an ended worker is accepted, as far as that is known by now."""
+        ended_at = worker.row["endedAt"]
+        if action not in ("retry", "send") or ended_at is None:
+            return True
+        known = self.further.get((worker.id, ended_at))
+        if known is None:
+            self._learn(worker, ended_at)
+            return True
+        return known.retry if action == "retry" else known.resume
+
+    def _learn(self, worker: FleetWorker, ended_at: str) -> None:
+        """Look beside the screen which further runs of a worker are accepted, and draw the footer anew."""
+        self.further[worker.id, ended_at] = FurtherRuns(retry=True, resume=True)  # Nobody else need look.
+
+        async def look() -> None:
+            folder = worker.task.worker(worker.row["agentInstance"])
+            self.further[worker.id, ended_at] = await asyncio.to_thread(further_runs, folder)
+            self.renew_keys()
+
+        self.app.run_worker(look(), exit_on_error=False)
 
     # -- answers ---------------------------------------------------------------------------------------------------
 

@@ -81,7 +81,8 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     def __init__(self, watch: WorkerKeys, worker: FleetWorker, tab: Tab | None = None) -> None:
         super().__init__()
         self._watch, self._worker, self._is_gone = watch, worker, False
-        self.root, self.reader, self.answered = watch.root, watch.reader, watch.answered
+        self.root, self.reader = watch.root, watch.reader
+        self.answered, self.further = watch.answered, watch.further
         self._folder = worker.task.worker(worker.row["agentInstance"])
         self._diff = WorkerDiff(worker.task, worker.row["agentInstance"])
         self.tab = tab or self._first_tab()
