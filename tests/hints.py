@@ -89,6 +89,7 @@ def _below(node: ast.AST, scope: tuple[str, ...], *, is_step: bool, module: str)
         is_step = is_step or _called(node) in _MAKERS
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         scope = (*scope, node.name)
+        is_step = is_step or bool(_STEPS.search(node.name))
     if isinstance(node, ast.Assign | ast.AnnAssign):
         (first, *_) = node.targets if isinstance(node, ast.Assign) else [node.target]
         named = ast.unparse(first)

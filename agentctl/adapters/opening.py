@@ -53,7 +53,7 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
             raise OddFile(_message(path, kind), hint=ODD_HINT) from error
         raise
     except ValueError as error:  # A NUL, half a character: no file has such a name.
-        raise OddFile(f"{os.fspath(path)!a} cannot be a file", hint="agentctl doctor") from error
+        raise OddFile(f"{os.fspath(path)!a} cannot be a file") from error
     found = os.fstat(fd).st_mode
     if not stat.S_ISREG(found):
         os.close(fd)

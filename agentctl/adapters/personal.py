@@ -61,7 +61,7 @@ def is_ones_own(found: os.stat_result) -> bool:
     return found.st_uid == os.geteuid() and not found.st_mode & 0o022
 
 
-def closing(path: str | os.PathLike[str]) -> str:
+def closing_step(path: str | os.PathLike[str]) -> str:
     """Return the command after which nobody else can write to a file of this person."""
     import shlex  # Only for a refusal.
 
@@ -82,5 +82,5 @@ def is_there(path: str | os.PathLike[str], says: str) -> bool:
     except (FileNotFoundError, NotADirectoryError):
         return False
     if not is_ones_own(found):
-        raise UsageError(f"{path} says {says}, and others can write it", hint=closing(path))
+        raise UsageError(f"{path} says {says}, and others can write it", hint=closing_step(path))
     return True

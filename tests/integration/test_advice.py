@@ -41,6 +41,7 @@ def test_what_has_not_ended_is_cancelled_and_then_retried(root: Path) -> None:
     run("cancel", "--all")
 
 
+@pytest.mark.follows("cli/result._code: agentctl wait")
 def test_a_result_that_is_not_there_yet_is_waited_for(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="a")

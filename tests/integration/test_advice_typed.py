@@ -385,7 +385,7 @@ def test_a_template_of_the_project_is_trusted(root: Path) -> None:
 
 
 @pytest.mark.follows(
-    "adapters/personal.closing: chmod go-w",
+    "adapters/personal.closing_step: chmod go-w",
 )
 @pytest.mark.parametrize(
     ("text", "command"),

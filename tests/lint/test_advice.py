@@ -81,6 +81,15 @@ def test_each_command_that_is_advised_can_be_typed(group: Any) -> None:
     assert wrong == {}
 
 
+def test_each_command_in_the_readme_can_be_typed(group: Any) -> None:
+    """Those of the first tour are run (`integration/test_readme.py`); the others need the real agent programs."""
+    lines = re.findall(r"^    \$ (.+)$", (REPOSITORY / "README.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = [match for line in lines for match in COMMAND.finditer(line)]
+    assert len(found) > 35
+    wrong = {match[0]: said for match in found if (said := problem(group, match[1], match[2] or "", match[3]))}
+    assert wrong == {}
+
+
 def test_enough_commands_are_found_and_wrong_ones_are_seen(group: Any) -> None:
     assert len({name for _, name, _, _ in commands()} & set(VERBS)) > 35
     assert problem(group, "cancle", "", "") is not None
@@ -326,6 +335,6 @@ def test_what_counts_as_a_next_step() -> None:
         "operations/show/further_runs._of_retry: agentctl cancel",  # A text of ours.
         "operations/doctor/examining._standstill: agentctl resume --lost",  # `command_line`.
         "operations/show/further_runs._of_resume: agentctl send",  # `Next`.
-        "adapters/personal.is_there: chmod go-w",  # A command of another program.
+        "adapters/personal.closing_step: chmod go-w",  # A command of another program.
     } <= found
     assert not [name for name in found if name.partition(": agentctl ")[2] in SHOWS]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agentctl.adapters.document import Document
 from agentctl.adapters.known import known_files
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.personal import closing, config_folder, is_ones_own
+from agentctl.adapters.personal import closing_step, config_folder, is_ones_own
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import cache, reader, roster
 from agentctl.adapters.taskyaml.cache import TaskConfig
@@ -123,7 +123,7 @@ def personal_defaults() -> dict[str, Any]:
     power = next((key for key in _POWERS if config.get(key) is not None), None)
     if power is not None and not is_ones_own(os.stat(document.path)):
         raise UsageError(
-            f"{document.path} says {power} for new tasks, and others can write it", hint=closing(document.path)
+            f"{document.path} says {power} for new tasks, and others can write it", hint=closing_step(document.path)
         )
     return config
 
@@ -171,7 +171,7 @@ def personal_notify() -> PersonalNotify:
         return PersonalNotify()
     if not is_ones_own(os.stat(document.path)):
         raise UsageError(
-            f"{document.path} defines targets (notify), and others can write it", hint=closing(document.path)
+            f"{document.path} defines targets (notify), and others can write it", hint=closing_step(document.path)
         )
     return read_notify(document)
 
@@ -186,7 +186,7 @@ def personal_hosts() -> dict[str, CommandHost]:
     if document.value.get(reader.HOSTS) is None:
         return {}
     if not is_ones_own(os.stat(document.path)):
-        raise UsageError(f"{document.path} defines hosts, and others can write it", hint=closing(document.path))
+        raise UsageError(f"{document.path} defines hosts, and others can write it", hint=closing_step(document.path))
     from agentctl.adapters.taskyaml.hosts import read_hosts
 
     return read_hosts(document)
@@ -202,7 +202,7 @@ def personal_runners() -> dict[str, dict[str, Any]]:
     if document.value.get(reader.RUNNERS) is None:
         return {}
     if not is_ones_own(os.stat(document.path)):
-        raise UsageError(f"{document.path} sets up runners, and others can write it", hint=closing(document.path))
+        raise UsageError(f"{document.path} sets up runners, and others can write it", hint=closing_step(document.path))
     from agentctl.adapters.taskyaml.running import read_runners
 
     return read_runners(document)

@@ -8,6 +8,7 @@ from typing import Any
 from agentctl.adapters.files import read_json, read_quietly
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Damaged, NotFound
+from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.standing import state_now
@@ -23,7 +24,11 @@ def known_worktree(worker: WorkerDir) -> Record | None:
         return None
     shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
     shown["changes"] = _with_places(worker, shown["changes"])
-    more = {"next": f"agentctl worktrees show {worker.instance}"} if _lacks_changes(worker, record) else {}
+    more = (
+        {"next": command_line(worker.task, "worktrees", "show", worker.instance)}
+        if _lacks_changes(worker, record)
+        else {}
+    )
     return {**shown, "overlaps": overlaps(worker, record), **more}
 
 
@@ -134,7 +139,7 @@ def show_worktree(task: TaskDir, instance: str) -> Record:
 def record_of(worker: WorkerDir) -> Record:
     record = read_json(worker.worktree)
     if record is None:
-        raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree makes one")
+        raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree -- COMMAND makes one")
     if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
         raise Damaged(f"{worker.worktree} does not say where the worktree is", hint="agentctl doctor --fix")
     return record

@@ -103,7 +103,7 @@ def _touched(worker: WorkerDir) -> WorktreeDiff:
     if not paths:
         raise NotFound(
             f"{worker.instance} has no worktree, so nobody knows which files it changed",
-            hint="agentctl spawn --worktree makes one",
+            hint="agentctl spawn --worktree -- COMMAND makes one",
         )
     files = (PatchedFile(path.encode("utf-8", "surrogateescape"), "touched", None, None, 0, 0) for path in paths)
     return WorktreeDiff(None, Until.NOW, None, *_first(files))

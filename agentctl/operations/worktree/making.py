@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -67,7 +68,8 @@ def find_origin(cwd: str) -> WorktreeOrigin:
             ) from error
         raise Refused(
             f"no worktree: {cwd} is not in a git repository: {error.message}",
-            hint="git init makes a repository; without --worktree the worker runs in the folder itself",
+            hint=f"git -C {shlex.quote(cwd)} init makes a repository;"
+            " without --worktree the worker runs in the folder itself",
         ) from error
     if is_inside != "true":
         raise Refused(f"no worktree: {cwd} is not in a working tree of its repository", hint=Next("another folder"))
@@ -76,7 +78,8 @@ def find_origin(cwd: str) -> WorktreeOrigin:
         base = git.text("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except GitError as error:
         raise Refused(
-            f"no worktree: the repository of {cwd} has no commit yet", hint="git commit, then try again"
+            f"no worktree: the repository of {cwd} has no commit yet",
+            hint=f"git -C {shlex.quote(cwd)} commit --allow-empty -m begin makes one",
         ) from error
     top, subfolder = git.text("rev-parse", "--show-toplevel"), git.text("rev-parse", "--show-prefix")
     git_dir = git_in(top, limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
@@ -174,7 +177,7 @@ def _refuse_taken_prefix(git: Git, origin: WorktreeOrigin) -> None:
     if _is_branch(git, "agentctl"):
         raise Refused(
             f"no worktree: {origin.repository} has a branch named agentctl, so there can be none below that name",
-            hint="git branch -m agentctl OTHER-NAME",
+            hint=f"git -C {shlex.quote(origin.repository)} branch -m agentctl OTHER-NAME",
         )
 
 
