@@ -25,11 +25,11 @@ _OURS = re.compile(r"\bagentctl ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?([^;,()`|\n]*)
 #: A command of another program in a next step, with the first word that is not a value.
 _OTHERS = re.compile(
     r"(?<![\w/.-])((?:chmod|kill|rm|mkdir|export|unset|npm|loginctl|ps)(?! it\b)(?: -?[a-zA-Z][\w-]*)?)(?![\w-])"
-    r"|\bgit (?:-C \{\} )?(init|config|commit|branch|worktree|merge|stash|checkout)\b"
+    r"|(?:\bgit (?:-C \{\} )?|(?:^|&& )\{\} )(init|config|commit|branch|worktree|merge|stash|checkout)\b"
 )
 _OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*(?![\w-])")
 #: Parameters and variables that hold a next step, and what makes a value that has one.
-_STEPS = re.compile(r"hint|advice|next|step|way|helps|steps|install|throw_away|merge|unlock", re.IGNORECASE)
+_STEPS = re.compile(r"hint|advice|next|step|way|helps|steps|install|throw_away|merge|delete|unlock", re.IGNORECASE)
 _MAKERS = frozenset({"finding", "Finding", "WayOut"})
 #: Options of place: they say about what a command is, not what it does.
 _PLACE = frozenset({"--task", "--root", "--host", "--hosts", "--id"})

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.advice import follow
 from tests.agents.lab import Lab, option
 from tests.agents.scenarios import Call, Reply, done, recalled
 from tests.agents.standin import StandIn
@@ -383,12 +384,16 @@ def test_a_provider_that_is_none_is_told_with_who_names_it(lab: Lab) -> None:
     assert "there is no provider 'stnadin'" in run("doctor", env=environ, check=False).out
 
 
+@pytest.mark.follows("drivers/llm/providers._EXAMPLE: agentctl spawn --driver --model")
 def test_without_a_model_the_spawn_says_what_to_do(lab: Lab) -> None:
-    environ = lab.environ()
+    environ = lab.environ() | {"OLLAMA_HOST": lab.standin.url.removeprefix("http://")}
     file = Path(os.environ["HOME"]) / ".config" / "agentctl" / "providers.yaml"
     file.write_text(file.read_text().replace("defaultModel: standin/stand-in\n", ""))
     told = run("spawn", "--driver", "llm", "Say hello", env=environ, check=False)
-    assert (told.code, "agentctl doctor" in told.err, "--model ollama/" in told.err) == (1, True, True)
+    assert (told.code, "agentctl doctor" in told.err) == (1, True)
+    put = {"qwen3": "stand-in", "WHAT TO DO": "Say hello"}
+    follow(told, 'agentctl spawn --driver llm --model ollama/qwen3 "WHAT TO DO"', put=put, env=environ)
+    run("wait-all")
     file.write_text("providers:\n  mine: {url: 'http://x', secret: 1}\n")
     told = run("spawn", "--driver", "llm", "--model", "mine/x", "Say hello", env=environ, check=False)
     assert f"{file}:2: providers.mine has an unknown key 'secret'" in told.err
@@ -483,6 +488,7 @@ def test_a_context_that_is_too_long_whatever_is_summed_up(lab: Lab) -> None:
     assert lab.failed(lab.spawn("fail=400.context_length_exceeded.too_long")) == "context"
 
 
+@pytest.mark.follows("operations/doctor/models._use: agentctl spawn --driver --model")
 def test_doctor_finds_the_models_of_this_machine_and_the_keys(lab: Lab) -> None:
     environ = lab.environ() | {"OLLAMA_HOST": lab.standin.url.removeprefix("http://"), "GROQ_API_KEY": KEY}
     told = run("doctor", "--json", env=environ, check=False)
@@ -492,6 +498,9 @@ def test_doctor_finds_the_models_of_this_machine_and_the_keys(lab: Lab) -> None:
     )
     assert "groq: its key is in GROQ_API_KEY" in found
     assert KEY not in told.out
+    command = found["ollama: it has the models stand-in, org/stand-in-small"]
+    follow(command, command, put={"WHAT TO DO": "Say hello"}, env=environ)
+    run("wait-all")
 
 
 def test_doctor_says_what_keeps_a_persons_own_providers_from_being_used(lab: Lab) -> None:

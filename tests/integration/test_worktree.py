@@ -7,11 +7,11 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.advice import follow
 from tests.agent_steps import agent_world
 from tests.repositories import branches, git, new_repository, record, worktrees
 from tests.steps import new_task, spawn, statuses
@@ -123,6 +123,7 @@ def distrusting(repository: Path, folder: Path) -> dict[str, str]:
     return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
+@pytest.mark.follows("adapters/git._ADVICE: git config")
 def test_what_git_advises_for_a_repository_of_somebody_else_is_passed_on_and_helps(
     repository: Path, tmp_path: Path
 ) -> None:
@@ -140,7 +141,7 @@ def test_what_git_advises_for_a_repository_of_somebody_else_is_passed_on_and_hel
     hints = {line for line in (refused.err + again.err).splitlines() if line.startswith("hint: ")}
     (hint,) = hints
     assert hint.startswith("hint: git config --global --add safe.directory ")
-    subprocess.run(hint.removeprefix("hint: "), shell=True, check=True)
+    follow(refused, hint.removeprefix("hint: "))
     run(*asked, env=environ)
     assert record(task, "a")["changes"]["files"] == {}
 

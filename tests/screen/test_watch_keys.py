@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,9 @@ from agentctl.screen.search_screen import SearchScreen
 from agentctl.screen.texts.pager import Pager
 from agentctl.screen.worker.logs_screen import LogWall
 from agentctl.screen.worker.worker_screen import WorkerScreen
+from tests.advice import follow
 from tests.agent_steps import agent, agent_world
+from tests.life import kill_shims, leader_of
 from tests.screens import Screen, watching
 from tests.steps import new_task, spawn, statuses
 from tests.support import run, wait_until, worker
@@ -252,6 +256,26 @@ def test_the_footer_names_only_what_a_key_does_now(root: Path) -> None:
 
     watching(steps, size=(140, 30))
     run("cancel", "--all")
+
+
+@pytest.mark.slow
+@pytest.mark.follows("screen/fleet/drawing.said_of: agentctl resume --lost")
+def test_a_stranded_worker_goes_on_by_what_its_row_says(root: Path) -> None:
+    task = new_task(cap=1)
+    spawn(worker("sleeps", 60), name="a1")
+    spawn(["true"], "--queue", name="b1")
+    leader = leader_of(task, "a1")
+    kill_shims(task, "a1")
+    os.kill(leader.pid, signal.SIGKILL)
+    seen = []
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("stranded: agentctl resume --lost")
+        seen.append(screen.text())
+
+    watching(steps, size=(140, 30))
+    follow(next(line for line in seen[0].splitlines() if "stranded:" in line).rstrip() + "\n", "agentctl resume --lost")
+    task.ended("b1")
 
 
 @pytest.mark.slow

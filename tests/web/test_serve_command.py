@@ -22,6 +22,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.advice import follow
 from tests.support import run, start, wait_until, worker
 from tests.web.support import Browser, Server, new_task, serving, spawned
 
@@ -65,6 +66,34 @@ def test_without_json_it_prints_the_link_alone(root: Path) -> None:
     assert "the workers go on" in err
     assert "warning" not in said + err
     assert process.returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.follows(
+    "cli/serve._explain: agentctl serve --link",
+    "web/app.Website._log_in: agentctl serve --link",
+    "web/serving.link_to: agentctl serve",
+    "web/serving.PortTaken.where_pages_are_open: agentctl serve --port",
+)
+def test_each_way_to_a_link_opens_one(root: Path) -> None:
+    """A server is begun where none runs, or elsewhere where its port is taken; its link works once."""
+    run("new", "A task")
+    put = {"agentctl serve": "timeout --signal=INT 4 agentctl serve"}
+    refused = run("serve", "--link", check=False)
+    begun = follow(refused, "agentctl serve", put={"agentctl serve": f"{put['agentctl serve']} --port 0"}, check=False)
+    assert begun.out.startswith("http://")
+    with serving(root) as server:
+        stale = server.ask("POST", "/session", {"nonce": "0" * 22, "proof": "0" * 43}, token=None)
+        assert stale.status == 401
+        told = json.dumps(stale.problem)
+        assert follow(told, "agentctl serve --link").out.startswith(f"{server.url}/#")
+        port = server.port
+    with socket.create_server(("127.0.0.1", port), reuse_port=False):
+        taken = run("serve", "--port", str(port), check=False)
+        command = "agentctl serve --port 0" if "agentctl serve --port 0" in taken.err else "--port 0"
+        elsewhere = f"{put['agentctl serve']} --port 0"
+        begun = follow(taken, command, put={command: elsewhere}, check=False)
+        assert begun.out.startswith("http://")
 
 
 def test_every_file_in_memory_is_private(root: Path) -> None:

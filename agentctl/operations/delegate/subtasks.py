@@ -219,7 +219,7 @@ def prompt_of(request: SubtaskRequest, artifacts: Sequence[str]) -> str:
 def find_subtask(task: TaskDir) -> Subtask:
     """Return a sub-task that was begun before, by its first worker."""
     if read_config(task).agent is None:
-        raise Refused(f"{task.id} is not a sub-task", hint="agentctl wait-all waits for the workers of a task")
+        raise Refused(f"{task.id} is not a sub-task")
     first = min((task.worker(name) for name in task.instances()), key=_begun_at, default=None)
     if first is None:
         raise NotFound(f"the sub-task {task.id} has no worker", hint=f"agentctl events --task {task.id}")

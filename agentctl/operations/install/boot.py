@@ -109,9 +109,12 @@ def _line(argv: list[str], variables: Mapping[str, str], name: str) -> str:
     words = ["/usr/bin/env", *(f"{key}={value}" for key, value in variables.items()), *argv]
     command = " ".join(map(_for_cron, words))
     if len(command.encode()) > _LONGEST_LINE:
+        import shlex
+
+        program = shlex.join(argv[: argv.index("resume")])  # Which no longer is in that PATH, perhaps.
         raise UsageError(
             f"the line would be longer than {_LONGEST_LINE} bytes, and some crons cut it off there",
-            hint="call it with a shorter PATH: PATH=/usr/bin:/bin agentctl install boot",
+            hint=f"call it with a shorter PATH: PATH=/usr/bin:/bin {program} install boot",
         )
     return f"@reboot {command} {_suffix(name)}\n"
 

@@ -38,7 +38,7 @@ def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
     if own.path != root_task.path and limits.has_budget:
         raise Refused(
             f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {root_task.path}",
-            hint="agentctl subtask makes a task below its own",
+            hint=f"agentctl subtask AGENT TITLE --task {parent.task.id} makes a task below its own",
         )
 
 

@@ -404,7 +404,8 @@ def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
     not, it would wait forever, so it is ended.
     """
     if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
-        raise Refused(f"{item.worker.instance} could not be started: {why}", hint="agentctl doctor looks for the cause")
+        again = "try again, under another name; agentctl doctor shows what shims have noted"
+        raise Refused(f"{item.worker.instance} could not be started: {why}", hint=again)
     decision = decision_of(item.worker)
     return _spawned(item, decision.status if decision else Status.QUEUED, message=why)
 

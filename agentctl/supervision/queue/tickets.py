@@ -197,5 +197,5 @@ def dependencies_of(root_task: TaskDir, ticket: Ticket) -> tuple[list[str], bool
     value = read_json(root_task.queue / ticket) or {}
     names = value.get("after", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and is_name(name) for name in names):
-        raise Damaged(f"{root_task.queue / ticket} does not list the workers to wait for", hint="agentctl doctor --fix")
+        raise Damaged(f"{root_task.queue / ticket} does not list the workers to wait for")
     return names, bool(value.get("any"))
