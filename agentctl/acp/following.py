@@ -15,6 +15,7 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
+from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.show.why import why_worker
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import WaitRounds
@@ -79,6 +80,7 @@ def follow(conversation: EditorConversation, worker: WorkerDir, ears: Ears, brok
             if over is not None:
                 rounds.give_back()
                 return over
+            check_any_known([view] if view is not None else [])
             rounds.serve()
             time.sleep(_PAUSE_S)
             rounds.sleep(_ASKED_S if questions else None)

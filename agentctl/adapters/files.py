@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.domain.numbers import finite
-from agentctl.errors import Damaged, StorageError
+from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import Any
-from agentctl.world_errors import FULL, next_step
+from agentctl.world_errors import FULL, error_in_words, next_step
 
 AnyPath = str | os.PathLike[str]
 _MANY = 16
@@ -51,6 +51,14 @@ class storage_errors:  # noqa: N801 - it is used as a function; a generator woul
             raise StorageError(f"the disk is full: cannot {what}", hint="free some space, then try again") from error
         if (step := next_step(error)) is not None:
             raise StorageError(f"cannot {what}: {error.strerror}", hint=step) from error
+
+
+def as_storage_error(error: AgentctlError | OSError) -> StorageError | None:
+    """Return what the world has refused, be it named by now or not; None for an error of any other kind."""
+    if isinstance(error, OSError):
+        step = next_step(error)
+        return None if step is None else StorageError(error_in_words(error), hint=step)
+    return error if isinstance(error, StorageError) else None
 
 
 def make_folder(path: AnyPath) -> None:

@@ -15,6 +15,7 @@ from typing import Generic, NamedTuple, TypeVar  # noqa: TID251 - a generic one
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
+from agentctl.errors import StorageError
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import WaitRounds
 
@@ -27,6 +28,8 @@ class _Seen(NamedTuple, Generic[End]):
     ends: dict[str, End]
     #: Worker -> the seq at which it blocked.
     blocked: dict[str, int]
+    #: Worker -> what of it cannot be read: nobody would ever see its end.
+    unreadable: dict[str, StorageError]
 
 
 class Watcher(Generic[End]):
@@ -115,6 +118,8 @@ class Watcher(Generic[End]):
         for name, end in seen.ends.items():
             for future, told_as in self._taken(name):
                 future.set_result(told_as(end))
+        for name, error in seen.unreadable.items():
+            self.fail(name, error)
         for name, seq in seen.blocked.items():
             if self.on_blocked is not None and self._blocks.get(name) != seq and name in self._futures:
                 self._blocks[name] = seq
@@ -156,4 +161,5 @@ class Watcher(Generic[End]):
         else:
             rounds.serve()
         blocked = {one.instance: one.block_seq or 0 for one in workers if one.status is Status.BLOCKED}
-        return _Seen({name: self._read(name) for name in ended}, blocked)
+        unreadable = {one.instance: one.unreadable for one in workers if one.unreadable and not one.is_terminal}
+        return _Seen({name: self._read(name) for name in ended}, blocked, unreadable)

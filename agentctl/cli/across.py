@@ -54,7 +54,8 @@ class Merged:
         name = plain(answer.host.name)
         if answer.problem is not None:
             self.failed.append(answer)
-            return
+            if not (answer.is_refusal and answer.out.strip()):  # What it could read, it has answered all the same.
+                return
         try:
             rows = rows_in(answer)
             shown = [form(row) for row in rows]

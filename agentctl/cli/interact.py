@@ -10,7 +10,7 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, is_terminal, note, outline, plain, warn
+from agentctl.cli.render import fields, is_terminal, note, note_unreadable, outline, plain, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.domain.answers import check_answer
 from agentctl.domain.names import WorkerId, is_name
@@ -21,8 +21,8 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import ask as ask_question
 from agentctl.operations.talk.interacting import (
     OpenQuestion,
-    list_questions,
-    list_questions_below,
+    find_questions,
+    find_questions_below,
     only_question,
     questions_of,
 )
@@ -138,15 +138,12 @@ def list_command(
     """
     if hosts is not None:
         return _list_across(call, hosts, recursive=recursive)
-    warnings: list[str] = []
-    if recursive:
-        found = list_questions_below(call.task(), warnings)
-    else:
-        found = list_questions(call.root(), call.named_task(), warnings)
-    warn(warnings)
+    looked = find_questions_below(call.task()) if recursive else find_questions(call.root(), call.named_task())
+    warn(looked.warnings)
+    found = looked.questions
     lines = [line for one in found for line in question_lines(one)]
     call.show([one.to_json() for one in found], map(_line, found), lambda: print(*(lines or [_NONE]), sep="\n"))
-    return ExitCode.DONE
+    return note_unreadable(looked.unreadable)
 
 
 def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:

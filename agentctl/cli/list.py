@@ -5,7 +5,6 @@ from agentctl.cli.listed import show as show_list
 from agentctl.cli.listed import show_across as show_list_across
 from agentctl.cli.render import outline
 from agentctl.cli.verb import module, verb
-from agentctl.errors import ExitCode
 from agentctl.operations.show.one_worker import show_worker
 
 app = module()
@@ -32,8 +31,7 @@ def list_command(call: opt.InTask, recursive: opt.Recursive = False, hosts: opt.
     """
     if hosts is not None:
         return show_list_across(call, hosts, recursive=recursive)
-    show_list(call, recursive=recursive)
-    return ExitCode.DONE
+    return show_list(call, recursive=recursive)
 
 
 @verb(app, "show", examples="agentctl show explore-1\nagentctl show explore-1 --json")

@@ -13,6 +13,7 @@ from itertools import islice
 from agentctl.cli.captured import taker
 from agentctl.cli.jsonrows import RowEncoder
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - commands import it from here
+from agentctl.errors import ExitCode
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.text.words import JSON_ESCAPES, NOTHING, shown_json
 from agentctl.text.worker import questions_open, refused_words, stranded_words
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from typing import IO
 
     from agentctl.domain.names import WorkerId
+    from agentctl.errors import StorageError
     from agentctl.operations.show.askers import PendingQuestion
+    from agentctl.operations.wait.live_view import DiskRefusal
 
 #: How many rows are turned into text at a time.
 _PIECE = 200
@@ -100,16 +103,27 @@ class HeldNotes:
 
 
 class RefusedNotes:
-    """Reports during a wait the ends that a disk refuses, each worker once."""
+    """Reports during a wait what a disk refuses, each worker once."""
 
     def __init__(self) -> None:
         self._noted: set[WorkerId] = set()
 
-    def __call__(self, refused: Mapping[WorkerId, str]) -> None:
-        for worker, problem in refused.items():
+    def __call__(self, refused: Mapping[WorkerId, DiskRefusal]) -> None:
+        for worker, refusal in refused.items():
             if worker not in self._noted:
-                note(refused_words(worker, problem))
+                note(refused_words(worker, refusal))
         self._noted.update(refused)
+
+
+def note_unreadable(problems: Sequence[StorageError]) -> ExitCode:
+    """Report, after all that could be read was shown, what could not be; return the exit code."""
+    if not problems:
+        return ExitCode.DONE
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    note(f"error: {plain(problems[0].message)}{more}")
+    if problems[0].hint:
+        note(f"hint: {plain(problems[0].hint)}")
+    return ExitCode.REFUSED
 
 
 def warn(lines: Iterable[str]) -> None:

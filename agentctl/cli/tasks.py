@@ -9,10 +9,10 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_tasks, complete_templates
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note, plain
+from agentctl.cli.render import fields, note, note_unreadable, plain
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import UsageError
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
@@ -184,9 +184,9 @@ def tasks(call: opt.InRoot, hosts: opt.Hosts = None) -> int:
 
         answers = ask_hosts(hosts, ["tasks", "--json", *place_of(call)])
         return show_merged(call, answers, _HEADS, _cells, _line, "title")
-    rows = list_tasks(call.root())
+    rows, unreadable = list_tasks(call.root())
     call.show(rows, map(_line, rows), lambda: _draw(rows))
-    return ExitCode.DONE
+    return note_unreadable(unreadable)
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -196,11 +196,13 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _awaited_by(row: Mapping[str, Any]) -> str | None:
-    """Return that some of a task is stranded or its queue is held, or what it waits for if it is a parent at work.
+    """Return why nothing is known of a task, that some of it is stranded or held, or what it waits for; mostly None.
 
     >>> _awaited_by({"awaitsChildren": True, "blockedBelow": 2, "stranded": 0, "held": None})
     'a child asks'
     """
+    if "unreadable" in row:
+        return str(row["unreadable"])
     if row["stranded"]:
         return f"{row['stranded']} stranded"
     if row["held"]:

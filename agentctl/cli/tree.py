@@ -11,9 +11,9 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note_holds, note_questions, plain, warn
+from agentctl.cli.render import is_terminal, note_holds, note_questions, note_unreadable, plain, warn
 from agentctl.cli.verb import module, verb
-from agentctl.errors import UsageError
+from agentctl.errors import StorageError, UsageError
 from agentctl.operations.show.askers import PendingQuestion
 from agentctl.operations.show.tree_view import Tree, WorkerTree
 from agentctl.text.activity import tree_lines
@@ -51,7 +51,7 @@ def tree(
         bool, typer.Option("--follow", "-f", help="Keep printing what changes, until all workers have ended.")
     ] = False,
     recursive: opt.Recursive = False,
-) -> None:
+) -> int:
     """Show what the workers of a task do, and their sub-agents.
 
     A worker's sub-agents are groups, marked +: type, purpose, status, time, tool calls and tokens of them and all below
@@ -66,8 +66,7 @@ def tree(
     if recursive:
         if follow or instance:
             raise UsageError("--recursive shows all tasks once", hint="leave out the instance and --follow")
-        _show_all(call, task, wanted)
-        return
+        return _show_all(call, task, wanted)
     found = Tree(task, instance=instance, expand=wanted)
     if follow:
         _follow(task, found)
@@ -77,16 +76,18 @@ def tree(
         note_questions(found.asked_below)
         note_holds(found.holds)
     warn(found.warnings)
+    return note_unreadable(found.unreadable)
 
 
-def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) -> None:
-    """Show a task and, as an outline, the sub-tasks below it."""
+def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) -> int:
+    """Show a task and, as an outline, the sub-tasks below it; return the exit code."""
     from agentctl.operations.where.subtasks_below import nesting
 
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     asked: set[PendingQuestion] = set()
     holds: dict[str, None] = {}
+    unreadable: list[StorageError] = []
     for task, level in nesting(top):
         expand = None if wanted is None else [name for name in wanted if task.worker(name).path.exists()]
         found = Tree(task, expand=expand)
@@ -95,10 +96,12 @@ def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) ->
         lines += ["  " * level + line for line in _lines(task, workers)]
         asked.update(found.asked_below)
         holds.update(dict.fromkeys(found.holds))
+        unreadable += found.unreadable
         warn(found.warnings)
     call.show(rows, lines)
     note_questions(sorted(asked))
     note_holds(holds)
+    return note_unreadable(unreadable)
 
 
 def _lines(task: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:

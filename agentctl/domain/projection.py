@@ -9,6 +9,7 @@ from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import MOVES, OWN, PARKED, STALLED, TERMINAL, Status
+from agentctl.errors import StorageError
 from agentctl.lean import Any, NamedTuple
 
 
@@ -69,6 +70,8 @@ class WorkerView:
     late_exit: str | None = None
     #: What the disk refuses of it, as its guardian says: {problem, end, paused}; no event says so.
     refused: Mapping[str, Any] = _NOTHING
+    #: Why it is not known how it is: what of it could not be read at the last look.
+    unreadable: StorageError | None = None
 
     def __init__(self, instance: str) -> None:
         self.instance = instance

@@ -72,6 +72,8 @@ class WorkerRow(TypedDict):
     placement: NotRequired[ReadOnly[dict[str, Any]]]
     #: {problem, end, paused}: what the disk refuses of it, while it does; other rows do not have it.
     refused: NotRequired[ReadOnly[Mapping[str, Any]]]
+    #: What of it cannot be read, so that it is not known how it is; other rows do not have it.
+    unreadable: NotRequired[ReadOnly[str]]
     #: True of a sub-agent of a program that a person runs by hand; other rows do not have it.
     observed: NotRequired[ReadOnly[bool]]
 

@@ -15,6 +15,7 @@ from agentctl.text.words import local_time
 if TYPE_CHECKING:
     from agentctl.domain.worker_row import WorkerRow
     from agentctl.operations.show.askers import PendingQuestion
+    from agentctl.operations.wait.live_view import DiskRefusal
 
 
 def questions_open(asked: Sequence[PendingQuestion]) -> str:
@@ -35,9 +36,12 @@ def stranded_words(stranded: Sequence[WorkerId], command: str) -> str:
     return plain(f"{who} {verb} stranded in the queue, nothing will start {them}: {command}")
 
 
-def refused_words(worker: WorkerId, problem: str) -> str:
-    """Return that a worker has ended although that cannot be written, and what helps."""
-    what = f"{worker.task_id}/{worker.instance} has ended, and its end waits in memory: {problem}"
+def refused_words(worker: WorkerId, refusal: DiskRefusal) -> str:
+    """Return what a disk refuses of a worker that is waited for, and what helps."""
+    who = f"{worker.task_id}/{worker.instance}"
+    if not refusal.is_end:
+        return plain(f"it is not known how {who} is: {refusal.problem}; the wait goes on with the others")
+    what = f"{who} has ended, and its end waits in memory: {refusal.problem}"
     return plain(f"{what}; once the disk takes it, its shim writes it: leave that alone")
 
 
@@ -75,6 +79,8 @@ def progress(report: Mapping[str, Any] | None) -> str | None:
 
 def standing(row: WorkerRow) -> str | None:
     """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
+    if "unreadable" in row:
+        return f"unknown: {row['unreadable']}"
     if row["reason"]:
         late = row["placement"]["lateExit"] if "placement" in row else None
         return row["reason"] if late is None else f"{row['reason']}, then {late}"

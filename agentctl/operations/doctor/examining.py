@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.files import read_json, set_aside
+from agentctl.adapters.files import as_storage_error, read_json, set_aside
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
@@ -63,10 +63,10 @@ _TEMPORARY = re.compile(r"\.(\d+)\.[0-9a-f]{8}\.tmp$")
 def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     """Return the findings; the last one is the verdict."""
     around = [*_machine(), *examine_programs(), *examine_models(), *examine_accounts()]
-    around += examine_orphans(root, fix=fix)
+    around += _as_far_as_readable([examine_orphans(root, fix=fix)], "" if root is None else root.path)
     if root is None:
         return [*around, _verdict(around, around, "")]
-    inside = [*examine_odd_root(root, fix=fix), *_until_unreadable(_root(root, fix), root.path)]
+    inside = [*examine_odd_root(root, fix=fix), *_as_far_as_readable([_root(root, fix)], root.path)]
     return [*around, *inside, _verdict(inside, [*around, *inside], root.path)]
 
 
@@ -102,16 +102,21 @@ def _examine_task(task: TaskDir, fix: bool) -> Iterator[Finding]:
 def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
     """Yield what is wrong with a task of the user's own."""
     yield from examine_odd(task, fix=fix)
-    yield from _until_unreadable(_task(task, fix), task.path)
+    yield from _as_far_as_readable([_task(task, fix)], task.path)
 
 
-def _until_unreadable(found: Iterator[Finding], where: FilePath) -> Iterator[Finding]:
-    """Yield the findings; if something unexpected cannot be read, a last finding says that the search ended there."""
-    try:
-        yield from found
-    except (AgentctlError, OSError) as error:
-        hint = error.hint if isinstance(error, AgentctlError) else None
-        yield finding("error", str(error), where, hint or "look at it, and remove it")
+def _as_far_as_readable(looks: Iterable[Iterator[Finding]], where: object) -> Iterator[Finding]:
+    """Yield the findings of each look; what cannot be read ends the look that meets it, and is told once."""
+    told: set[str] = set()
+    for look in looks:
+        try:
+            yield from look
+        except (AgentctlError, OSError) as error:
+            known = as_storage_error(error) or error
+            hint = known.hint if isinstance(known, AgentctlError) else None
+            if str(known) not in told:
+                yield finding("error", str(known), where, hint or "look at it, and remove it")
+            told.add(str(known))
 
 
 def _foreign(task: TaskDir) -> Finding:
@@ -193,31 +198,25 @@ def _is_private(path: FilePath) -> bool:
 
 
 def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    yield from _task_file(task, fix)
-    yield from examine_notes(task, fix=fix)
-    yield from _log(task)
-    yield from _leftovers(task, fix)
-    yield from _stop_order(task, fix)
-    yield from _held(task, fix)
+    looks = (
+        _task_file(task, fix), examine_notes(task, fix=fix), _log(task), _leftovers(task, fix), _stop_order(task, fix),
+        _held(task, fix),
+    )  # fmt: skip
+    yield from _as_far_as_readable(looks, task.path)
     for instance in task.instances():
-        yield from _agent_files(task.worker(instance), fix)
+        yield from _as_far_as_readable([_agent_files(task.worker(instance), fix)], f"{task.id}/{instance}")
     try:
         view, conditions = read_task(task)
     except AgentctlError as error:
         yield finding("error", error.message, task.path, error.hint or "")
         return
-    yield from _missing_decisions(task, view, fix)
-    yield from _conditions(task, conditions)
-    yield from _unguarded(task)
-    yield from _refused(task, view)
-    yield from examine_shims(task, conditions)
-    yield from _unfinished(task, view, fix)
-    yield from _queue(task, fix)
-    yield from _held_sessions(task, view)
-    yield from _moved(task, fix)
-    yield from examine_worktrees(task, fix=fix)
-    yield from examine_gates(task)
-    yield from examine_targets(task)
+    more = (
+        _missing_decisions(task, view, fix), _conditions(task, conditions), _unguarded(task), _refused(task, view),
+        _unreadable(task, view), examine_shims(task, conditions), _unfinished(task, view, fix), _queue(task, fix),
+        _held_sessions(task, view), _moved(task, fix), examine_worktrees(task, fix=fix), examine_gates(task),
+        examine_targets(task),
+    )  # fmt: skip
+    yield from _as_far_as_readable(more, task.path)
     if fix:
         mend_roster(task)
 
@@ -247,7 +246,9 @@ def _log(task: TaskDir) -> Iterator[Finding]:
 
 def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
     """Yield the temporary files of writers that were killed; those of live writers are left alone."""
-    for path in sorted(Path(task.path).rglob("*.tmp")):
+    # A folder that cannot be read is told by the other looks.
+    found = (Path(folder, name) for folder, _, names in os.walk(task.path) for name in names)
+    for path in sorted(path for path in found if path.suffix == ".tmp"):
         named = _TEMPORARY.search(path.name)
         if named and not Path("/proc", named[1]).exists():
             if fix:
@@ -372,6 +373,14 @@ def _refused(task: TaskDir, view: TaskView) -> Iterator[Finding]:
         what = f"{held} waits in memory: {worker.refused.get('problem')}"
         helps = "make the disk take files again; whoever guards it writes it down then, and is to be left alone"
         yield finding("error", what, f"{task.id}/{worker.instance}", helps)
+
+
+def _unreadable(task: TaskDir, view: TaskView) -> Iterator[Finding]:
+    """Yield the workers whose files cannot be read: how they are is not known, and nothing is decided about them."""
+    for worker in view.workers.values():
+        if worker.unreadable is not None and not worker.is_terminal:
+            what = f"it is not known how it is: {worker.unreadable.message}"
+            yield finding("error", what, f"{task.id}/{worker.instance}", worker.unreadable.hint or "")
 
 
 def _unguarded(task: TaskDir) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.listing import row_of as listed
+from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.observed import observed_rows
 from agentctl.operations.where.ownership import is_own
@@ -118,7 +119,12 @@ class TaskFeed:
         if self.live is not None and not worker.is_terminal:
             condition = self.live.conditions.get(name)
         row = listed(self.task, worker, condition, self._awaited, 0)
-        self.workers[name] = FeedRow(row, tuple(self._asked(name)), _changed_files(worker_dir.worktree, row))
+        questions, changed_files = tuple[Question, ...](), 0
+        with noting_unreadable(worker):
+            questions, changed_files = tuple(self._asked(name)), _changed_files(worker_dir.worktree, row)
+        if worker.unreadable is not None:
+            row = {**row, "unreadable": worker.unreadable.message}
+        self.workers[name] = FeedRow(row, questions, changed_files)
 
     def _asked(self, name: str) -> Iterator[Question]:
         """Yield the open questions of a worker whose asker waits: of a foreign task none, since nobody may answer."""

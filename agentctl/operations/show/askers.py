@@ -11,6 +11,7 @@ from agentctl.adapters.taskyaml.cache import cached
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status
 from agentctl.lean import NamedTuple
+from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtasks_of
@@ -41,7 +42,8 @@ def asked_below(task: TaskDir, view: TaskView) -> Below:
     found: defaultdict[str, set[PendingQuestion]] = defaultdict(set)
     for worker in view.workers.values():
         if worker.status is Status.BLOCKED and worker.parent:
-            _add(found, view, worker.parent, _open(task, worker.instance))
+            with noting_unreadable(worker):
+                _add(found, view, worker.parent, _open(task, worker.instance))
     for below in subtasks_of(task, view.subtasks):
         parent = cached(below)
         _add(found, view, parent.parent_instance if parent else None, _in_all_of(below, _DEEPEST))
@@ -111,8 +113,11 @@ class Askers:
         above: Collection[str] | None,
     ) -> list[PendingQuestion]:
         """Return the open questions of some workers, and below some; None means all workers."""
-        blocked = [one.instance for one in view.workers.values() if one.status is Status.BLOCKED]
-        own = [asked for name in blocked if instances is None or name in instances for asked in _open(task, name)]
+        own = list[PendingQuestion]()
+        for worker in view.workers.values():
+            if worker.status is Status.BLOCKED and (instances is None or worker.instance in instances):
+                with noting_unreadable(worker):
+                    own += _open(task, worker.instance)
         return sorted({*own, *below_any(self.below(task, view), above)})
 
 

@@ -11,9 +11,11 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import HELD, STRANDED
 from agentctl.domain.worker_row import BLANK, WorkerRow
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.unreadable import note_unreadable
 from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
@@ -33,6 +35,7 @@ def list_below(task: TaskDir) -> Listing:
     warnings: list[str] = []
     stranded: list[WorkerId] = []
     holds: list[str] = []
+    unreadable: list[StorageError] = []
     asked: set[PendingQuestion] = set()
     for one in subtree(task):
         found = each_worker(one)
@@ -41,7 +44,8 @@ def list_below(task: TaskDir) -> Listing:
         asked.update(found.asked_below)
         stranded += found.stranded
         holds += found.holds
-    return Listing(iter(rows), warnings, {"": asked}, stranded, list(dict.fromkeys(holds)))
+        unreadable += found.unreadable
+    return Listing(iter(rows), warnings, {"": asked}, stranded, list(dict.fromkeys(holds)), unreadable)
 
 
 def list_workers(task: TaskDir) -> tuple[list[WorkerRow], list[str]]:
@@ -62,6 +66,8 @@ class Listing(NamedTuple):
     stranded: list[WorkerId]
     #: What keeps workers in the queue until somebody lets them go, in words.
     holds: list[str]
+    #: What could not be read of them; complete once all rows are taken.
+    unreadable: list[StorageError]
 
     @property
     def asked_below(self) -> list[PendingQuestion]:
@@ -75,13 +81,17 @@ def each_worker(task: TaskDir) -> Listing:
     awaited = Awaited(folder_of_accounts())
     below = asked_below(task, view)
     counts = {name: len(asked) for name, asked in below.items()}
-    rows = (
-        row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
-        for worker in view.workers.values()
-    )
+    unreadable: list[StorageError] = []
+
+    def rows() -> Iterator[WorkerRow]:
+        for worker in view.workers.values():
+            yield row_of(task, worker, conditions.get(worker.instance), awaited, counts.get(worker.instance, 0))
+            if worker.unreadable is not None:
+                unreadable.append(worker.unreadable)
+
     stranded = [WorkerId(task.id, name) for name, condition in conditions.items() if condition.value == STRANDED]
     held = [name for name, condition in conditions.items() if condition.value == HELD]
-    return Listing(rows, _warnings(task, view), below, stranded, _holds(task, held))
+    return Listing(rows(), _warnings(task, view), below, stranded, _holds(task, held), unreadable)
 
 
 def _holds(task: TaskDir, held: list[str]) -> list[str]:
@@ -92,7 +102,10 @@ def _holds(task: TaskDir, held: list[str]) -> list[str]:
         return []
     from agentctl.operations.show.queue_holds import hold_in_words, holds_of  # Few queues are held.
 
-    return [hold_in_words(task, hold) for hold in holds_of(task, held)]
+    try:
+        return [hold_in_words(task, hold) for hold in holds_of(task, held)]
+    except AgentctlError as error:
+        return [f"{error.message}; {error.hint}" if error.hint else error.message]
 
 
 def _warnings(task: TaskDir, view: TaskView) -> list[str]:
@@ -113,16 +126,17 @@ def row_of(
         "signal": worker.signal, "uncollected": worker.uncollected, "command": worker.command,
         "askedBelow": asked_below,
     }  # fmt: skip
-    is_queued = condition is not None and condition.is_queued
+    if worker.is_terminal:
+        worker.unreadable = None  # What of it could not be read while it lived says nothing any more.
     if worker.driver is not None:
-        worker_dir = task.worker(worker.instance)
-        row = {
-            **row, "driver": worker.driver, "permissions": worker.permissions, "agentId": worker.agent_id,
-            "usage": _usage_of(worker_dir),
-            "awaitsAccount": awaited.by(worker_dir) if is_queued else None,
-        }  # fmt: skip
-    if worker.runner is not None:
-        row = {**row, "placement": _placement_of(worker, task.worker(worker.instance))}
+        row = {**row, "driver": worker.driver, "permissions": worker.permissions, "agentId": worker.agent_id}
+    is_queued = condition is not None and condition.is_queued
+    try:
+        row = _with_files(row, worker, task, awaited if is_queued else None)
+    except (AgentctlError, OSError) as error:
+        note_unreadable(worker, error)
+    if worker.unreadable is not None:
+        row = {**row, "unreadable": worker.unreadable.message}
     if worker.is_terminal:
         return row
     if worker.refused:
@@ -134,6 +148,17 @@ def row_of(
         "health": condition.value if condition and condition is not condition.QUEUED else None,
         "progress": None if is_queued else read_to_show(task.worker(worker.instance).progress) or None,
     }  # fmt: skip
+
+
+def _with_files(row: WorkerRow, worker: WorkerView, task: TaskDir, awaited: Awaited | None) -> WorkerRow:
+    """Return a row with what only the worker's files say; `awaited` if the worker is in the queue."""
+    if worker.driver is not None:
+        worker_dir = task.worker(worker.instance)
+        account = awaited.by(worker_dir) if awaited is not None else None
+        row = {**row, "usage": _usage_of(worker_dir), "awaitsAccount": account}
+    if worker.runner is not None:
+        row = {**row, "placement": _placement_of(worker, task.worker(worker.instance))}
+    return row
 
 
 def _placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:

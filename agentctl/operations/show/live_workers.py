@@ -1,4 +1,7 @@
-"""Judges the workers whose end is not in the log: what is proven of them is recorded, or healed in memory."""
+"""Judges the workers whose end is not in the log: what is proven of them is recorded, or healed in memory.
+
+Of a worker whose files cannot be read nothing is recorded: its view says what was refused, and the others are judged.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
+from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle
 from agentctl.supervision.worker import deferred, questions
 from agentctl.supervision.worker.endings import decision_of, held_end
@@ -35,13 +39,16 @@ def judge_workers(
         worker_dir = task.worker(worker.instance)
         # The ticket of a started worker is a leftover of a killed shim.
         tickets = queued if worker.status is Status.QUEUED else ()
-        condition = conditions[worker.instance] = judge_surely(worker_dir, tickets)
-        with contextlib.suppress(AgentctlError, OSError):
-            settle(worker_dir, condition, exits.get(worker.instance))
+        worker.unreadable, conditions[worker.instance] = None, Condition.UNKNOWN
+        with noting_unreadable(worker):
+            condition = conditions[worker.instance] = judge_surely(worker_dir, tickets)
+            with contextlib.suppress(AgentctlError, OSError):
+                settle(worker_dir, condition, exits.get(worker.instance))
     view.apply(reader.rows())
     _look_at_queue(task, conditions)
     for instance, condition in conditions.items():
-        _heal(view.workers[instance], condition, task.worker(instance))
+        with noting_unreadable(view.workers[instance]):
+            _heal(view.workers[instance], condition, task.worker(instance))
     return conditions
 
 

@@ -9,10 +9,13 @@ from agentctl.adapters.files import read_quietly
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
+from agentctl.domain.limits import Limits
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import HELD, STRANDED, Status, task_state
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.unreadable import problem_of
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
@@ -34,10 +37,14 @@ class _TaskFacts(NamedTuple):
     #: How many of its workers are stranded.
     stranded: int
     #: What holds its queue, and whether any of its workers is kept in a queue by that or another hold.
-    hold: QueueHold | None
-    has_held: bool
+    hold: QueueHold | None = None
+    has_held: bool = False
+    #: Why nothing is known of it: what cannot be read.
+    unreadable: StorageError | None = None
 
 
+#: The state of a task that cannot be read.
+_UNKNOWN = "unknown"
 #: The states of a task at work, which those above it are in too; the more pressing first.
 _AT_WORK = ("input-required", "working", STRANDED, HELD)
 
@@ -53,7 +60,14 @@ class _Standing(NamedTuple):
     blocked_below: int
 
 
-def list_tasks(root: Root) -> list[dict[str, Any]]:
+class TaskRows(NamedTuple):
+    """A row for each task of a root, and what could not be read."""
+
+    rows: list[dict[str, Any]]
+    unreadable: list[StorageError]
+
+
+def list_tasks(root: Root) -> TaskRows:
     """Return a row for each task of a root, in the order of an outline: each task is followed by its sub-tasks."""
     current = current_task(root)
     standstills = _Standstills()
@@ -63,7 +77,17 @@ def list_tasks(root: Root) -> list[dict[str, Any]]:
     for task_id, _ in reversed(outline):  # Those below a task come after it, unless a forged cycle makes that untrue.
         one = facts[task_id]
         standings[task_id] = _standing(one, [standings[name] for name in one.below if name in standings])
-    return [_row(facts[name], current, level, standings[name]) for name, level in outline]
+    rows, unreadable = [], list[StorageError]()
+    for name, level in outline:
+        one = facts[name]
+        try:
+            row = _row(one, current, level, standings[name])
+        except (AgentctlError, OSError) as error:
+            one = _unknown(one.task, problem_of(error))
+            row = _row(one, current, level, _standing(one, []))
+        rows.append(row)
+        unreadable += [one.unreadable] if one.unreadable is not None else []
+    return TaskRows(rows, unreadable)
 
 
 def _outline(facts: Mapping[str, _TaskFacts]) -> Iterator[tuple[str, int]]:
@@ -94,7 +118,18 @@ class _Standstills:
         return self._found[top.id]
 
 
+def _unknown(task: TaskDir, problem: StorageError) -> _TaskFacts:
+    return _TaskFacts(task, TaskView(), TaskConfig(limits=Limits()), [], 0, unreadable=problem)
+
+
 def _read_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
+    try:
+        return _readable_facts(task, standstills)
+    except (AgentctlError, OSError) as error:
+        return _unknown(task, problem_of(error))
+
+
+def _readable_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
     from agentctl.operations.where.subtasks_below import subtasks_of
 
     stranded, hold, has_held = 0, None, False
@@ -136,7 +171,7 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
     row = {
         "taskId": task.id,
         "title": config.title,
-        "state": standing.state,
+        "state": standing.state if one.unreadable is None else _UNKNOWN,
         "workers": len(statuses),
         **counts,
         "stranded": one.stranded,
@@ -148,9 +183,11 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
         "awaitsChildren": standing.awaits_children,
         "blockedBelow": standing.blocked_below,
         "current": task.id == current,
-        "own": is_own(task),
+        "own": None if one.unreadable else is_own(task),
         "path": str(task.path),
     }
+    if one.unreadable is not None:
+        return {**row, "unreadable": one.unreadable.message}
     return row | (_of_subtask(one) if config.parent_task_id else {})
 
 

@@ -14,6 +14,7 @@ from agentctl.domain.critical_path import Stretch, critical_path
 from agentctl.domain.events import END_EVENT, Event, make_event
 from agentctl.domain.projection import TaskView
 from agentctl.domain.timeline import MOST_CHANGES, Bar, BarId, History, in_order
+from agentctl.errors import StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.subtasks_below import subtree
@@ -65,6 +66,8 @@ class Timeline(NamedTuple):
     began: float
     until: float
     warnings: Sequence[str]
+    #: What could not be read of workers that have not ended: how they are is not known.
+    unreadable: Sequence[StorageError]
 
     @property
     def is_open(self) -> bool:
@@ -100,7 +103,8 @@ def read_timeline(task: TaskDir, *, now: float | None = None) -> Timeline:
         now: The end of open bars, in seconds since 1970; None means the current time.
     """
     tasks = {one.id: one for one in subtree(task)}
-    histories = _histories(tasks.values())
+    unreadable: list[StorageError] = []
+    histories = _histories(tasks.values(), unreadable)
     at = time.time() if now is None else now
     at = max([at, *(history.last(at) for history in histories)])  # The clock may have been set back meanwhile.
     bars = in_order(bar for history in histories for bar in history.bars(at))
@@ -108,20 +112,22 @@ def read_timeline(task: TaskDir, *, now: float | None = None) -> Timeline:
     critical = {one.bar for one in path}
     rows = [TimelineRow(bar, _spent(tasks, bar), bar.id in critical) for bar in bars]
     began, until = min((bar.began for bar in bars), default=at), max((bar.until for bar in bars), default=at)
-    return Timeline(task.id, usable_config(task).title, rows, path, began, until, list(_warnings(histories)))
+    title, warnings = usable_config(task).title, list(_warnings(histories))
+    return Timeline(task.id, title, rows, path, began, until, warnings, unreadable)
 
 
-def _histories(tasks: Iterable[TaskDir]) -> list[History]:
+def _histories(tasks: Iterable[TaskDir], unreadable: list[StorageError]) -> list[History]:
     found, left = [], MOST_CHANGES
     for task in tasks:
-        found.append(_history(task, left))
+        found.append(_history(task, left, unreadable))
         left -= found[-1].changes
     return found
 
 
-def _history(task: TaskDir, most: int) -> History:
+def _history(task: TaskDir, most: int, unreadable: list[StorageError]) -> History:
     """Return what the log of a task says, with the ends that are proven but could not be recorded."""
     view, _ = read_task(task)
+    unreadable += [one.unreadable for one in view.workers.values() if one.unreadable and not one.is_terminal]
     history = History(task.id, most)
     history.apply(LogReader(task.events).rows())
     history.apply(enumerate(_unrecorded(view, history)))

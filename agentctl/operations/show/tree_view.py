@@ -10,6 +10,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.view import Node
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import WorkerRow
+from agentctl.errors import StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes, interrupted_at
 from agentctl.operations.show.askers import PendingQuestion, below_any
@@ -73,12 +74,15 @@ class Tree:
         self.asked_below: list[PendingQuestion] = []
         #: What keeps workers in the queue until somebody lets them go, in words.
         self.holds: list[str] = []
+        #: What could not be read of the workers, at the last look.
+        self.unreadable: list[StorageError] = []
 
     def look(self) -> list[WorkerTree]:
         """Return the workers, each after the one that started it."""
         found = each_worker(self.task)
         self.warnings, self.holds = found.warnings, found.holds
         by_name = {row["agentInstance"]: row for row in found.rows}
+        self.unreadable = found.unreadable
         by_name |= {
             row["agentInstance"]: row for row in observed_rows(self.task) if row["agentInstance"] not in by_name
         }

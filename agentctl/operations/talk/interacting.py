@@ -16,8 +16,9 @@ from agentctl.domain.names import check_name, first_of
 from agentctl.domain.plaintext import whole
 from agentctl.domain.question import Question, question_in
 from agentctl.encoding import as_utf8
-from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, UsageError
+from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, StorageError, UsageError
 from agentctl.lean import NamedTuple
+from agentctl.operations.show.unreadable import check_all_known, problem_of
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
 from agentctl.operations.talk.asking import event_of, refuse_if_ended, resumed_by
 from agentctl.operations.where.locating import current_task
@@ -48,39 +49,60 @@ class OpenQuestion(NamedTuple):
         }
 
 
-def list_questions_below(task: TaskDir, warnings: list[str] | None = None) -> list[OpenQuestion]:
-    """Return the open questions of a task and of all sub-tasks below it, oldest first.
+class OpenQuestions(NamedTuple):
+    """Open questions, oldest first, and what is to be said beside them."""
 
-    Args:
-        warnings: Gets a line for each file that holds no question.
-    """
+    questions: list[OpenQuestion]
+    #: A line for each file that holds no question.
+    warnings: list[str]
+    #: What could not be read: there may be more questions.
+    unreadable: list[StorageError]
+
+
+def find_questions_below(task: TaskDir) -> OpenQuestions:
+    """Return the open questions of a task and of all sub-tasks below it."""
     from agentctl.operations.where.subtasks_below import subtree
 
-    return _questions_of(subtree(task), warnings)
+    return _questions_of(subtree(task))
 
 
-def list_questions(root: Root, task: TaskDir | None = None, warnings: list[str] | None = None) -> list[OpenQuestion]:
-    """Return the open questions of a task, or of all tasks of a root, as `list_questions_below` does."""
-    return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()], warnings)
+def list_questions(root: Root, task: TaskDir | None = None) -> list[OpenQuestion]:
+    """Return all of the open questions of a task, or of all tasks of a root, oldest first.
+
+    Raises:
+        StorageError: It is not known whether these are all.
+    """
+    found = find_questions(root, task)
+    check_all_known(found.unreadable)
+    return found.questions
 
 
-def _questions_of(tasks: list[TaskDir], warnings: list[str] | None) -> list[OpenQuestion]:
-    found: list[OpenQuestion] = []
+def find_questions(root: Root, task: TaskDir | None = None) -> OpenQuestions:
+    """Return the open questions of a task, or of all tasks of a root, as far as they can be read."""
+    return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()])
+
+
+def _questions_of(tasks: list[TaskDir]) -> OpenQuestions:
+    found = OpenQuestions([], [], [])
     for one in filter(is_own, tasks):
         for instance in one.instances():
             worker = one.worker(instance)
-            if worker.interactions.exists() and not worker.has_ended:
-                found += _open_in(worker, warnings)
-    return sorted(found, key=lambda one: str(one.question.asked_at))
+            try:
+                if worker.interactions.exists() and not worker.has_ended:
+                    found.questions.extend(_open_in(worker, found.warnings))
+            except (AgentctlError, OSError) as error:
+                found.unreadable.append(problem_of(error))
+    found.questions.sort(key=lambda one: str(one.question.asked_at))
+    return found
 
 
-def _open_in(worker: WorkerDir, warnings: list[str] | None = None) -> Iterator[OpenQuestion]:
+def _open_in(worker: WorkerDir, warnings: list[str]) -> Iterator[OpenQuestion]:
     waiting = set(waiting_askers(worker))
     for name in open_questions(worker):
         question = read_question(worker, name)
         if question is not None:
             yield OpenQuestion(worker.task.id, worker.instance, question, name in waiting)
-        elif warnings is not None:
+        else:
             warnings.append(f"{worker.question(name)} holds no question: it is left out")
 
 
@@ -212,7 +234,7 @@ def questions_of(root: Root, task: TaskDir | None, instance: str) -> list[OpenQu
         worker = _find_worker(root, task, instance)
     except AgentctlError:
         return []
-    return [] if worker.has_ended or not is_own(worker.task) else list(_open_in(worker))
+    return [] if worker.has_ended or not is_own(worker.task) else list(_open_in(worker, []))
 
 
 def _asker(root: Root, task: TaskDir | None, instance: str, name: str) -> WorkerDir:

@@ -10,6 +10,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
+from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import WaitRounds
 
@@ -58,6 +59,7 @@ def gather(
         The states seen last, without the workers that do not exist. Nobody was stopped.
 
     Raises:
+        StorageError: Nothing of those that have not ended can be read.
         BrokenOff: `broken` became readable.
         WaitStopped: The worker that waits was cancelled or paused.
     """
@@ -69,21 +71,27 @@ def gather(
     ):
         while True:
             with TURN:
-                seen = _look(live_tree, keys)
-            if is_enough(seen) or not rounds.next():
-                rounds.give_back()
-                return seen
+                seen, alive = _look(live_tree, keys)
+            if not is_enough(seen):
+                check_any_known(alive)
+                if rounds.next():
+                    continue
+            rounds.give_back()
+            return seen
 
 
-def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> Sight:
+def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> tuple[Sight, list[WorkerView]]:
+    """Return what is seen of workers, and those that have not ended."""
     found: dict[WorkerId, Seen] = {}
+    alive: list[WorkerView] = []
     views = {live_task.task.id: (live_task.task, view) for live_task, view in live_tree.update()}
     for key in keys:
         task, view = views.get(key.task_id, (None, None))
         worker = view.workers.get(key.instance) if view is not None else None
         if worker is not None and task is not None:
             found[key] = Seen(Status.RUNNING, None, 0) if _is_replaced(task, worker) else _seen(worker)
-    return found
+            alive += [worker] * (not worker.is_terminal)
+    return found, alive
 
 
 def _is_replaced(task: TaskDir, worker: WorkerView) -> bool:

@@ -24,7 +24,9 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, NotFound
+from agentctl.lean import NamedTuple
 from agentctl.operations.show.live_workers import judge_workers
+from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
@@ -125,7 +127,8 @@ class LiveTask:
                 self._drop(fd)
         for worker in self.view.workers.values():
             if worker.status in (Status.RUNNING, Status.BLOCKED) and worker.instance not in watched:
-                self._set_sentinel(worker.instance)
+                with noting_unreadable(worker):
+                    self._set_sentinel(worker.instance)
 
     def _set_sentinel(self, instance: str) -> None:
         worker = self.task.worker(instance)
@@ -293,12 +296,12 @@ class LiveTree:
         """Return what keeps workers in the queue until somebody lets them go, in words."""
         return list(dict.fromkeys(hold for one in self._all.values() for hold in one.holds()))
 
-    def refused(self) -> dict[WorkerId, str]:
-        """Return the workers that have ended although a disk refuses to say so, and what it says."""
+    def refused(self) -> dict[WorkerId, DiskRefusal]:
+        """Return the workers of which a disk refuses to take an end, or to give the files."""
         return {
-            WorkerId(one.task.id, worker.instance): str(worker.refused.get("problem"))
+            WorkerId(one.task.id, worker.instance): refusal
             for one in self._all.values() for worker in one.view.workers.values()
-            if not worker.is_terminal and "end" in worker.refused
+            if (refusal := _refusal_of(worker)) is not None
         }  # fmt: skip
 
     def run_queue(self, lender: WorkerId | None) -> None:
@@ -318,6 +321,22 @@ class LiveTree:
     ) -> None:
         for live_task in self._all.values():
             live_task.__exit__(kind, error, trace)
+
+
+class DiskRefusal(NamedTuple):
+    """What a disk refuses of a worker that has no end in the log."""
+
+    problem: str
+    #: It has ended, and its end cannot be written; otherwise its files cannot be read.
+    is_end: bool
+
+
+def _refusal_of(worker: WorkerView) -> DiskRefusal | None:
+    if worker.is_terminal:
+        return None
+    if "end" in worker.refused:
+        return DiskRefusal(str(worker.refused.get("problem")), is_end=True)
+    return None if worker.unreadable is None else DiskRefusal(worker.unreadable.message, is_end=False)
 
 
 def sleep_over(

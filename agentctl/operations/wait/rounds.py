@@ -23,7 +23,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError, BrokenOff, WaitStopped
-from agentctl.operations.wait.live_view import LiveTree
+from agentctl.operations.wait.live_view import DiskRefusal, LiveTree
 from agentctl.operations.wait.loan import Loan
 from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_limits import may_be_told
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _NOTICES_S = 1.0
 #: Called periodically with the workers that nobody starts.
 OnStranded = Callable[[list[WorkerId]], None]
-#: Called periodically with the workers whose ends a disk refuses, and what it says.
-OnRefused = Callable[[Mapping[WorkerId, str]], None]
+#: Called periodically with the workers of which a disk refuses to take an end, or to give the files.
+OnRefused = Callable[[Mapping[WorkerId, DiskRefusal]], None]
 OnHeld = Callable[[Sequence[str]], None]
 _broken: ContextVar[int | None] = ContextVar("broken", default=None)
 
@@ -60,7 +60,7 @@ class WaitRounds:
         broken: A descriptor that becomes readable when nobody wants the answer any more.
         turn: Held while the queue is run, if several threads wait.
         on_stranded: Called with the workers that stay in the queue for ever, if there are any.
-        on_refused: Called with the workers that have ended and whose ends cannot be written, if there are any.
+        on_refused: Called with the workers of which a disk refuses something, if there are any.
         on_held: Called with what keeps workers in the queue until somebody lets them go, in words, if anything does.
     """
 

@@ -14,6 +14,7 @@ from agentctl.domain.states import PARKED, TERMINAL, EndStatus, Status
 from agentctl.errors import Declined, NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
+from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import OnHeld, OnRefused, OnStranded, WaitRounds
@@ -103,6 +104,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
         recursive: Include the workers of sub-tasks.
 
     Raises:
+        StorageError: Nothing of those that could still end can be read.
         WaitTimedOut: Nothing came in time. Nobody was stopped.
         NothingLeft: Everything was given out, and nothing that could still end is left.
         WaitStopped: The worker that waits was cancelled or paused.
@@ -116,7 +118,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
     ):
         askers = Askers()
         while True:
-            has_pending = has_live = False
+            has_pending, live = False, list[WorkerView]()
             for live_task, view in live_tree.update():
                 targets = _targets(live_task.task, view, names)
                 wanted = [item for item in targets if item.status in (_ALL if kinds is None else kinds)]
@@ -128,9 +130,11 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
                     return
                 # Claimed by another waiter: it marks them, or dies and they are given again.
                 has_pending = bool(cursor.undelivered(wanted)) or has_pending
-                has_live = _has_live(live_task.task, view, names) or has_live
-            if not has_pending and not has_live:
+                live += _live(live_task.task, view, names)
+            if not has_pending and not live:
                 raise NothingLeft(_nothing_left(live_tree, names), hint="agentctl list shows what there is")
+            if not has_pending:
+                check_any_known(live)
             if on_asked is not None:
                 view = live_tree.top.view
                 chosen = None if names is None else names(task, view)
@@ -196,6 +200,7 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
         on_change: Called with rows as in `list` whenever something may have changed.
 
     Raises:
+        StorageError: Nothing of those that have not ended can be read.
         WaitTimedOut: Not all ended in time. Nobody was stopped.
         NothingLeft: There is no worker to wait for.
         WaitStopped: The worker that waits was cancelled or paused.
@@ -222,10 +227,12 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
                     row_of(task, one, live_task.conditions.get(one.instance), awaited, len(below.get(one.instance, ())))
                     for one in workers
                 ])  # fmt: skip
-            left_alive = [worker.instance for worker in workers if not worker.is_terminal]
-            if not left_alive:
+            alive = [worker for worker in workers if not worker.is_terminal]
+            if not alive:
                 rounds.give_back()
                 return [_waited(worker, worker.status) for worker in workers]
+            check_any_known(alive)
+            left_alive = [worker.instance for worker in alive]
             if not rounds.next():
                 raise WaitTimedOut(
                     f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
@@ -281,11 +288,13 @@ def _targets(task: TaskDir, view: TaskView, names: Names | None) -> list[Deliver
     return [item for item in found if item.instance in chosen]
 
 
-def _has_live(task: TaskDir, view: TaskView, names: Names | None) -> bool:
+def _live(task: TaskDir, view: TaskView, names: Names | None) -> list[WorkerView]:
     chosen = None if names is None else names(task, view)
-    return any(
-        worker.status not in TERMINAL for worker in view.workers.values() if chosen is None or worker.instance in chosen
-    )
+    return [
+        worker
+        for worker in view.workers.values()
+        if not worker.is_terminal and (chosen is None or worker.instance in chosen)
+    ]
 
 
 def _nothing_left(live_tree: LiveTree, names: Names | None) -> str:

@@ -31,6 +31,7 @@ _GLYPHS = {
     Status.QUEUED: ("·", "queued"), Status.RUNNING: ("●", "running"), Status.BLOCKED: ("?", "blocked"),
     Status.COMPLETED: ("✓", "completed"), Status.FAILED: ("✗", "failed"), Status.CANCELLED: ("-", "cancelled"),
 }  # fmt: skip
+_UNPROVEN_HEALTHS = frozenset({"unsupervised", "unfollowed", "elsewhere", "unknown", STRANDED})
 _PAUSED, _IDLE, _UNPROVEN = ("‖", "blocked"), ("○", "completed"), ("~", "blocked")
 _STATES = {
     "working": "running", "input-required": "blocked", "completed": "completed", "failed": "failed",
@@ -200,7 +201,7 @@ def glyph_of(worker: FleetWorker) -> Piece:
         return _IDLE
     if row["paused"] or (row["health"] == HELD and row["status"] not in TERMINAL):
         return _PAUSED
-    if row["health"] in ("unsupervised", "unfollowed", "elsewhere", STRANDED) and row["status"] not in TERMINAL:
+    if row["health"] in _UNPROVEN_HEALTHS and row["status"] not in TERMINAL:
         return _UNPROVEN
     return _GLYPHS.get(Status(row["status"]), ("·", "dim")) if row["status"] in _STATUSES else ("·", "dim")
 

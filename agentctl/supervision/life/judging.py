@@ -57,6 +57,8 @@ class Condition(Enum):
     ELSEWHERE = "elsewhere"
     #: It was placed on a node, and its shim here is gone: how it is there is not known, and another shim takes it over.
     UNFOLLOWED = "unfollowed"
+    #: Its files cannot be read. Only a view says so, to show the others: whoever decides gets the error.
+    UNKNOWN = "unknown"
 
     @property
     def is_queued(self) -> bool:

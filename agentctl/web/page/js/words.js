@@ -13,7 +13,7 @@ export const NEED_WORDS = table(Object.fromEntries(NEEDS.map(([need, words]) => 
 
 const GLYPHS = table({ queued: '·', running: '●', blocked: '?', completed: '✓', failed: '✗', cancelled: '-' });
 const UNPROVEN = table({ elsewhere: 'on another machine', stranded: 'nothing will start it: agentctl resume --lost',
-  held: 'held in the queue: agentctl why says by whom' });
+  held: 'held in the queue: agentctl why says by whom', unknown: 'its files cannot be read' });
 const WINDOWS = table({ five_hour: '5 h', seven_day: '7 d' });
 /** The time after which an account may be used again, in words. */
 export const windowWords = (name) => WINDOWS[name] ?? name;
@@ -65,7 +65,7 @@ export function signOf(worker) {
   if (worker.idle) return { glyph: '○', role: 'idle', words: 'waits for a message' };
   if (worker.paused && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'paused' };
   if (worker.health === 'held' && !TERMINAL.has(status)) return { glyph: '‖', role: 'blocked', words: 'held in the queue' };
-  if (['unsupervised', 'unfollowed', 'elsewhere', 'stranded'].includes(worker.health) && !TERMINAL.has(status)) {
+  if (['unsupervised', 'unfollowed', 'elsewhere', 'stranded', 'unknown'].includes(worker.health) && !TERMINAL.has(status)) {
     return { glyph: '~', role: 'blocked', words: UNPROVEN[worker.health] ?? 'its guard is gone' };
   }
   const words = status === 'blocked' ? 'asks' : status === 'running' ? 'runs' : plain(status ?? 'unknown');
@@ -95,6 +95,7 @@ export function endWords(worker) {
 
 /** What is unusual about a worker, in a few words. */
 export function standing(worker) {
+  if (worker.unreadable) return plain(`unknown: ${worker.unreadable}`);
   if (worker.reason) return plain(worker.reason);
   if (['stranded', 'held'].includes(worker.health)) return UNPROVEN[worker.health];
   const account = worker.awaitsAccount;

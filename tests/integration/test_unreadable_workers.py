@@ -1,0 +1,138 @@
+"""At stake: one worker or task that cannot be read hides no other one, is told as unknown, and is left as it is."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults import OPEN, READ, SCAN, STAT, Faults
+from tests.steps import Task, new_task, spawn
+from tests.support import Completed, alike, run, start, wait_until, worker
+
+LOOKS = OPEN | READ | STAT | SCAN
+_TOLD = os.strerror(errno.EIO)
+
+
+@pytest.fixture
+def task(root: Path, tmp_path: Path) -> Task:
+    """Return a task with the workers `good` and `bad`, which run until each has a gate, and `done`."""
+    made = new_task()
+    spawn(worker("exits", 3), "--wait", name="done", check=False)
+    for name in ("good", "bad"):
+        spawn(worker("exits", 0, "--after-file", tmp_path / name), name=name)
+    wait_until(made.roster, accept=lambda rows: list(rows.values()).count("active") == 2, what="both to run")
+    return made
+
+
+def told(*args: str, **options: float) -> Completed:
+    """Run a command that shows what it can read, and ends with the error of what it cannot."""
+    done = run(*args, check=False, **options)  # type: ignore[arg-type]
+    assert done.code == 1, done
+    assert done.err.splitlines()[-2].startswith("error: "), done
+    assert _TOLD in done.err.splitlines()[-2], done
+    assert done.err.splitlines()[-1].startswith("hint: "), done
+    assert "bug" not in done.err
+    return done
+
+
+def end(task: Task, tmp_path: Path) -> None:
+    for name in ("good", "bad"):
+        (tmp_path / name).touch()
+    task.ended("good", "bad")
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("file", ["shim.json", *alike("exit.json", ".")])
+def test_the_others_are_listed_and_the_one_is_a_row_that_says_so(
+    task: Task, faulty: Faults, tmp_path: Path, file: str
+) -> None:
+    before = content(task.agent("bad"))
+    faulty.fail(task.agent("bad") / file, LOOKS, errno.EIO)
+    rows = {row["agentInstance"]: row for row in told("list", "--json").json}
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "done": "failed", "good": "running", "bad": "running",
+    }  # fmt: skip
+    assert [name for name, row in rows.items() if row.get("unreadable")] == ["bad"]
+    assert (rows["bad"]["health"], rows["good"]["health"]) == ("unknown", "supervised")
+    assert f"bad\trunning\tunknown: {rows['bad']['unreadable']}" in told("list").out
+    assert f"unknown: {rows['bad']['unreadable']}" in told("tree").out
+    told("timeline")
+    assert run("show", "good", "--json").json["status"] == "running"
+    assert run("tasks", "--json").json[0]["state"] == "working"
+    faulty.mend()
+    assert content(task.agent("bad")) == before, "nothing was decided about it"
+    end(task, tmp_path)
+
+
+def test_a_wait_goes_on_with_those_that_can_be_read_and_ends_with_the_error_of_the_last(
+    task: Task, faulty: Faults, tmp_path: Path
+) -> None:
+    faulty.fail(task.agent("bad"), LOOKS, errno.EIO)
+    waiting = start("wait-all")
+    assert waiting.stderr is not None
+    assert "it is not known how t1/bad is: " in waiting.stderr.readline()
+    assert run("wait-any", "--json").json["agentInstance"] == "done"
+    (tmp_path / "good").touch()
+    assert run("wait-any", "--json").json["agentInstance"] == "good"
+    assert run("wait", "good").code == 0
+    assert waiting.wait(timeout=30) == 1
+    assert _TOLD in waiting.stderr.read()
+    faulty.mend()
+    (tmp_path / "bad").touch()
+    task.ended("bad")
+    assert (task.exit("bad") or {})["status"] == "completed"
+
+
+def test_a_wait_for_nobody_else_ends_with_the_error(task: Task, faulty: Faults, tmp_path: Path) -> None:
+    faulty.fail(task.agent("bad") / "shim.json", LOOKS, errno.EIO)
+    for args in (("wait", "bad"), ("wait-any", "bad")):
+        assert "shim.json" in told(*args, timeout=20).err
+    faulty.mend()
+    end(task, tmp_path)
+
+
+def test_questions_of_the_others_are_shown(root: Path, faulty: Faults) -> None:
+    task = new_task()
+    for name in ("good", "bad"):
+        spawn(worker("asks", "--kind", "confirm", "Go on?"), name=name)
+        task.has("agent.blocked", name)
+    faulty.fail(task.agent("bad") / "interactions", LOOKS, errno.EIO)
+    shown = told("interact", "list", "--json").json
+    assert [one["agentInstance"] for one in shown] == ["good"]
+    assert "unknown: " in told("list").out
+    faulty.mend()
+    assert len(run("interact", "list", "--json").json) == 2
+    run("cancel", "--all", "--grace-seconds", "0")
+
+
+@pytest.mark.parametrize("file", ["shim.json", *alike(".")])
+def test_doctor_names_the_one_and_looks_at_the_others(task: Task, faulty: Faults, tmp_path: Path, file: str) -> None:
+    (task.agent("done") / "exit.json.999999999.12345678.tmp").touch()
+    before = content(task.agent("bad"))
+    faulty.fail(task.agent("bad") / file, LOOKS, errno.EIO)
+    found = run("doctor", "--fix", "--json", check=False)
+    assert found.code == 1, found
+    problems = [one for one in found.json if one["severity"] == "error"]
+    assert [one for one in problems if one["where"] == "t1/bad" and "it is not known how it is" in one["what"]]
+    assert not [one for one in problems if "remove" in one["next"] or "Errno" in one["what"]], problems
+    assert [one for one in found.json if one["what"] == "left by a writer that was killed" and one["fixed"]]
+    faulty.mend()
+    assert content(task.agent("bad")) == before
+    end(task, tmp_path)
+
+
+def test_a_task_that_cannot_be_read_hides_no_other_one(root: Path, faulty: Faults) -> None:
+    task = new_task()
+    run("new", "Another", "--id", "t2")
+    faulty.fail(task.path / "events.jsonl", LOOKS, errno.EIO)
+    rows = {row["taskId"]: row for row in told("tasks", "--json").json}
+    assert {name: row["state"] for name, row in rows.items()} == {"t1": "unknown", "t2": "created"}
+    assert _TOLD in rows["t1"]["unreadable"]
+    assert rows["t1"]["own"] is None
+    told("tasks")
