@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.supervision.worker import cancel_request, deferred, pause_request
+from agentctl.supervision.worker.deferrable import DeferrableRequest
 
 
 class Deferral:
@@ -24,7 +24,7 @@ class Deferral:
         Args:
             standing: What else is the case, for those who cannot read it from the log now.
         """
-        problem = self._problem_of(cancel_request.write_deferred) or self._problem_of(pause_request.write_deferred)
+        problem = self._problem_of(cancel_request.REQUEST) or self._problem_of(pause_request.REQUEST)
         if problem is not None:
             self.say(problem, **standing)
         elif self._said:
@@ -39,9 +39,9 @@ class Deferral:
                 deferred.say(self._worker, said)
                 self._said = said
 
-    def _problem_of(self, write: Callable[[WorkerDir], object]) -> AgentctlError | OSError | None:
+    def _problem_of(self, request: DeferrableRequest) -> AgentctlError | OSError | None:
         try:
-            write(self._worker)
+            request.write_waiting(self._worker)
         except (AgentctlError, OSError) as problem:
             return problem
         return None

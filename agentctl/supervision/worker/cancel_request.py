@@ -17,6 +17,7 @@ from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker import deferred
+from agentctl.supervision.worker.deferrable import DeferrableRequest
 from agentctl.supervision.worker.spec import valid_grace
 
 
@@ -27,21 +28,15 @@ def put_request(worker: WorkerDir, by: str, grace_s: float | None = None) -> Age
         Why the disk refuses it, if it waits in memory.
 
     Raises:
-        FileNotFoundError: The worker's folder was removed, which ends it without a request.
+        FileNotFoundError: As `DeferrableRequest.put` does.
     """
     body: dict[str, Any] = {"by": by, "at": now_iso()}
     if grace_s is not None:
         body["graceSeconds"] = grace_s
     try:
-        _write(worker, body)
-    except (FileNotFoundError, NotADirectoryError):
-        raise
-    except (AgentctlError, OSError) as problem:
-        _defer(worker, body, problem)
-        return problem
+        return REQUEST.put(worker, body)
     finally:
         failpoints.reached("cancel.after-request")
-    return None
 
 
 def _write(worker: WorkerDir, body: dict[str, Any]) -> None:
@@ -64,54 +59,28 @@ def _written(worker: WorkerDir) -> dict[str, Any]:
         return {}
 
 
-def _defer(worker: WorkerDir, body: dict[str, Any], problem: AgentctlError | OSError) -> None:
-    """Keep a request in memory, as far as it asks for more than an earlier one.
-
-    Raises:
-        AgentctlError: Memory refuses it too.
-        OSError: The same.
-    """
-    grace_s, before = valid_grace(body), request_of(worker)
-    if before is not None:
-        asked = valid_grace(before)
-        if grace_s is None or (asked is not None and asked <= grace_s):
-            return
-        body = {**before, "graceSeconds": grace_s}
-    try:
-        deferred.put_request(worker, deferred.CANCEL, body)
-    except (AgentctlError, OSError):
-        raise problem from None
+def _combined(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """Return the earlier request with the shorter grace period of the two."""
+    asked = [grace for one in (earlier, later) if (grace := valid_grace(one)) is not None]
+    return {**later, **earlier} | ({"graceSeconds": min(asked)} if asked else {})
 
 
-def write_deferred(worker: WorkerDir) -> bool:
-    """Write a request that waits in memory to the disk; return whether there was one.
-
-    Raises:
-        AgentctlError: The disk still refuses it.
-        OSError: The same.
-    """
-    body = deferred.request(worker, deferred.CANCEL)
-    if body is None:
-        return False
-    _write(worker, body)
-    deferred.forget_request(worker, deferred.CANCEL, body)
-    return True
+REQUEST = DeferrableRequest(deferred.CANCEL, _write, _combined)
 
 
 def is_asked(worker: WorkerDir) -> bool:
     """Return whether somebody has asked for a worker's end."""
     # Memory first: where the disk does not even say whether the file is there, the request counts all the same.
-    return deferred.request(worker, deferred.CANCEL) is not None or worker.cancel.exists()
+    return REQUEST.waiting(worker) is not None or worker.cancel.exists()
 
 
 def request_of(worker: WorkerDir) -> dict[str, Any] | None:
     """Return the request, with the shortest grace period that was asked for; None if nobody has asked for its end."""
-    waiting = deferred.request(worker, deferred.CANCEL)
+    waiting = REQUEST.waiting(worker)
     written = read_quietly(worker.cancel) if worker.cancel.exists() else None
     if waiting is None or written is None:
         return waiting if written is None else written
-    asked = [grace for one in (waiting, written) if (grace := valid_grace(one)) is not None]
-    return {**waiting, **written} | ({"graceSeconds": min(asked)} if asked else {})
+    return _combined(written, waiting)
 
 
 def asked_grace(worker: WorkerDir) -> float | None:

@@ -15,6 +15,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.supervision.worker import deferred
+from agentctl.supervision.worker.deferrable import DeferrableRequest
 
 #: Whether it is to be paused, in what waits in memory: the file says so by being there.
 _PAUSED = "paused"
@@ -26,18 +27,7 @@ def put_request(worker: WorkerDir, by: str, *, paused: bool) -> AgentctlError | 
     Returns:
         Why the disk refuses it, if it waits in memory.
     """
-    body: dict[str, Any] = {"by": by, "at": now_iso(), _PAUSED: paused}
-    try:
-        _write(worker, body)
-    except (AgentctlError, OSError) as problem:
-        try:
-            deferred.put_request(worker, deferred.PAUSE, body)
-        except (AgentctlError, OSError):
-            raise problem from None
-        return problem
-    if (before := deferred.request(worker, deferred.PAUSE)) is not None:
-        deferred.forget_request(worker, deferred.PAUSE, before)
-    return None
+    return REQUEST.put(worker, {"by": by, "at": now_iso(), _PAUSED: paused})
 
 
 def _write(worker: WorkerDir, body: dict[str, Any]) -> None:
@@ -48,30 +38,19 @@ def _write(worker: WorkerDir, body: dict[str, Any]) -> None:
             os.unlink(worker.pause)
 
 
-def write_deferred(worker: WorkerDir) -> bool:
-    """Write what waits in memory to the disk; return whether there was anything.
-
-    Raises:
-        AgentctlError: The disk still refuses it.
-        OSError: The same.
-    """
-    body = deferred.request(worker, deferred.PAUSE)
-    if body is None:
-        return False
-    _write(worker, body)
-    deferred.forget_request(worker, deferred.PAUSE, body)
-    return True
+#: The later one counts.
+REQUEST = DeferrableRequest(deferred.PAUSE, _write, lambda _earlier, later: later)
 
 
 def is_wanted(worker: WorkerDir) -> bool:
     """Return whether a worker is to be paused."""
-    waiting = deferred.request(worker, deferred.PAUSE)
+    waiting = REQUEST.waiting(worker)
     return worker.pause.exists() if waiting is None else bool(waiting.get(_PAUSED))
 
 
 def request_of(worker: WorkerDir) -> dict[str, Any]:
     """Return what the request says; {} if a worker is not to be paused."""
-    waiting = deferred.request(worker, deferred.PAUSE)
+    waiting = REQUEST.waiting(worker)
     if waiting is not None:
         return waiting if waiting.get(_PAUSED) else {}
     return read_quietly(worker.pause)
