@@ -1,8 +1,10 @@
 """Kernel locks: nothing of them is left when their holder dies.
 
 Mutual exclusion uses `flock`. Liveness ("does its shim live?") uses an OFD lock, because that can be queried without
-taking it (a prober with flock made 775 of 5,000 acquisitions fail). The two do not see each other: never use both on
-one file. Locking order: root < keys < task < queue < slot < instance < log.
+taking it (a prober with flock made 775 of 5,000 acquisitions fail). The two do not see each other: no file has both,
+but for a liveness lock on a disk that takes no writes (`hold_alive`).
+
+Locking order: root < keys < task < queue < slot < instance < log.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from contextlib import suppress
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.errors import LockTimeout
+from agentctl.world_errors import next_step
 
 LOCK_LIMIT_S = 20.0
 _FIRST_PAUSE_S = 0.0003
@@ -163,16 +166,34 @@ def _request(kind: int) -> bytes:
 
 
 def hold_alive(path: str | os.PathLike[str]) -> int | None:
-    """Take the liveness lock of a file for as long as the returned descriptor is open; None where it is held."""
-    fd = open_plain(path, _OPEN)
+    """Take the liveness lock of a file for as long as the returned descriptor is open; None where it is held.
+
+    A disk that opens no file for writing still gives a shared one, which keeps the exclusive one away and is seen as
+    well; that only one process has it, flock(2) ensures.
+    """
+    fd, kind = _open_to_live(path)
     try:
-        fcntl.fcntl(fd, _SET, _request(fcntl.F_WRLCK))
+        if kind == fcntl.F_RDLCK:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.fcntl(fd, _SET, _request(kind))
     except OSError as error:
         os.close(fd)
         if error.errno in (errno.EAGAIN, errno.EACCES):
             return None
         raise
     return fd
+
+
+def _open_to_live(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """Return a descriptor of a file and the kind of lock that it can take."""
+    try:
+        return open_plain(path, _OPEN), fcntl.F_WRLCK
+    except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) or next_step(error) is None:
+            raise
+        with suppress(OSError):
+            return open_plain(path, os.O_RDONLY), fcntl.F_RDLCK
+        raise
 
 
 def is_alive_held(path: str | os.PathLike[str]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +15,9 @@ import pytest
 
 from tests import faults as layer
 from tests.faults import Faults
-from tests.integration.test_disk import Disk, disk  # noqa: F401 - a fixture
-from tests.steps import Task, new_task, spawn, statuses
+from tests.integration.test_disk import Disk, disk, mount  # noqa: F401 - one is a fixture
+from tests.life import set_config
+from tests.steps import Task, kill, new_task, spawn, statuses
 from tests.support import PROGRAM, alike, is_alive, run, start, wait_until, worker
 
 #: How a broken disk answers, and to which calls.
@@ -31,6 +34,10 @@ EACH = pytest.mark.parametrize("broken", ["ENOSPC", "EROFS", *alike("EDQUOT", "E
 
 def pid_of(task: Task, name: str) -> int:
     return int(json.loads((task.agent(name) / "worker.json").read_bytes())["pid"])
+
+
+def shim_of(task: Task, name: str) -> int:
+    return int(json.loads((task.agent(name) / "shim.json").read_bytes())["pid"])
 
 
 def status_of(pid: int) -> str:
@@ -101,17 +108,65 @@ def test_a_queued_worker_that_is_cancelled_on_a_broken_disk_never_starts(
     assert not ran.exists()
 
 
+@EACH
+def test_the_undertaker_on_a_broken_disk_stops_the_tree_and_the_end_is_written_later(
+    root: Path, faulty: Faults, tmp_path: Path, broken: str
+) -> None:
+    task, pids = new_task(), tmp_path / "pids"
+    spawn(worker("stubborn", pids), "--grace-seconds", "0.2", name="a")
+    tree = wait_until(lambda: pids.read_bytes() if pids.exists() else b"", what="the tree to be there")
+    rested(task, a="active")
+    kill(shim_of(task, "a"))
+    faulty.fail(root, *BROKEN[broken])
+    told = run("cancel", "a", "--json").json
+    assert (told["cancelled"], told["status"]) == (True, "cancelled")
+    assert not [pid for pid in json.loads(tree).values() if is_alive(pid)]
+    assert task.exit("a") is None
+    assert "its end is held" in run("list").out
+    faulty.mend()
+    task.ended("a")
+    assert (task.exit("a") or {})["status"] == "cancelled"
+
+
+#: The reason, and what brings it about.
+LIMITS = {"timed_out": ("sleeps", 100), "output_limit": ("floods",)}
+
+
+@EACH
+@pytest.mark.parametrize("reason", ["timed_out", *alike("output_limit")])
+def test_a_limit_is_kept_on_a_broken_disk_and_told_later(
+    root: Path, faulty: Faults, tmp_path: Path, broken: str, reason: str
+) -> None:
+    task = new_task()
+    set_config(task, maxOutputBytes=100_000, graceSeconds=0.2)
+    gate = tmp_path / "gate"
+    program, *args = LIMITS[reason]
+    waits = f'while ! [ -e {shlex.quote(str(gate))} ]; do sleep 0.05; done; exec "$@"'
+    limit = ["--timeout-seconds", "3"] if reason == "timed_out" else []
+    spawn(["sh", "-c", waits, "sh", *worker(program, *args)], *limit, name="a")
+    rested(task, a="active")
+    pid = pid_of(task, "a")
+    faulty.fail(root, *BROKEN[broken])
+    gate.touch()
+    wait_until(lambda: not is_alive(pid), what="the limit to stop it")
+    wait_until(lambda: "held" in run("list").out, what="the end to be held")
+    assert task.exit("a") is None
+    assert f"reason {reason}" in run("why", "a").out
+    faulty.mend()
+    task.ended("a")
+    assert (task.exit("a") or {})["reason"] == reason
+
+
 def test_a_shim_that_is_killed_while_it_holds_an_end_loses_nothing_of_it(root: Path, faulty: Faults) -> None:
     task = new_task()
     gate = root.parent / "gate"
     spawn(worker("exits", 3, "--after-file", gate), name="a")
     rested(task, a="active")
-    shim = int(json.loads((task.agent("a") / "shim.json").read_bytes())["pid"])
+    shim = shim_of(task, "a")
     faulty.fail(root, *BROKEN["ENOSPC"])
     gate.touch()
     wait_until(lambda: "held" in run("list").out, what="the end to be held")
-    psutil.Process(shim).kill()
-    wait_until(lambda: not is_alive(shim), what="its shim to be gone")
+    kill(shim)
     faulty.mend()
     assert statuses() == {"a": "failed"}
     ended = task.exit("a") or {}
@@ -142,15 +197,55 @@ def test_an_end_that_a_full_disk_refuses_is_named_everywhere_and_kept(root: Path
 
 
 @pytest.mark.parametrize("errors", [errno.EMFILE, *alike(errno.ENFILE)])
-def test_a_cancel_without_a_descriptor_for_a_new_file_is_carried_out(root: Path, faults: Faults, errors: int) -> None:
+def test_stop_commands_without_a_descriptor_for_a_new_file_are_carried_out(
+    root: Path, faults: Faults, errors: int
+) -> None:
     task = new_task()
     spawn(worker("sleeps", 100), name="a")
     rested(task, a="active")
+    pid = pid_of(task, "a")
     for folder in (root, root.parent / "run"):
         faults.fail(folder, layer.CHANGE | layer.CREATE, errors)
+    run("pause", "a", env=faults.environ)
+    assert status_of(pid) == psutil.STATUS_STOPPED
+    run("unpause", "a", env=faults.environ)
+    assert status_of(pid) != psutil.STATUS_STOPPED
     told = run("cancel", "a", "--json", env=faults.environ).json
     assert (told["cancelled"], told["status"]) == (True, "cancelled")
     assert (task.exit("a") or {})["status"] == "cancelled"
+
+
+@pytest.mark.slow
+def test_stop_commands_work_with_few_descriptors(root: Path) -> None:
+    """With so few that a command can just load itself: each stops its worker, or says what is missing."""
+    task = new_task()
+    spawn(worker("sleeps", 100), name="a")
+    rested(task, a="active")
+    pid = pid_of(task, "a")
+    outcomes = {}
+    for many in (5, 6, 7, 8, 10, 14):
+        for command, is_done in (
+            ("pause", lambda: status_of(pid) == psutil.STATUS_STOPPED),
+            ("unpause", lambda: status_of(pid) != psutil.STATUS_STOPPED),
+        ):
+            done = limited(f"ulimit -n {many}", command, "a")
+            assert "bug" not in done.stderr, done
+            assert done.returncode != 0 or is_done(), done
+            outcomes[many, command] = done
+    assert [code.returncode for (many, _), code in outcomes.items() if many >= FEW] == [0] * 6, outcomes
+    assert limited(f"ulimit -n {FEW}", "cancel", "a").returncode == 0
+    assert statuses() == {"a": "cancelled"}
+
+
+#: Standard streams, and what a command has open at once: a lock, a folder, a file, and a watch.
+FEW = 8
+
+
+def limited(limit: str, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["sh", "-c", f'{limit}; exec "$@"', "sh", *PROGRAM, *args],
+        check=False, capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
 
 
 def test_stop_commands_work_where_files_may_have_one_block(root: Path) -> None:
@@ -159,14 +254,8 @@ def test_stop_commands_work_where_files_may_have_one_block(root: Path) -> None:
         spawn(worker("sleeps", 100), name=name)
     rested(task, a="active", b="active")
 
-    def bounded(*args: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *PROGRAM, *args],
-            check=False, capture_output=True, text=True, timeout=30,
-        )  # fmt: skip
-
     for args in (("pause", "a"), ("unpause", "a"), ("cancel", "a"), ("cancel", "--all", "--grace-seconds", "0")):
-        done = bounded(*args)
+        done = limited("ulimit -f 1", *args)
         assert done.returncode == 0, done
     assert statuses() == {"a": "cancelled", "b": "cancelled"}
 
@@ -182,8 +271,15 @@ with open(sys.argv[1], "ab", buffering=0) as junk:
 """
 
 
-@pytest.mark.parametrize("grace", [(), *alike((("--grace-seconds", "0"),))])
-def test_a_runaway_that_refills_its_disk_is_paused_and_cancelled(disk: Disk, grace: tuple[str, ...]) -> None:  # noqa: F811
+@pytest.mark.parametrize(
+    ("grace", "size"), [((), "1m"), *alike((("--grace-seconds", "0"), "1m"), ((), "2m"), ((), "3m"))]
+)
+def test_a_runaway_that_refills_its_disk_is_paused_and_cancelled(
+    disk: Disk,  # noqa: F811
+    grace: tuple[str, ...],
+    size: str,
+) -> None:
+    mount("-o", f"remount,size={size}", disk.path)
     task = new_task()
     spawn([sys.executable, "-c", _RUNAWAY, str(disk.path / "junk")], "--grace-seconds", "1", name="a")
     pid = pid_of(task, "a")
@@ -196,3 +292,59 @@ def test_a_runaway_that_refills_its_disk_is_paused_and_cancelled(disk: Disk, gra
     (disk.path / "junk").unlink()
     task.ended("a")
     assert (task.exit("a") or {})["status"] == "cancelled"
+
+
+#: Where a script has a /dev/shm of its own, and what the person does there.
+_MEMORY = """
+mount -t tmpfs -o mode=1777 agentctl-test /dev/shm
+$3
+mount -o remount,ro /dev/shm
+export HOME="$1" TMPDIR="$2" AGENTCTL_ROOT="$1/.agentctl"
+unset XDG_RUNTIME_DIR
+shift 3
+"$@" new t --max-concurrent 1 --grace-seconds 1
+"$@" spawn --name a -- sleep 100
+"""
+
+
+def in_own_memory(tmp_path: Path, script: str, before: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a script of a shell that has a /dev/shm which takes no files."""
+    home, temporary = tmp_path / "home", tmp_path / "temporary"
+    temporary.mkdir()
+    text = _MEMORY.replace("$3", before or ":", 1) + script
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec", text, "sh", home, temporary, "-", *PROGRAM],
+        check=False, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    if "unshare" in done.stderr or "mount" in done.stderr:
+        pytest.skip(f"no mounts here: {done.stderr.strip()}")
+    return done
+
+
+def test_where_memory_takes_no_files_they_wait_in_the_temporary_folder(tmp_path: Path) -> None:
+    script = """
+    "$@" spawn --queue --name b -- true
+    "$@" pause a
+    "$@" unpause a
+    "$@" cancel --all
+    "$@" list
+    """
+    done = in_own_memory(tmp_path, script)
+    assert done.returncode == 0, done
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()[-2:]] == [["a", "cancelled"], ["b", "cancelled"]]
+    assert list((tmp_path / "temporary").glob("agentctl-*"))
+
+
+def test_where_the_own_folder_in_memory_takes_no_files_any_more_the_next_step_helps(tmp_path: Path) -> None:
+    own = f"mkdir -m 700 /dev/shm/agentctl-{os.getuid()}"
+    script = """
+    ! "$@" spawn --queue --name b -- true 2> "$HOME/told"
+    eval "$(sed -n 's/^hint: //p' "$HOME/told")"
+    "$@" spawn --queue --name b -- true
+    "$@" cancel --all
+    "$@" list
+    """
+    done = in_own_memory(tmp_path, script, own)
+    assert done.returncode == 0, done
+    assert "Read-only file system" in (tmp_path / "home" / "told").read_text()
+    assert [line.split("\t")[:2] for line in done.stdout.splitlines()[-2:]] == [["a", "cancelled"], ["b", "cancelled"]]

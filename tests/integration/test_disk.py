@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters import eventlog
+from agentctl.adapters import eventlog, locks
 from agentctl.domain.events import make_event
 from agentctl.errors import StorageError
 from tests.ready import made_once
@@ -267,3 +267,21 @@ def test_a_cancel_on_a_read_only_root_tells_of_the_ended_and_changes_nothing(fro
     told = run("cancel", "a1", "a2", "--json", check=False)
     assert "bug" not in told.err, str(told)
     assert statuses() == {"a1": "completed", "a2": "failed"}
+
+
+def test_on_a_read_only_disk_one_process_at_a_time_holds_a_life(root: Path) -> None:
+    root.mkdir(exist_ok=True)
+    lock = root / "shim.json"
+    lock.touch()
+    with read_only(root):
+        held = locks.hold_alive(lock)
+        assert held is not None
+        assert locks.is_alive_held(lock)
+        assert locks.hold_alive(lock) is None
+        os.close(held)
+        assert not locks.is_alive_held(lock)
+    writer = locks.hold_alive(lock)
+    assert writer is not None
+    with read_only(root):
+        assert locks.hold_alive(lock) is None
+    os.close(writer)

@@ -213,12 +213,18 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
                 if _is_told(worker, request):
                     return Answer.UNDER_WAY
             case Condition.UNSUPERVISED | Condition.UNFOLLOWED:
-                make_folder(worker.path)  # It may have been removed, and its next guardian locks a file in it.
-                put_request(worker, request.by, request.grace_s)
-                # Of a worker on a node, only the shim there can prove that it is gone: another one here asks it.
-                begin_burial(worker) if condition is Condition.UNSUPERVISED else take_over(worker)
+                _give_guardian(worker, request, is_on_node=condition is Condition.UNFOLLOWED)
                 return Answer.UNDER_WAY
     raise AgentctlError(f"{worker.instance} could not be cancelled: its state changed 100 times", hint="try again")
+
+
+def _give_guardian(worker: WorkerDir, request: Request, *, is_on_node: bool) -> None:
+    """Write a request down, and start a process that carries it out."""
+    if not worker.path.is_dir():
+        make_folder(worker.path)  # It was removed, and the next guardian locks a file in it.
+    put_request(worker, request.by, request.grace_s)
+    # Of a worker on a node, only the shim there can prove that it is gone: another one here asks it.
+    take_over(worker) if is_on_node else begin_burial(worker)
 
 
 def _is_told(worker: WorkerDir, request: Request) -> bool:

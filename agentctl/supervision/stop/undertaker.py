@@ -55,14 +55,20 @@ def begin_burial(worker: WorkerDir) -> None:
 
     It is a program of its own, and gets only those variables that say where environments wait: the sweep of a worker
     that asked for this cancel must not take it for one of its processes.
+
+    Raises:
+        AgentctlError: That process has failed.
     """
     ready_read, ready_write = os.pipe()
     environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
     child = start_detached([SHIM_SCRIPT, BURY, worker.path], environ, {_READY_FD: ready_write})
     os.close(ready_write)
     os.waitpid(child, 0)
-    os.read(ready_read, 1)
+    is_ready = os.read(ready_read, 1)
     os.close(ready_read)
+    if not is_ready:
+        what = f"nothing could be started to stop {worker.instance}, whose shim is gone"
+        raise AgentctlError(what, hint=f"{worker.task.shim_log} may say why; then try again")
 
 
 def main(folder: str) -> None:
@@ -82,6 +88,7 @@ def _bury(worker: WorkerDir, ready: int) -> None:
         note_guardian(root_task_of(worker.task), me)
         with contextlib.suppress(OSError):  # A full disk: it holds the lock, and that counts.
             name_holder(lock, me)
+    os.write(ready, b".")
     os.close(ready)
     if lock is None or _known(worker.exit.exists, worker):
         return

@@ -178,7 +178,10 @@ def put(blob: bytes, folder: FilePath | None = None) -> str:
     A shim, whose own environment is empty, has the folder from its order.
     """
     token = os.urandom(8).hex()
-    write_whole((folder or store_folder()) / token, blob, durable=False)
+    try:
+        write_whole((folder or store_folder()) / token, blob, durable=False)
+    except StorageError as error:  # No other root helps against memory that is full or takes no files.
+        raise StorageError(error.message, hint=_HINT) from error
     return token
 
 
