@@ -245,7 +245,8 @@ class TaskExecutor:
         """
         session = session_id or self._terms.session_id
         do = asyncio.to_thread if self._is_closed else self._do
-        return await do(session_results, self._folder, session, max_bytes=self.max_result_bytes)
+        with for_python():
+            return await do(session_results, self._folder, session, max_bytes=self.max_result_bytes)
 
     async def cancel_all_tasks(self, grace_seconds: float | None = None) -> list[Cancelled]:
         """Cancel the tasks under way; returns once nothing of them is alive, or the survivors are known.

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Generic, NamedTuple, TypeVar  # noqa: TID251 - a generic one
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.api.wording import as_for_python, for_python
 from agentctl.domain.states import Status
 from agentctl.errors import StorageError
 from agentctl.operations.wait.live_view import LiveTree
@@ -99,13 +100,14 @@ class Watcher(Generic[End]):
         loop = asyncio.get_running_loop()
         with contextlib.ExitStack() as loan:
             try:
-                live_tree, rounds = await loop.run_in_executor(self._thread, self._open, loan)
-                while self._futures:
-                    names = tuple(self._futures)
-                    seen = await loop.run_in_executor(self._thread, self._turn, live_tree, rounds, names)
-                    self._tell(seen)
-                    if self._futures:
-                        await self._sleep(live_tree)
+                with for_python():
+                    live_tree, rounds = await loop.run_in_executor(self._thread, self._open, loan)
+                    while self._futures:
+                        names = tuple(self._futures)
+                        seen = await loop.run_in_executor(self._thread, self._turn, live_tree, rounds, names)
+                        self._tell(seen)
+                        if self._futures:
+                            await self._sleep(live_tree)
             except Exception as error:  # noqa: BLE001 - the waiting futures get any error
                 for name in list(self._futures):
                     self.fail(name, error)
@@ -119,7 +121,7 @@ class Watcher(Generic[End]):
             for future, told_as in self._taken(name):
                 future.set_result(told_as(end))
         for name, error in seen.unreadable.items():
-            self.fail(name, error)
+            self.fail(name, as_for_python(error))
         for name, seq in seen.blocked.items():
             if self.on_blocked is not None and self._blocks.get(name) != seq and name in self._futures:
                 self._blocks[name] = seq

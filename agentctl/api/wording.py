@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import re
 from collections.abc import Iterator
 
+from agentctl.adapters.files import as_storage_error
 from agentctl.api.options import SpawnOptions
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.start.options import FLAG, OF_AGENTS, OF_WORKERS
+from agentctl.world_errors import error_in_words
 
 #: The next steps that a terminal takes by an option or a command, and a program by its own means.
 _STEPS = {
@@ -29,15 +32,35 @@ _OPTION = re.compile(r"(?<![\w'\"-])--([a-z][a-z-]*)(?: (explore|slurm|ask|/\S+)
 
 @contextlib.contextmanager
 def for_python() -> Iterator[None]:
-    """Word an error for the program that gets it, and show the next step in its traceback."""
+    """Word an error for the program that gets it, and show the next step in its traceback.
+
+    An error of the system that nothing below has named becomes one of ours, with the file; a mistake of ours stays one.
+    """
     try:
         yield
     except AgentctlError as error:
-        error.message, error.hint = worded(error)
-        note = f"hint: {error.hint}"
-        if error.hint and note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+        as_for_python(error)
         raise
+    except OSError as error:
+        named = _named(error)
+        if named is None:
+            raise
+        raise as_for_python(named) from error
+
+
+def _named(error: OSError) -> AgentctlError | None:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR) and error.filename is not None:
+        return NotFound(error_in_words(error), hint="it was removed meanwhile; Task.find() finds what there is")
+    return as_storage_error(error)
+
+
+def as_for_python(error: AgentctlError) -> AgentctlError:
+    """Return an error, worded for the program that gets it."""
+    error.message, error.hint = worded(error)
+    note = f"hint: {error.hint}"
+    if error.hint and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error
 
 
 def worded(error: AgentctlError) -> tuple[str, str | None]:
