@@ -6,14 +6,17 @@ import errno
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests import faults as layer
+from tests import support
 from tests.faults import Faults
 from tests.integration.test_disk import Disk, disk, mount  # noqa: F401 - one is a fixture
 from tests.life import set_config
@@ -129,7 +132,7 @@ def test_the_undertaker_on_a_broken_disk_stops_the_tree_and_the_end_is_written_l
 
 
 #: The reason, and what brings it about.
-LIMITS = {"timed_out": ("sleeps", 100), "output_limit": ("floods",)}
+LIMITS: dict[str, tuple[str, list[int]]] = {"timed_out": ("sleeps", [100]), "output_limit": ("floods", [])}
 
 
 @EACH
@@ -140,7 +143,7 @@ def test_a_limit_is_kept_on_a_broken_disk_and_told_later(
     task = new_task()
     set_config(task, maxOutputBytes=100_000, graceSeconds=0.2)
     gate = tmp_path / "gate"
-    program, *args = LIMITS[reason]
+    program, args = LIMITS[reason]
     waits = f'while ! [ -e {shlex.quote(str(gate))} ]; do sleep 0.05; done; exec "$@"'
     limit = ["--timeout-seconds", "3"] if reason == "timed_out" else []
     spawn(["sh", "-c", waits, "sh", *worker(program, *args)], *limit, name="a")
@@ -224,13 +227,11 @@ def test_stop_commands_work_with_few_descriptors(root: Path) -> None:
     pid = pid_of(task, "a")
     outcomes = {}
     for many in (5, 6, 7, 8, 10, 14):
-        for command, is_done in (
-            ("pause", lambda: status_of(pid) == psutil.STATUS_STOPPED),
-            ("unpause", lambda: status_of(pid) != psutil.STATUS_STOPPED),
-        ):
+        for command in ("pause", "unpause"):
             done = limited(f"ulimit -n {many}", command, "a")
             assert "bug" not in done.stderr, done
-            assert done.returncode != 0 or is_done(), done
+            is_stopped = status_of(pid) == psutil.STATUS_STOPPED
+            assert done.returncode != 0 or is_stopped == (command == "pause"), done
             outcomes[many, command] = done
     assert [code.returncode for (many, _), code in outcomes.items() if many >= FEW] == [0] * 6, outcomes
     assert limited(f"ulimit -n {FEW}", "cancel", "a").returncode == 0
@@ -292,6 +293,54 @@ def test_a_runaway_that_refills_its_disk_is_paused_and_cancelled(
     (disk.path / "junk").unlink()
     task.ended("a")
     assert (task.exit("a") or {})["status"] == "cancelled"
+
+
+@pytest.fixture
+def reserved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a disk with room that is kept for another user: to all commands here it is full while it has that room."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    script = "truncate -s 8M image; mkfs.ext4 -q -m 40 -F image; mount -o loop,resuid=12345,resgid=12345 image disk"
+    made = subprocess.run(["sh", "-ec", script], cwd=tmp_path, check=False, capture_output=True, text=True)
+    without_privilege = ("setpriv", "--bounding-set=-sys_resource", "--inh-caps=-sys_resource")
+    if made.returncode != 0 or shutil.which("setpriv") is None:
+        pytest.skip(f"there is no such disk here: {made.stderr.strip()}")
+    monkeypatch.setenv("AGENTCTL_ROOT", str(folder / ".agentctl"))
+    monkeypatch.setattr(support, "PROGRAM", (*without_privilege, *PROGRAM))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.slow
+def test_a_runaway_on_a_disk_whose_room_is_kept_for_others_is_paused_and_cancelled(root: Path, reserved: Path) -> None:
+    run("new", "A task", "--id", "t1", "--grace-seconds", "1")
+    task, junk = Task(reserved / ".agentctl" / "tasks" / "t1"), reserved / "junk"
+    spawn([sys.executable, "-c", _RUNAWAY, str(junk)], name="a")
+    rested(task, a="active")
+    pid = pid_of(task, "a")
+    wait_until(lambda: junk.exists() and junk.stat().st_size, what="the disk to be full", accept=_Stands())
+    assert os.statvfs(reserved).f_bfree * os.statvfs(reserved).f_frsize > 1 << 20, "there is room, for others"
+    run("pause", "a")
+    assert status_of(pid) == psutil.STATUS_STOPPED
+    run("unpause", "a")
+    assert run("cancel", "a", "--json").json["cancelled"]
+    assert not is_alive(pid)
+    junk.unlink()
+    task.ended("a")
+    assert (task.exit("a") or {})["status"] == "cancelled"
+
+
+class _Stands:
+    """Accepts a number once it has been the same for many looks."""
+
+    def __init__(self) -> None:
+        self._seen: list[int] = []
+
+    def __call__(self, number: int) -> bool:
+        self._seen.append(number)
+        return number > 0 and self._seen[-20:] == [number] * 20
 
 
 #: Where a script has a /dev/shm of its own, and what the person does there.
