@@ -48,7 +48,7 @@ def test_a_question_that_an_editor_cannot_show_is_answered_at_a_terminal(root: P
     new_task()
     spawn(worker("asks", "--kind", "confirm", "Go on?"), name="q")
     blocked("q")
-    (asked,) = list_questions(Root(str(root)), None, [])
+    (asked,) = list_questions(Root(str(root)))
     folder = Root(str(root)).task("t1").worker("q")
     told = way_to_answer(EditorQuestion(folder, asked.question, is_own=True))
 

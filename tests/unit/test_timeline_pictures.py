@@ -47,7 +47,7 @@ def timeline_of(bars: Sequence[Bar], title: str = "A task", spent: Spent | None 
     used = spent or Spent()
     rows = [TimelineRow(bar, used, bar.id in critical) for bar in in_order(bars)]
     began, until = min((bar.began for bar in bars), default=T0), max((bar.until for bar in bars), default=T0)
-    return Timeline("t", title, rows, path, began, until, [])
+    return Timeline("t", title, rows, path, began, until, [], [])
 
 
 def bar_of(

@@ -60,10 +60,10 @@ def _look_at_queue(task: TaskDir, conditions: dict[str, Condition]) -> None:
         from agentctl.supervision.queue.queue_hold import QueueHolds
 
         root_task = root_task_of(task)
-        holds = QueueHolds(root_task)
-        conditions.update(
-            (instance, Condition.HELD) for instance in queued if holds.of(task.worker(instance)) is not None
-        )
+        with contextlib.suppress(AgentctlError):  # What is held cannot be known: those who start workers say so.
+            holds = QueueHolds(root_task)
+            held = [instance for instance in queued if holds.of(task.worker(instance)) is not None]
+            conditions.update((instance, Condition.HELD) for instance in held)
         for ticket in standstill_of(root_task).tickets:
             if ticket.task_id == task.id and conditions.get(ticket.instance) in (Condition.QUEUED, Condition.HELD):
                 conditions[ticket.instance] = Condition.STRANDED
