@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 
 from agentctl.encoding import OPTIONS
+from agentctl.lean import signal
 
 #: Above all descriptors that are given, so that none is overwritten while it is still to be copied.
 _SPARE_FD = 10

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 
+from agentctl.adapters.libc import libc
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.domain.numbers import finite
 from agentctl.errors import AgentctlError, Damaged, StorageError
@@ -234,12 +235,9 @@ def make_durable(paths: Sequence[AnyPath], folder: AnyPath) -> None:
 
 def _flush_file_system(folder: AnyPath) -> bool:
     """Flush the file system that `folder` lies on (syncfs(2)); return whether that worked."""
-    import ctypes
-
-    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return syncfs is not None and syncfs(fd) == 0
+        return libc("syncfs", fd) == 0
     finally:
         os.close(fd)
 

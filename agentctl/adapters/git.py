@@ -13,11 +13,13 @@ import re
 import signal
 import time
 from collections.abc import Mapping
-from typing import IO
 
 from agentctl.adapters.searchpath import settled
 from agentctl.errors import AgentctlError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import IO
 
 #: A caller's variables about git as a whole; every other GIT_* is about a repository, or changes what is printed.
 _KEPT = frozenset(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import signal
 import struct
 import sys
 import time
@@ -21,6 +20,7 @@ from contextlib import suppress
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.errors import LockTimeout
+from agentctl.lean import signal
 from agentctl.world_errors import next_step
 
 LOCK_LIMIT_S = 20.0

@@ -147,15 +147,8 @@ def closed_ones() -> list[int]:
     ]
 
 
-def user_of(pid: int) -> int | None:
-    """Return the user as whom a process acts; the owner of its folder does not say so if it is closed."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
-        return next((int(row.split()[2]) for row in file if row.startswith(b"Uid:")), None)
-    return None
-
-
 def _is_ours(pid: int) -> bool:
-    return user_of(pid) == os.geteuid()
+    return processes.user_of(pid) == os.geteuid()
 
 
 def _descriptors_of(pid: int) -> list[str]:

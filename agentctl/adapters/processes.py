@@ -10,7 +10,6 @@ import fcntl
 import json
 import os
 import select
-import signal
 import struct
 import sys
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ from enum import Enum
 from functools import cache, lru_cache
 
 from agentctl.adapters.files import storage_errors
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import Any, NamedTuple, signal
 
 LINUX = sys.platform == "linux"
 
@@ -98,6 +97,13 @@ def pid_namespace() -> str:
         return os.readlink("/proc/self/ns/pid")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return "none"
+
+
+def user_of(pid: int) -> int | None:
+    """Return the user as whom a process acts; the owner of its folder does not say so if it is closed."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
+        return next((int(row.split()[2]) for row in file if row.startswith(b"Uid:")), None)
+    return None
 
 
 #: The namespace that the system began with always has this number (linux/proc_ns.h, PROC_PID_INIT_INO).

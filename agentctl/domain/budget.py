@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
 from agentctl.domain.limits import KEYS, Limits
-from agentctl.lean import NamedTuple
+from agentctl.lean import Any, NamedTuple
 
 #: The unit that a driver must report -> the field of the limit that can be enforced then.
 REPORTED = {"tokens": "max_tokens", "cost": "max_cost_usd"}

@@ -9,6 +9,11 @@ from agentctl.domain.breaker import End
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.projection import TaskView
 
+try:
+    from _datetime import datetime  # `datetime` has the same in Python too: 0.3 MB for each shim.
+except ImportError:
+    from datetime import datetime
+
 
 class TreeFacts:
     """What the logs of a tree say, task by task."""
@@ -48,8 +53,6 @@ def instant(ts: object) -> float | None:
     >>> instant("1970-01-01T00:01:00.500Z"), instant("2026-11-22T01:00:00Z"), instant("2026-11-22")
     (60.5, 1795309200.0, None)
     """
-    from datetime import datetime  # 3 ms, and few trees have a breaker to look at.
-
     try:
         at = datetime.fromisoformat(ts)  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import signal
 from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import NamedTuple, NoReturn
+from agentctl.lean import NamedTuple, NoReturn, signal
 from agentctl.supervision.worker.spec import WorkerSpec
 
 _READY = b"r"

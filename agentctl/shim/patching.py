@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Mapping
 
 from agentctl.adapters.clock import monotonic
@@ -15,7 +14,7 @@ from agentctl.adapters.detached import start_detached
 from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import TYPE_CHECKING
+from agentctl.lean import TYPE_CHECKING, signal
 
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups

@@ -13,7 +13,8 @@ park.after-ticket park.after-event notify.before-send notify.after-send
 from __future__ import annotations
 
 import os
-import signal
+
+from agentctl.lean import signal
 
 _armed = os.environ.get("AGENTCTL_FAILPOINT")
 

@@ -253,7 +253,7 @@ def _holder_of(port: int) -> str:
     if not pids:
         return f"a process of user {_name_of_user(known[0].uid)} has it"
     program = " ".join(processes.command_line(pids[0]))[:_SHOWN]
-    return f"process {pids[0]} ({program}) of user {_name_of_user(peers.user_of(pids[0]))} has it"
+    return f"process {pids[0]} ({program}) of user {_name_of_user(processes.user_of(pids[0]))} has it"
 
 
 def _name_of_user(uid: int | None) -> str:

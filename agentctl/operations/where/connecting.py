@@ -107,7 +107,7 @@ def _is_of_ssh(line: list[tuple[int, int]]) -> bool:
     """
     above = [pid for pid, _ in line[1:]]
     is_named = len(above) > 0 and all(processes.names_of(pid)[0] in _SSH_SERVERS for pid in (line[0][0], above[0]))
-    return is_named and all(peers.user_of(pid) == 0 for pid in above)
+    return is_named and all(processes.user_of(pid) == 0 for pid in above)
 
 
 def _judged(pid: int, inode: int) -> Connecting:

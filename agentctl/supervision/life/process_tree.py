@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Iterable
 
 from agentctl.adapters import descent, processes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import StorageError
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import Any, NamedTuple, signal
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.strangers import is_foreign
 

@@ -108,9 +108,7 @@ def guarded_tree(pid: int) -> TaskDir | None:
 
 def _is_closed(pid: int, error: StorageError) -> bool:
     """Return whether a process is of another user, who keeps their files closed: no tree of this user's has it."""
-    from agentctl.adapters.peers import user_of  # Hardly any process is.
-
-    return isinstance(error.__cause__, PermissionError) and user_of(pid) != os.geteuid()
+    return isinstance(error.__cause__, PermissionError) and processes.user_of(pid) != os.geteuid()
 
 
 def _verified_tree(pid: int) -> TaskDir | None:

@@ -6,7 +6,6 @@ Commands do this, and so do shims, which pass a cancel on to the children of the
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from collections.abc import Collection, Sequence
 from enum import Enum
@@ -23,7 +22,7 @@ from agentctl.adapters.taskyaml.roster import RosterRow, update
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, LockTimeout
-from agentctl.lean import NamedTuple
+from agentctl.lean import NamedTuple, signal
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.slots import workers_being_started
 from agentctl.supervision.dispatch.stop_order import StopOrder, Stopped, leave_order, stop_all, withdraw

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
@@ -21,7 +20,7 @@ from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import Any, NamedTuple, signal
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.mount_points import clear_mount_points
 
@@ -340,7 +339,6 @@ def from_wait_status(code: int, status: int) -> tuple[Status, Reason | None, int
 
 def signal_name(number: int) -> str:
     """Return the name of a signal: SIGKILL, or SIG64 for one without."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"SIG{number}"
+    found = (name for name, value in vars(signal).items() if value == number)
+    names = [name for name in found if name.startswith("SIG") and "_" not in name]
+    return min(names, default=f"SIG{number}")  # Of two names the first one, as in `signal.Signals`.
