@@ -8,11 +8,15 @@ from agentctl.domain import events as ev
 from agentctl.domain.breaker import End
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.projection import TaskView
+from agentctl.lean import TYPE_CHECKING
 
-try:
-    from _datetime import datetime  # `datetime` has the same in Python too: 0.3 MB for each shim.
-except ImportError:
+if TYPE_CHECKING:
     from datetime import datetime
+else:
+    try:
+        from _datetime import datetime  # `datetime` has all of it a second time, in Python: 0.3 MB for each shim.
+    except ImportError:
+        from datetime import datetime
 
 
 class TreeFacts:

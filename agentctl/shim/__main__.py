@@ -16,6 +16,8 @@ if __name__ == "__main__":
     # -I -S leave out site-packages and the script's folder: only the standard library and this package are wanted.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     gc.disable()
+    from agentctl.adapters.kept_code import keep
+    from agentctl.shim.later import UNDERTAKER, WAKER
     from agentctl.shim.loop import main
 
     # Modules loaded so far are never collected: no scans of them, and no writes that copy pages in each forked child.
@@ -24,10 +26,12 @@ if __name__ == "__main__":
     if "--bury" in sys.argv:
         from agentctl.supervision.stop.undertaker import main as bury
 
+        keep(UNDERTAKER)
         bury(sys.argv[-1])
     elif "--wake" in sys.argv:
         from agentctl.supervision.dispatch.waker import main as wake
 
+        keep(WAKER)
         wake(*sys.argv[-2:])
     elif "--tell" in sys.argv:
         from agentctl.supervision.notify.sender import main as tell

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import sys
@@ -12,6 +11,8 @@ from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import storage_errors, write_all
+from agentctl.adapters.kept_code import keep
+from agentctl.adapters.libc import libc
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
@@ -19,6 +20,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, Post
+from agentctl.shim.later import SHIM
 from agentctl.shim.notes import write_note
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.twins import await_place
@@ -26,7 +28,6 @@ from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, channel_at, receive_order
-from agentctl.supervision.dispatch.succession import Succession
 from agentctl.supervision.queue.places import Place
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names
 from agentctl.supervision.worker import environment
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from agentctl.supervision.dispatch.dispatch import Dispatched
+    from agentctl.supervision.dispatch.succession import Succession
 
     T = TypeVar("T")
 
@@ -49,6 +51,7 @@ _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 def main() -> None:
     """Guard the ordered worker, then workers from the queue; exit when none is left or the place is gone."""
     _become_alone()
+    keep(SHIM)
     given = await_place(channel_at(ORDER_FD))
     order = receive_order(given[0]) if given else None
     if given is None or order is None:
@@ -74,13 +77,13 @@ def _become_alone() -> None:
     os.chdir("/")
     os.umask(0o077)
     if processes.LINUX:
-        ctypes.CDLL(None).prctl(_PR_SET_NAME, b"agentctl-shim", 0, 0, 0)
+        libc("prctl", _PR_SET_NAME, b"agentctl-shim", 0, 0, 0)
 
 
 def _adopt_orphans() -> None:
     """Become a child subreaper: adopt all orphans below from now on. No twin of this shim is below it."""
     if processes.LINUX:
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc("prctl", _PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 class _Shim:
@@ -99,7 +102,7 @@ class _Shim:
         self.answer = _Answer()
         self.me = processes.identify(os.getpid())
         self.wall = WallClock(self.root_task)
-        self.succession = Succession(self.root_task, self.folder)
+        self.succession: Succession | None = None
         self.switch = environment.switch_of(self.folder, self._known(self.root_task.nonce))
 
     def run(self) -> None:
@@ -184,14 +187,20 @@ class _Shim:
     def _follow(self, takes_more: bool) -> Ticket | None:
         if self.ticket is None or self.was_refused or self.is_held or not takes_more or self.wakeups.is_told_to_end:
             return None
-        return self.succession.follow(self.ticket, self.place, self.me)
+        return self._succession().follow(self.ticket, self.place, self.me)
+
+    def _succession(self) -> Succession:
+        from agentctl.supervision.dispatch.succession import Succession  # As late as the dispatch.
+
+        self.succession = self.succession or Succession(self.root_task, self.folder)
+        return self.succession
 
     def _dispatch(self, takes_more: bool) -> Dispatched:
         from agentctl.supervision.dispatch.dispatch import dispatch_locked
 
         takes_more = takes_more and not self.wakeups.is_told_to_end
         done = dispatch_locked(self.root_task, shim=self.me if takes_more else None, folder=self.folder)
-        self.succession.looked()
+        self._succession().looked()
         return done
 
 

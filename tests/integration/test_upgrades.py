@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from agentctl.web.carrying_out import bug
-from tests.support import REPOSITORY, Completed, start_argv
+from tests.installed import Installed, without
 
 pytestmark = pytest.mark.slow
 
@@ -19,29 +15,8 @@ HINT = "hint: it may be just being upgraded: try again in a moment; if it stays 
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the package, with what is compiled already."""
-    copy = tmp_path_factory.mktemp("installed") / "agentctl"
-    shutil.copytree(REPOSITORY / "agentctl", copy)
-    return copy
-
-
-@contextmanager
-def without(path: Path) -> Iterator[None]:
-    """Take a file or a folder away for a while, as an upgrade does."""
-    aside = path.with_name(f"{path.name}.aside")
-    path.rename(aside)
-    try:
-        yield
-    finally:
-        aside.rename(path)
-
-
-def run_copy(package: Path, *args: str) -> Completed:
-    argv = [sys.executable, "-P", "-m", "agentctl", *args]
-    process = start_argv(argv, env={"PYTHONPATH": str(package.parent)})
-    out, err = process.communicate(timeout=30)
-    return Completed(argv=tuple(argv), code=process.returncode, out=out, err=err)
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("installed"))
 
 
 @pytest.mark.parametrize(
@@ -59,27 +34,27 @@ def run_copy(package: Path, *args: str) -> Completed:
     ],
 )
 def test_what_meets_agentctl_being_replaced_is_told_and_told_as_no_bug(
-    root: Path, package: Path, tmp_path: Path, part: str, command: list[str], names: str
+    root: Path, installed: Installed, tmp_path: Path, part: str, command: list[str], names: str
 ) -> None:
-    whole = run_copy(package, *command)
-    with without(package / part):
-        done = run_copy(package, *command)
+    whole = installed.run(*command)
+    with without(installed.package / part):
+        done = installed.run(*command)
     assert (done.code, done.out) == (1, ""), done
     message, hint = done.err.splitlines()
     assert message.startswith("error: agentctl is not whole: ")
     assert names in message
     assert hint == HINT
     assert not (tmp_path / "home" / ".local" / "state" / "agentctl" / "bugs.log").exists()
-    again = run_copy(package, *command)
+    again = installed.run(*command)
     assert (again.code, again.out, again.err) == (whole.code, whole.out, whole.err)
 
 
-def test_a_file_of_agentctl_that_is_written_in_part_is_told_as_no_bug(root: Path, package: Path) -> None:
-    module = package / "cli" / "tasks.py"
+def test_a_file_of_agentctl_that_is_written_in_part_is_told_as_no_bug(root: Path, installed: Installed) -> None:
+    module = installed.package / "cli" / "tasks.py"
     with without(module):
         text = module.with_name(f"{module.name}.aside").read_text(encoding="utf-8")
         module.write_text(f"{text[: len(text) // 2]}\ndef cut(", encoding="utf-8")
-        done = run_copy(package, "tasks")
+        done = installed.run("tasks")
     assert done.code == 1
     assert done.err.splitlines() == [f"error: agentctl is not whole: {module} is written in part", HINT]
 

@@ -1,0 +1,33 @@
+"""Which modules a host loads only when it needs them: what it keeps open once its program is started.
+
+`tests/unit/test_kept_code.py` compares this with what the code imports.
+"""
+
+from __future__ import annotations
+
+#: Of a host, whatever its driver is.
+HOST = {
+    "agentctl.adapters": ("accepted", "definitions", "git", "privaterows", "trust", "yamldoc"),
+    "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
+    "agentctl.domain": (
+        "agentspec", "breaker", "granted_powers", "graph", "hosts", "notices", "noticetext", "placement",
+        "projection", "quiet", "reports", "targets", "treefacts", "worker_row", "worktime",
+    ),
+    "agentctl.domain.activity": ("rows",),
+    "agentctl.drivers": ("values",),
+    "agentctl.drivers.acp": ("denials", "known", "program"),
+    "agentctl.drivers.codex": ("rules",),
+    "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
+    "agentctl.driving": ("own_home",),
+    "agentctl.operations.show": ("further_runs", "whole_texts"),
+    "agentctl.operations.start": (
+        "agent_server", "continuation", "inherited", "obeyed", "options", "permissions", "prepared", "requests",
+    ),
+    "agentctl.operations.talk": ("outbox_entry", "reporting"),
+    "agentctl.operations.trust": ("definitions",),
+    "agentctl.operations.where": ("model_providers", "observed", "shared_roots"),
+    "agentctl.supervision.account": ("ledger",),
+    "agentctl.supervision.dispatch": ("waking",),
+    "agentctl.supervision.worker": ("failures", "worktimes"),
+    "agentctl.supervision.worktree": ("aside", "recorded", "turns"),
+}  # fmt: skip

@@ -1,0 +1,56 @@
+"""Which modules a stand-in and a post load only when they need them: what they keep open from their start.
+
+`tests/unit/test_kept_code.py` compares this with what the code imports.
+"""
+
+from __future__ import annotations
+
+#: Of a stand-in.
+STAND_IN = {
+    "agentctl": ("encoding",),
+    "agentctl.adapters": ("detached", "document", "known", "origin", "searchpath", "watch", "yamldoc"),
+    "agentctl.adapters.taskyaml": ("hosts", "notifying", "reader", "running"),
+    "agentctl.domain": (
+        "answers", "breaker", "containment", "hosts", "nesting", "notices", "noticetext", "permissions", "question",
+        "quiet", "targets", "telling", "windows",
+    ),
+    "agentctl.domain.activity": ("row",),
+    "agentctl.drivers": ("dialogue", "marks", "order", "registry"),
+    "agentctl.drivers.acp": ("denials", "known", "program"),
+    "agentctl.operations.talk": ("asking", "outbox"),
+    "agentctl.operations.where": ("calling", "lineage", "ownership", "task_limits"),
+    "agentctl.runners": ("loopback", "slurm"),
+    "agentctl.supervision.account": ("accounts", "holds", "waiters"),
+    "agentctl.supervision.dispatch": (
+        "ahead", "dispatch", "eligibility", "handshake", "idle_places", "launching", "standby", "stop_order",
+        "waking",
+    ),
+    "agentctl.supervision.worker": ("failures",),
+}  # fmt: skip
+#: Of a post.
+POST = {
+    "agentctl.adapters": (
+        "accepted", "definitions", "extras", "privaterows", "trust", "uvtool", "versions", "yamldoc",
+    ),
+    "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
+    "agentctl.domain": (
+        "agentspec", "breaker", "granted_powers", "graph", "hosts", "jsonschema", "notices", "noticetext",
+        "own_tools", "quiet", "targets", "versions", "windows", "worker_row",
+    ),
+    "agentctl.domain.activity": ("rows",),
+    "agentctl.drivers": ("dialogue", "marks", "order", "registry", "values"),
+    "agentctl.drivers.acp": ("denials", "known", "program"),
+    "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
+    "agentctl.operations.start": (
+        "agent_order", "agent_server", "answer_schema", "inherited", "model_provider", "obeyed", "options",
+        "permissions", "prepared", "requests", "tested", "walls",
+    ),
+    "agentctl.operations.talk": ("outbox",),
+    "agentctl.operations.trust": ("definitions",),
+    "agentctl.operations.where": ("model_providers", "observed", "shared_roots"),
+    "agentctl.operations.worktree": ("making",),
+    "agentctl.runners": ("loopback", "runner", "slurm"),
+    "agentctl.supervision.account": ("holds",),
+    "agentctl.supervision.dispatch": ("standby", "waking"),
+    "agentctl.supervision.worker": ("failures", "inboxes"),
+}  # fmt: skip

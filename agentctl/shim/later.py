@@ -1,0 +1,46 @@
+"""Which modules a shim, an undertaker and a waker load only when they need them: what they keep open from their start.
+
+Most of them are never needed by most, and memory is what there is least of where thousands of shims run. A sender loads
+all at its start. `tests/unit/test_kept_code.py` compares this with what the code imports.
+"""
+
+from __future__ import annotations
+
+#: Of a shim, from before its first worker.
+SHIM = {
+    "agentctl.adapters": ("descent", "detached", "git", "searchpath"),
+    "agentctl.adapters.taskyaml": ("roster",),
+    "agentctl": ("encoding",),
+    "agentctl.domain": (
+        "attempt_state", "breaker", "budget", "ends", "escalation", "nesting", "placement", "plaintext", "projection",
+        "treefacts", "windows", "worktime",
+    ),
+    "agentctl.shim": ("openquestions", "outcome", "patching", "placed", "waiting", "watching"),
+    "agentctl.supervision.account": ("holds", "ledger", "waiters"),
+    "agentctl.supervision.dispatch": (
+        "ahead", "dispatch", "eligibility", "idle_places", "launching", "slots", "standby", "stop_order",
+        "succession", "taking_over", "waking",
+    ),
+    "agentctl.supervision.life": ("judging", "process_tree", "strangers"),
+    "agentctl.supervision.notify": ("sending", "switch"),
+    "agentctl.supervision.stop": ("escalating", "requesting", "undertaker"),
+    "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "questions", "worktimes"),
+    "agentctl.supervision.worktree": ("aside", "recorded"),
+}  # fmt: skip
+#: Of an undertaker.
+UNDERTAKER = {
+    "agentctl.adapters": ("searchpath",),
+    "agentctl.domain": ("breaker", "nesting", "windows"),
+    "agentctl.supervision.account": ("holds",),
+    "agentctl.supervision.dispatch": ("standby", "taking_over", "waking"),
+    "agentctl.supervision.stop": ("requesting",),
+    "agentctl.supervision.worker": ("failures", "inboxes", "questions"),
+}  # fmt: skip
+#: Of a waker.
+WAKER = {
+    "agentctl.adapters": ("searchpath",),
+    "agentctl.domain": ("breaker", "nesting", "windows"),
+    "agentctl.supervision.account": ("holds",),
+    "agentctl.supervision.dispatch": ("waking",),
+    "agentctl.supervision.worker": ("failures",),
+}  # fmt: skip
