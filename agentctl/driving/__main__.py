@@ -9,9 +9,12 @@ import gc
 import os
 import sys
 
-if __name__ == "__main__":
-    # -I -S: no site-packages, no script folder; only the standard library and this package are wanted.
-    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+#: The exit code by which the shim knows that it is to be started again (`shim/unloaded.py`).
+_UNLOADED = 75
+
+
+def _run() -> int:
     from agentctl.encoding import ensure_utf8
 
     ensure_utf8()
@@ -20,7 +23,25 @@ if __name__ == "__main__":
     gc.disable()
     from agentctl.driving.running import main
 
-    code = main()
+    return main()
+
+
+def _is_unloaded(error: ImportError | SyntaxError) -> bool:
+    """Return whether a module of agentctl is missing, or was written in part."""
+    missing = error.name if isinstance(error, ImportError) else error.filename
+    return (missing or "").startswith(("agentctl", _PACKAGES))
+
+
+if __name__ == "__main__":
+    # -I -S: no site-packages, no script folder; only the standard library and this package are wanted.
+    sys.path.insert(0, _PACKAGES)
+    try:
+        code = _run()
+    except (ImportError, SyntaxError) as error:
+        if not _is_unloaded(error):
+            raise
+        sys.stderr.write(f"agentctl is being replaced: {error}\n")
+        code = _UNLOADED
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # Everything is on disk; the interpreter's cleanup at its end would take 10 ms.

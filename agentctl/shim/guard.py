@@ -27,6 +27,7 @@ from agentctl.shim.notes import Notes
 from agentctl.shim.parking import ParkedTicket, Parking, WaitTooLong
 from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
 from agentctl.shim.rosterdebt import RosterDebt
+from agentctl.shim.unloaded import PAUSE_S, Unloaded
 from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
@@ -113,6 +114,7 @@ class Guard:
         self.clock = WorkClock(self.worker, self.is_in_place)
         self.teller: Switch | None = None
         self.deferral = Deferral(self.worker)
+        self.unloaded = Unloaded()
         #: The FIFO that wakes this shim, once it is open.
         self.control: int | None = None
 
@@ -438,14 +440,23 @@ class Guard:
 
     def _is_tried_again(self, control: int, ending: Decision) -> bool:
         """Return whether another attempt follows, after waiting for its time."""
-        own = self.attempt - self.parking.times
-        if self._is_to_be_cancelled() or not is_tried_again(self.spec, ending, own):
+        if self._is_to_be_cancelled() or (pause_s := self._pause_after(ending)) is None:
             return False
-        pause_s = pause_after(self.spec, own)
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
         self._event(ev.RETRYING, retry)
         return waited(self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control), self.is_in_place)
+
+    def _pause_after(self, ending: Decision) -> float | None:
+        """Return the pause before the next attempt; None if there is none."""
+        own = self.attempt - self.parking.times - self.unloaded.times
+        if self.spec.order is not None:
+            from agentctl.supervision.worker.driver_end import end_by_driver  # As late as its verdict.
+
+            has_said_nothing = self.known(partial(end_by_driver, self.worker)) is None
+            if has_said_nothing and self.unloaded.is_tried_again(ending):
+                return PAUSE_S
+        return pause_after(self.spec, own) if is_tried_again(self.spec, ending, own) else None
 
     def _finds_place_for_end(self) -> bool:
         """Return whether there is a place for the worker's end; in a task that was moved, this is where it lies now."""

@@ -15,6 +15,7 @@ from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import TYPE_CHECKING, signal
+from agentctl.shim.unloaded import PAUSE_S, UNLOADED
 
 if TYPE_CHECKING:
     from agentctl.shim.wakeups import Wakeups
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
 #: How long a worker's end waits for its patch; if that is not enough, a later command makes it.
 _LIMIT_S = 20.0
 _PACKAGES = str(FilePath(os.path.realpath(__file__)).parent.parent.parent)
-_CODE = "import sys; sys.path.insert(0, sys.argv[1]); from agentctl.shim.patching import main; main(sys.argv[2])"
+_CODE = f"""
+import sys
+sys.path.insert(0, sys.argv[1])
+try:
+    from agentctl.shim.patching import main
+    main(sys.argv[2])
+except (ImportError, SyntaxError):
+    sys.exit({UNLOADED})
+"""
 #: The program keeps to that limit itself; one that cannot is killed this much later.
 _SLACK_S = 5.0
 _TICK_S = 1.0
@@ -31,17 +40,24 @@ _TICK_S = 1.0
 def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
     """Have the patch made, if there is enough time; otherwise a later command makes it."""
     kept = {name: value for name, value in environ.items() if os.fsdecode(name) in NEEDED}
+    until = monotonic() + _LIMIT_S + _SLACK_S
     with contextlib.suppress(OSError):
-        pid = start_detached(["-c", _CODE, _PACKAGES, worker.path], kept)
-        until = monotonic() + _LIMIT_S + _SLACK_S
-        while os.waitpid(pid, os.WNOHANG) == (0, 0):
-            left = until - monotonic()
-            if left <= 0:
-                os.killpg(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                _clear(worker)
-                return
-            wakeups.rest(min(left, _TICK_S))
+        while _made(worker, kept, wakeups, until) == UNLOADED and monotonic() < until:
+            wakeups.rest(PAUSE_S)
+
+
+def _made(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups, until: float) -> int | None:
+    """Have the program run; return its exit code, or None if it did not end in time."""
+    pid = start_detached(["-c", _CODE, _PACKAGES, worker.path], environ)
+    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+        left = until - monotonic()
+        if left <= 0:
+            os.killpg(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            _clear(worker)
+            return None
+        wakeups.rest(min(left, _TICK_S))
+    return os.waitstatus_to_exitcode(ended[1])
 
 
 def _clear(worker: WorkerDir) -> None:

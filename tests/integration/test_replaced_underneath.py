@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.installed import Installed, without
 from tests.placed import ask_engine, there
 from tests.repositories import new_repository
 from tests.steps import Task, new_task, statuses
-from tests.support import run, wait_until
+from tests.support import is_alive, run, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +33,10 @@ def after(gate: Path, then: str = "true") -> list[str]:
 
 def running(*names: str) -> None:
     wait_until(statuses, what=f"{names} to run", accept=lambda found: all(found[one] == "running" for one in names))
+
+
+def pid_of(task: Task, name: str) -> int:
+    return int(json.loads((task.agent(name) / "worker.json").read_bytes())["pid"])
 
 
 def ending_of(task: Task, name: str) -> End:
@@ -115,7 +121,8 @@ def test_every_kind_of_end_of_an_agent_is_right_without_them(
         for name in ("hangs", "deaf"):
             run("cancel", name)
         run("send", "kept", "--close")
-        task.ended(*ends)
+        task.ended(*(ends.keys() - {"worktree"}))
+    task.ended("worktree")  # What it changed is recorded by a program of its own, which had to wait.
     assert {name: ending_of(task, name) for name in ends} == {name: end for name, (_, _, end) in ends.items()}
     assert not (task.path / "shim.log").exists()
     found = wait_until(installed.loaded_later, accept=lambda found: "agentctl.supervision.dispatch.dispatch" in found)
@@ -145,3 +152,58 @@ def test_a_worker_on_a_node_ends_right_without_them(root: Path, tmp_path: Path, 
     assert not (task.path / "shim.log").exists()
     found = wait_until(installed.loaded_later, accept=lambda found: "agentctl.supervision.dispatch.dispatch" in found)
     assert not_kept(found) == []
+
+
+def test_an_agent_that_would_start_meanwhile_starts_once_the_files_are_there_again(
+    root: Path, tmp_path: Path, installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, gate = agent_world(tmp_path, monkeypatch, cap=1), tmp_path / "gate"
+    installed.spawn(after(gate), name="first")
+    done = installed.run("spawn", "--queue", "--agent", "general", "--name", "next", "say hello")
+    assert done.code == 0, done
+    with without(installed.package):
+        gate.touch()
+        task.has("agent.retrying", "next", times=2)
+    task.ended("next")
+    assert ending_of(task, "next") == ("completed", None)
+    assert run("result", "next").out == "hello\n"
+
+
+def test_a_host_half_of_which_is_there_is_started_again(
+    root: Path, tmp_path: Path, installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch)
+    module = installed.package / "driving" / "fallback.py"
+    with without(module):
+        module.write_text("def cut(", encoding="utf-8")
+        installed.run("spawn", "--agent", "general", "--name", "a", "--retries", "1", "say hello")
+        task.has("agent.retrying", "a")
+        module.unlink()
+        task.has("agent.retrying", "a", times=2)
+    task.ended("a")
+    assert ending_of(task, "a") == ("completed", None)
+    assert "agentctl is being replaced" in (task.agent("a") / "stderr.log").read_text()
+
+
+def test_what_a_worktree_holds_is_recorded_once_the_files_are_there_again(
+    root: Path, tmp_path: Path, installed: Installed
+) -> None:
+    task, gate = new_task(), tmp_path / "gate"
+    repository = new_repository(tmp_path / "repository")
+    installed.spawn(after(gate, "echo new > new; sleep 0.1"), "--worktree", "--cwd", repository, name="a")
+    with without(installed.package / "supervision" / "worktree"):
+        gate.touch()
+        wait_until((task.agent("a") / "worktree.json").exists)
+        wait_until(lambda: not is_alive(pid_of(task, "a")), what="the worker to end")
+    task.ended("a")
+    assert "new" in (task.agent("a") / "changes.patch").read_text()
+
+
+def test_a_removed_task_takes_its_workers_along_without_them(root: Path, installed: Installed) -> None:
+    task = new_task()
+    installed.spawn(["sleep", "600"], name="a")
+    installed.spawn(["true"], "--after", "a", name="b")
+    pid, shim = pid_of(task, "a"), task.shim_of("a")
+    with without(installed.package):
+        shutil.rmtree(task.path)
+        wait_until(lambda: not is_alive(pid) and not is_alive(shim), what="worker and shim to end")

@@ -13,6 +13,7 @@ from agentctl.driving.later import HOST
 from agentctl.placing.later import POST, STAND_IN
 from agentctl.runners.registry import _OWN
 from agentctl.shim.later import SHIM, UNDERTAKER, WAKER
+from agentctl.shim.unloaded import UNLOADED
 from tests.imported import loaded_with, reached_from, source_of
 from tests.support import REPOSITORY
 
@@ -72,6 +73,10 @@ def test_what_a_program_may_load_later_is_kept(
 
 def test_what_a_host_may_load_later_is_kept_whatever_its_driver_is() -> None:
     assert named_in(HOST) == set().union(*(later_than([*_HOST, *driver]) for driver in _DRIVERS))
+
+
+def test_shim_and_host_agree_how_a_host_ends_that_was_not_loaded() -> None:
+    assert f"_UNLOADED = {UNLOADED}\n" in (REPOSITORY / "agentctl/driving/__main__.py").read_text(encoding="utf-8")
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------
