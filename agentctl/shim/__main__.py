@@ -21,6 +21,8 @@ if __name__ == "__main__":
     from agentctl.shim.loop import main
 
     # Modules loaded so far are never collected: no scans of them, and no writes that copy pages in each forked child.
+    # What they only needed while they were loaded goes before that: 50 KB, for 1 ms.
+    gc.collect()
     gc.freeze()
     gc.enable()
     if "--bury" in sys.argv:

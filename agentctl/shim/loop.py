@@ -163,7 +163,7 @@ class _Shim:
                 pass  # The disk may answer again, or have room: or the queue would stand still until somebody looks.
             except (AgentctlError, OSError):
                 return None  # A removed task: nothing new is started.
-            if done is not None:
+            if done is not None and (done.mine is not None or done.launches or done.problem is None):
                 break
             self.wakeups.rest(STORAGE_RETRY_S)
         if done is None:

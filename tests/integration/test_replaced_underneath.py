@@ -12,7 +12,7 @@ from tests.agent_steps import agent_world, blocked, plays
 from tests.installed import Installed, without
 from tests.placed import ask_engine, there
 from tests.repositories import new_repository
-from tests.steps import Task, new_task, statuses
+from tests.steps import Task, kill, new_task, statuses
 from tests.support import is_alive, run, wait_until
 
 pytestmark = pytest.mark.slow
@@ -197,6 +197,22 @@ def test_what_a_worktree_holds_is_recorded_once_the_files_are_there_again(
         wait_until(lambda: not is_alive(pid_of(task, "a")), what="the worker to end")
     task.ended("a")
     assert "new" in (task.agent("a") / "changes.patch").read_text()
+
+
+def test_a_shim_that_leaves_starts_the_next_one_once_the_files_are_there_again(
+    root: Path, tmp_path: Path, installed: Installed
+) -> None:
+    task, gate = new_task(cap=1), tmp_path / "gate"
+    installed.spawn(after(gate, "sleep 600 & exit 0"), "--keep-children", name="first")  # Its shim takes no other one.
+    installed.spawn(["true"], "--queue", name="next")
+    shim = task.shim_of("first")
+    with without(installed.package):
+        gate.touch()
+        task.ended("first")
+        kill(*(one["pid"] for one in (task.exit("first") or {})["kept"]))
+        assert is_alive(shim)
+    task.ended("next")
+    assert ending_of(task, "next") == ("completed", None)
 
 
 def test_a_removed_task_takes_its_workers_along_without_them(root: Path, installed: Installed) -> None:

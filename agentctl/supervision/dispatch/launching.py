@@ -134,6 +134,8 @@ def _twin_of(shim: Shim) -> Shim:
 
 
 def _start(root_task: TaskDir) -> Shim:
+    if not os.path.exists(SHIM_SCRIPT):  # An interpreter would be started all the same, and end: nobody would know why.
+        raise FileNotFoundError(errno.ENOENT, "agentctl is just being replaced, or was removed")
     with _new_ends() as (ours, theirs):
         given = dict(zip((ORDER_FD, ANSWER_FD), theirs, strict=True))
         identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
