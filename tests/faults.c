@@ -1,4 +1,5 @@
-/* Makes chosen calls below chosen folders fail, or cut writes short, as the shared table of tests/faults.py says.
+/* Makes chosen calls below chosen folders fail, or cut writes short, and sets the wall clock off, as the shared table of
+   tests/faults.py says.
 
    As a library it is loaded by LD_PRELOAD; built with -DLAUNCHER it is a program that runs PYTHON with that library,
    so that shims, which are started with an empty environment, have it too. What a process with it starts does not.
@@ -30,6 +31,7 @@ int main(int argc, char **argv) {
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,13 +50,16 @@ struct rule {
 };
 
 static struct rule *table;
+/* Behind the rules: how many seconds the wall clock is ahead. */
+static int64_t *ahead_s;
 
 __attribute__((constructor)) static void load(void) {
     const char *path = getenv("FAULTS_TABLE");
     int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd >= 0) {
-        void *found = mmap(NULL, RULES * sizeof(struct rule), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        void *found = mmap(NULL, RULES * sizeof(struct rule) + sizeof *ahead_s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         table = found == MAP_FAILED ? NULL : found;
+        ahead_s = table ? (int64_t *)(table + RULES) : NULL;
         close(fd);
     }
     unsetenv("LD_PRELOAD");
@@ -222,5 +227,24 @@ DIR *opendir(const char *path) {
 }
 DIR *fdopendir(int fd) {
     return fails_at(SCAN, fd, "") ? NULL : NEXT(fdopendir)(fd);
+}
+
+static time_t ahead(void) {
+    return ahead_s ? (time_t)__atomic_load_n(ahead_s, __ATOMIC_SEQ_CST) : 0;
+}
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int failed = NEXT(clock_gettime)(clock, now);
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) now->tv_sec += ahead();
+    return failed;
+}
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    int failed = NEXT(gettimeofday)(now, zone);
+    if (!failed) now->tv_sec += ahead();
+    return failed;
+}
+time_t time(time_t *now) {
+    time_t found = NEXT(time)(NULL) + ahead();
+    if (now) *now = found;
+    return found;
 }
 #endif

@@ -1,4 +1,5 @@
-"""Makes chosen calls of the program below a chosen folder fail with a chosen error, or cuts its writes short.
+"""Makes chosen calls of the program below a chosen folder fail with a chosen error, cuts its writes short, or sets its
+wall clock off.
 
 The layer is `faults.c`, built for each run of the tests and loaded by LD_PRELOAD. Its rules lie in a table that all
 processes share: a test changes them while they run. The programs that agentctl starts for a worker have no such layer.
@@ -30,6 +31,7 @@ CHANGES = TAKES_ROOM | CHANGE | SYNC | RENAME | UNLINK | TRUNCATE | MODE
 CUT_SHORT = 0
 _RULES = 16
 _RULE = struct.Struct("1024sIiiI")
+_CLOCK = struct.Struct("q")
 _SOURCE = Path(__file__).with_suffix(".c")
 
 
@@ -46,7 +48,7 @@ class Faults:
         if compiler is None:
             pytest.skip("no C compiler (cc) here: the layer that makes calls fail cannot be built")
         table, library, python = folder / "table", folder / "faults.so", folder / "venv" / "bin" / "python"
-        table.write_bytes(bytes(_RULES * _RULE.size))
+        table.write_bytes(bytes(_RULES * _RULE.size + _CLOCK.size))
         with table.open("r+b") as file:
             self._table = mmap.mmap(file.fileno(), 0)
         _build(compiler, "-shared", "-fPIC", "-o", library)
@@ -72,8 +74,12 @@ class Faults:
         met: int = _RULE.unpack_from(self._table, number * _RULE.size)[4]
         return met
 
+    def set_clock(self, ahead_s: int) -> None:
+        """Have the wall clock be so many seconds ahead of the machine's; times of files and clocks of intervals stay."""
+        _CLOCK.pack_into(self._table, _RULES * _RULE.size, ahead_s)
+
     def mend(self) -> None:
-        """Take all rules back."""
+        """Take all rules back; the clock stays as it is set."""
         for number in range(_RULES):
             struct.pack_into("I", self._table, number * _RULE.size + 1024, 0)
         self._many = 0

@@ -68,6 +68,11 @@ class Terminal:
         self.sent += chunk
         return bool(chunk)
 
+    def drain(self) -> None:
+        """Read until the program has ended."""
+        while self._read(time.monotonic() + 1) or self.process.poll() is None:
+            pass
+
     def write(self, keys: bytes) -> None:
         """Press keys."""
         os.write(self._leader, keys)

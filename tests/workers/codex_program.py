@@ -13,6 +13,7 @@ argv                answers with its own arguments
 prompt              answers with the whole prompt
 hang                works until it is interrupted
 mounts FOLDER       does as well, in a sandbox that has made its mount points here and in FOLDER
+play FILE           does what the Python in FILE says, and answers "done"
 once FILE           gets an error from its provider the first time; when it goes on, it answers
 """
 
@@ -88,7 +89,9 @@ def execute() -> int:
         answer("I begin")
         say(type="turn.failed", error={"message": "unexpected status 500 Internal Server Error"})
         return 1
-    answer({"argv": json.dumps(sys.argv[1:]), "prompt": prompt, "once": "at last"}.get(verb, rest))
+    if verb == "play":
+        exec(Path(rest).read_text(encoding="utf-8"), {})
+    answer({"play": "done", "argv": json.dumps(sys.argv[1:]), "prompt": prompt, "once": "at last"}.get(verb, rest))
     turns = Path("turns")
     with turns.open("a", encoding="ascii") as file:
         file.write("x")

@@ -1,0 +1,31 @@
+"""How agentctl is replaced in a storm: its files are removed, part by part, and then written again, as pip does it."""
+
+from __future__ import annotations
+
+import shutil
+
+from tests.life import passes
+from tests.storm.world import World
+
+
+class Upgrades:
+    """Whoever upgrades agentctl while it runs."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._chance = world, world.chance("upgrades")
+        self.many = 0
+
+    def act(self) -> str:
+        """Replace some parts of it."""
+        parts = sorted(one.name for one in self._world.pristine.iterdir() if one.is_dir())
+        chosen = self._chance.sample(parts, self._chance.randint(1, len(parts)))
+        for part in chosen:
+            shutil.rmtree(self._world.package / part)
+        passes(self._chance.uniform(0, 0.3))
+        for part in chosen:
+            shutil.copytree(self._world.pristine / part, self._world.package / part)
+        self.many += 1
+        return f"upgrade of {len(chosen)} parts"
+
+    def mend(self) -> None:
+        """It is whole after each replacement."""
