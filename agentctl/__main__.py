@@ -1,7 +1,22 @@
-"""`python -m agentctl`."""
+"""What `agentctl` and `python -m agentctl` run; where the program itself is missing in an upgrade, it says so."""
 
 from __future__ import annotations
 
-from agentctl.cli.app import run
+import sys
 
-run()
+
+def run() -> None:
+    """Run the program, and leave."""
+    try:
+        from agentctl.cli.app import run as run_program
+    except (ImportError, SyntaxError, FileNotFoundError) as error:
+        # The module that has these words, `world_errors`, may be missing, too.
+        sys.exit(
+            f"error: agentctl is not whole: {ascii(str(error))[1:-1]}\n"
+            "hint: it may be just being upgraded: try again in a moment; if it stays so, install it again"
+        )
+    run_program()
+
+
+if __name__ == "__main__":
+    run()

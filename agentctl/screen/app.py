@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from typing import ClassVar
 
 from rich.text import Text
@@ -117,6 +118,9 @@ class WatchApp(WorkerKeys, App[int]):
         self._head_shown = Text()
         self._seen = SeenEnds(root)
         self._loop: asyncio.AbstractEventLoop | None = None
+        #: Of the app: a timer that is set without it cannot be stopped.
+        self._own_context = copy_context()
+        self._trouble = ""
         self.fleet_list = FleetList(self.arrangement)
         self.peek = Peek()
         self.writing = WritingLine()
@@ -126,7 +130,7 @@ class WatchApp(WorkerKeys, App[int]):
         self.said = SaidLine("", id="said")
         self._gaze, self._last_key = Gaze(), monotonic()
         bell = ScreenBell(self._ring_from_thread)
-        self.reader = Reader(root, self._take_from_thread, self._fail_from_thread, bell.look)
+        self.reader = Reader(root, self._take_from_thread, self._fail_from_thread, bell.look, again_s=_AGAIN_S)
 
     def get_default_screen(self) -> ListScreen:
         """Return the screen with the list."""
@@ -144,7 +148,7 @@ class WatchApp(WorkerKeys, App[int]):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._own_context = asyncio.get_running_loop(), copy_context()
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGHUP):
                 self._loop.add_signal_handler(number, self._end_by, number)
@@ -177,12 +181,14 @@ class WatchApp(WorkerKeys, App[int]):
     # -- what the reader has seen --------------------------------------------------------------------------------------
 
     def _take_from_thread(self, glance: Glance) -> None:
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.take, glance)
+        self._call_from_reader(self.take, glance)
 
     def _fail_from_thread(self, error: BaseException) -> None:
+        self._call_from_reader(self._show_trouble, commands.in_words(error))
+
+    def _call_from_reader(self, function: Callable[..., object], *arguments: object) -> None:
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self.say, f"reading has stopped: {commands.in_words(error)}; press q")
+            self._loop.call_soon_threadsafe(function, *arguments, context=self._own_context)
 
     def _ring_from_thread(self, text: str) -> None:
         self.call_from_thread(self._write_raw, text)
@@ -208,6 +214,7 @@ class WatchApp(WorkerKeys, App[int]):
         if not self.is_shown:
             return
         was = self.peek.question_key
+        self._trouble = ""
         self.fleet_list.show(glance)
         above = [screen for screen in self.screen_stack if isinstance(screen, WorkerScreen)]
         for screen in above:
@@ -216,6 +223,12 @@ class WatchApp(WorkerKeys, App[int]):
             self.tell_of_others(was, glance)
         self._show_head()
         self.reader.want(self.fleet_list.wanted())
+
+    def _show_trouble(self, error: str) -> None:
+        """Say that what is shown is of before, until it is of now again."""
+        if self.is_shown:
+            self._trouble = error
+            self._show_head()
 
     def _show_head(self) -> None:
         glance = self.fleet_list.glance
@@ -228,7 +241,9 @@ class WatchApp(WorkerKeys, App[int]):
             head.append(parts.pop(0), "bold yellow")
             head.append(", " if parts else "")
         head.append(", ".join(parts))
-        if glance.is_partial:
+        if self._trouble:
+            head.append(f"  not of now: {self._trouble}", "bold red")
+        elif glance.is_partial:
             head.append("  reading…", "dim")
         if self._filter:
             head.append(f"  / {plain(self._filter)}", "cyan")
@@ -501,6 +516,8 @@ _OF_LIST = {binding.action.partition("(")[0] for binding in WatchApp.BINDINGS if
 _TICKING = (Need.NEEDS_YOU, Need.WORKING, Need.QUEUED)
 #: How long it takes at most to leave the terminal at a signal.
 _LEAVES_S = 1.0
+#: So long after it could not be read, the fleet is read anew.
+_AGAIN_S = 1.0
 #: How soon the thread that draws gets its turn from the one that reads, at each system call. With the usual 5 ms
 #: one key in ten takes 24 ms while a large activity is read, with this 10 ms.
 _SWITCH_S = 0.001

@@ -22,6 +22,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.mark.parametrize(
     ("part", "command", "names"),
     [
+        ("cli", ["list"], "agentctl.cli"),
+        ("cli/app.py", ["list"], "agentctl.cli.app"),
+        ("errors.py", ["list"], "agentctl.errors"),
+        ("world_errors.py", ["list"], "agentctl.world_errors"),
         ("cli/listed.py", ["list"], "agentctl.cli.listed"),
         ("cli/lazy.py", ["show", "nobody"], "agentctl.cli.lazy"),
         ("cli/tasks.py", ["tasks"], "agentctl.cli.tasks"),

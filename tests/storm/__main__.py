@@ -82,9 +82,8 @@ class Storm:
     def wrong(self) -> list[str]:
         """Return what does not hold."""
         found = checks.wrong(self.world, self.pids)
-        events = len(self.world.task.events())
-        found += self._screen.wrong() + self._follower.wrong(events)
-        found += self._slots()
+        found += self._screen.wrong() + self._follower.wrong(len(self.world.task.events()))
+        found += self._slots() + checks.reported(self.world)
         self.pids.end()
         until = time.monotonic() + 10
         while (left := checks.left_processes(self.world)) and time.monotonic() < until:

@@ -20,7 +20,7 @@ _CODES = {0, 1, 3, 4, 5, 6, 7, -9}
 def wrong(world: World, pids: Pids) -> list[str]:
     """Return all that does not hold."""
     return [
-        *_commands(world.told), *_log(world), *_ends(world), *_ledger(world), *_files(world), *_doctor(),
+        *_commands(world.told), *_log(world), *_ends(world), *_ledger(world), *_tickets(world), *_doctor(),
         *(f"a stranger was signalled: {one}" for one in pids.signalled()),
     ]  # fmt: skip
 
@@ -102,10 +102,14 @@ def _ledger(world: World) -> list[str]:
     return found
 
 
-def _files(world: World) -> list[str]:
+def _tickets(world: World) -> list[str]:
+    return [f"tickets are left: {world.task.tickets()}"] if world.task.tickets() else []
+
+
+def reported(world: World) -> list[str]:
+    """Return what shims and commands have reported as a bug."""
     files = [world.task.path / "shim.log", world.folder / "home" / ".local" / "state" / "agentctl" / "bugs.log"]
-    found = [f"{file.name}: {file.read_text(encoding='utf-8')}" for file in files if file.exists()]
-    return found + ([f"tickets are left: {world.task.tickets()}"] if world.task.tickets() else [])
+    return [f"{file.name}: {file.read_text(encoding='utf-8')}" for file in files if file.exists()]
 
 
 def _doctor() -> list[str]:

@@ -23,11 +23,12 @@ class Reader:
 
     Args:
         show: Called in that thread with each new glance; it must not block.
-        fail: Called in that thread with what a look or another of these functions has raised; the thread ends with it.
+        fail: Called in that thread with what a look or another of these functions has raised.
         beside: Called in that thread after each look, whether or not it found anything.
         before: Called in that thread before each look.
         pause_s: Events that come faster are shown together. The first one of a burst is shown at once, and so is what
             there is at a call of `wake`.
+        again_s: So long after a failure it reads anew: a disk recovers, an upgrade ends. None: the thread ends with it.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Reader:
         *,
         before: Callable[[], object] = lambda: None,
         pause_s: float = _PAUSE_S,
+        again_s: float | None = None,
     ) -> None:
         self._root = root
         self._show = show
@@ -46,6 +48,7 @@ class Reader:
         self._beside = beside
         self._before = before
         self._pause_s = pause_s
+        self._again_s = again_s
         self._wanted: Mapping[WorkerId, bool] = {}
         self._over = threading.Event()
         #: Somebody waits for the next look: it is not put off.
@@ -95,6 +98,11 @@ class Reader:
             os.close(self._waking)
 
     def _run(self) -> None:
+        self._try_to_read()
+        while self._again_s is not None and not self._over.wait(self._again_s):
+            self._try_to_read()
+
+    def _try_to_read(self) -> None:
         try:
             with Fleet(self._root, SeenEnds(self._root), rest=Pace().keep) as fleet:
                 self._read(fleet)

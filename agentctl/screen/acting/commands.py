@@ -19,6 +19,7 @@ from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_worker, unpause_worker
 from agentctl.operations.talk.interacting import respond
 from agentctl.operations.talk.messaging import send
+from agentctl.world_errors import missing_part
 
 
 def answer(root: Root, worker: FleetWorker, question: Question, text: str, reason: str | None = None) -> str:
@@ -114,4 +115,4 @@ def in_words(error: BaseException) -> str:
         return plain(f"{error.message} ({error.hint})" if error.hint else error.message)
     if isinstance(error, OSError):
         return plain(f"{error.strerror}: {error.filename}" if error.filename else str(error.strerror or error))
-    return plain(f"{type(error).__name__}: {error}")
+    return plain(missing_part(error) or f"{type(error).__name__}: {error}")
