@@ -47,6 +47,7 @@ struct rule {
     int32_t error;  /* CUT_SHORT halves a write */
     int32_t left;   /* how many more calls it meets; negative: all */
     uint32_t hits;
+    int32_t passed; /* how many calls it lets pass before */
 };
 
 static struct rule *table;
@@ -71,15 +72,19 @@ static int is_below(const char *path, const char *folder) {
     return length && !strncmp(path, folder, length) && (path[length] == '/' || !path[length]);
 }
 
+/* Take one of a number where there is any; return what there was. */
+static int32_t take(int32_t *number) {
+    int32_t left = __atomic_load_n(number, __ATOMIC_SEQ_CST);
+    while (left > 0 && !__atomic_compare_exchange_n(number, &left, left - 1, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+    return left;
+}
+
 /* Return the rule that meets a call on a path; it has one call less left. */
 static struct rule *met(uint32_t call, const char *path) {
     for (int i = 0; table && i < RULES; i++) {
         struct rule *rule = table + i;
         if (!(rule->calls & call) || !is_below(path, rule->folder)) continue;
-        int32_t left = __atomic_load_n(&rule->left, __ATOMIC_SEQ_CST);
-        while (left > 0 && !__atomic_compare_exchange_n(&rule->left, &left, left - 1, 0, __ATOMIC_SEQ_CST,
-                                                        __ATOMIC_SEQ_CST)) {}
-        if (!left) continue;
+        if (take(&rule->passed) > 0 || !take(&rule->left)) continue;
         __atomic_add_fetch(&rule->hits, 1, __ATOMIC_SEQ_CST);
         return rule;
     }

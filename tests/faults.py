@@ -30,7 +30,7 @@ CHANGES = TAKES_ROOM | CHANGE | SYNC | RENAME | UNLINK | TRUNCATE | MODE
 #: In the place of an errno: a write takes half of its data, and no error is told.
 CUT_SHORT = 0
 _RULES = 16
-_RULE = struct.Struct("1024sIiiI")
+_RULE = struct.Struct("1024sIiiIi")
 _CLOCK = struct.Struct("q")
 _SOURCE = Path(__file__).with_suffix(".c")
 
@@ -60,11 +60,15 @@ class Faults:
         self.program = (str(python), "-m", "agentctl")
         self._many = 0
 
-    def fail(self, folder: Path, calls: int, error: int, times: int = -1) -> int:
-        """Make calls below a folder fail with `error`, so many times or always; return the number of that rule."""
+    def fail(self, folder: Path, calls: int, error: int, times: int = -1, after: int = 0) -> int:
+        """Make calls below a folder fail with `error`, so many times or always, after so many that do not.
+
+        Returns:
+            The number of that rule.
+        """
         number, self._many = self._many, self._many + 1
         path = os.fsencode(folder.resolve())
-        _RULE.pack_into(self._table, number * _RULE.size, path, 0, error, times, 0)
+        _RULE.pack_into(self._table, number * _RULE.size, path, 0, error, times, 0, after)
         # Its calls last: without them, it meets none.
         struct.pack_into("I", self._table, number * _RULE.size + 1024, calls)
         return number
@@ -75,7 +79,7 @@ class Faults:
         return met
 
     def set_clock(self, ahead_s: int) -> None:
-        """Have the wall clock be so many seconds ahead of the machine's; times of files and clocks of intervals stay."""
+        """Have the wall clock be so many seconds ahead of the machine's; times of files and of intervals stay."""
         _CLOCK.pack_into(self._table, _RULES * _RULE.size, ahead_s)
 
     def mend(self) -> None:

@@ -42,7 +42,7 @@ def append(
         Whether they were appended.
 
     Raises:
-        StorageError: The disk is full or read-only; the log is as it was.
+        StorageError: The disk is full or read-only; the log is as it was, unless the disk has failed at the flush.
         LockTimeout: Another writer is stuck.
     """
     data = encode(events) if known is None else b""

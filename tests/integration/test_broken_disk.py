@@ -19,7 +19,7 @@ from tests import faults as layer
 from tests import support
 from tests.faults import Faults
 from tests.integration.test_disk import Disk, disk, mount  # noqa: F401 - one is a fixture
-from tests.life import set_config
+from tests.life import is_settled, set_config
 from tests.steps import Task, kill, new_task, spawn, statuses
 from tests.support import PROGRAM, alike, is_alive, run, start, wait_until, worker
 
@@ -397,3 +397,29 @@ def test_where_the_own_folder_in_memory_takes_no_files_any_more_the_next_step_he
     assert done.returncode == 0, done
     assert "Read-only file system" in (tmp_path / "home" / "told").read_text()
     assert [line.split("\t")[:2] for line in done.stdout.splitlines()[-2:]] == [["a", "cancelled"], ["b", "cancelled"]]
+
+
+@pytest.mark.parametrize(
+    ("place", "calls"), [("queue", layer.RENAME), *alike(("queue", layer.SYNC), ("events.jsonl", layer.SYNC))]
+)
+@pytest.mark.parametrize("batch", [False, *alike(True)])
+def test_a_spawn_that_fails_when_the_log_has_its_workers_already_ends_them(
+    root: Path, faulty: Faults, place: str, calls: int, batch: bool
+) -> None:
+    task = new_task()
+    ran = root.parent / "ran"
+    names = ["a", "b"] if batch else ["a"]
+    lines = "".join(json.dumps({"name": name, "argv": ["touch", str(ran)]}) + "\n" for name in names)
+    argv = ["--batch", "-"] if batch else ["--queue", "--name", "a", "--", "touch", str(ran)]
+    fault = faulty.fail(task.path / place, calls, errno.EIO)
+    refused = run("spawn", *argv, stdin=lines if batch else None, check=False)
+    assert (refused.code, faulty.hits(fault) > 0) == (1, True), refused
+    faulty.mend()
+    for name in names:
+        ended = is_settled(task, name)
+        assert (ended["status"], ended["reason"]) == ("failed", "not_started")
+        assert "its spawn failed: " in ended["message"]
+        assert run("show", name).out
+    assert not ran.exists()
+    assert task.tickets() == []
+    assert run("doctor", check=False).code == 0

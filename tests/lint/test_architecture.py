@@ -206,7 +206,7 @@ def test_every_program_of_ours_reads_names_as_utf8() -> None:
     """One that others may start begins anew where it does not; one that only we start gets the option from us."""
     programs = {named(path) for path in MODULES if "if __name__ ==" in path.read_text(encoding="utf-8")}
     ensured = {named(path) for path in MODULES if "ensure_utf8" in calls_in(path)}
-    assert "cli/app.py" in ensured, "which `cli/here.py` calls"
-    assert programs - ensured == {"cli/here.py", "shim/__main__.py", "llm/looking.py"}
+    assert "cli/app.py" in ensured, "which `__main__.py` and `cli/here.py` call"
+    assert programs - ensured == {"__main__.py", "cli/here.py", "shim/__main__.py", "llm/looking.py"}
     given = {named(path) for path in MODULES if "*OPTIONS" in path.read_text(encoding="utf-8")}
     assert given == {"adapters/detached.py", "driving/turns.py", "llm/processes.py"}

@@ -1,4 +1,4 @@
-"""At stake: everything at once. The disk fails, the clock steps, agentctl is replaced, pids are reused; the truth survives."""
+"""At stake: the disk fails, the clock steps, agentctl is replaced, pids are reused, all at once; the truth survives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One storm: it rages for a while, lets everybody come to an end, and prints what did not hold; exit code 1 if anything."""
+"""One storm: it rages for a while, lets everybody come to an end, and prints what did not hold (exit code 1)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import subprocess
 import sys
 import time
+from typing import Protocol
 
 from tests.life import passes
 from tests.storm import checks
@@ -24,6 +25,13 @@ _MENDED = 0.35
 _ENDING_S, _CANCELLING_S = 30, 60
 
 
+class Actor(Protocol):
+    """A part of the storm."""
+
+    def act(self) -> str:
+        """Do one thing; return what it was."""
+
+
 class Storm:
     """All that goes on at once."""
 
@@ -37,7 +45,9 @@ class Storm:
 
     def rage(self, seconds: float) -> None:
         """Do one thing after another."""
-        actors = {self.work: 30, self.disk: 5, self.clock: 1.5, self.upgrades: 0.7, self.pids: 1}
+        actors: dict[Actor, float] = {
+            self.work: 30, self.disk: 8, self.clock: 1.5, self.upgrades: 0.7, self.pids: 1,
+        }  # fmt: skip
         self.work.spawn()
         while time.monotonic() - self._began < seconds:
             [actor] = self._chance.choices(list(actors), weights=list(actors.values()))
@@ -98,10 +108,10 @@ class Storm:
     def force(self) -> str:
         """Return how much there was of everything."""
         task = self.world.task
-        parked, idle = len(task.events("agent.parked")), len(task.events("agent.idle"))
+        parked, idle = len(task.events("agent.parked")), len(task.events("agent.blocked"))
         return (
-            f"{len(self.world.names)} workers, {len(checks.accepted(self.world))} accepted, {len(self.world.told)} commands, "
-            f"{parked} parked, {idle} idle, "
+            f"{len(self.world.names)} workers, {len(checks.accepted(self.world))} accepted, "
+            f"{len(self.world.told)} commands, {parked} parked, {idle} times idle, "
             f"{self.disk.many} faults, {self.clock.many} steps of the clock, {self.upgrades.many} upgrades, "
             f"{self.pids.many} pids reused, {self.world.shim_kills} shims killed"
         )

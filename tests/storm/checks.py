@@ -45,7 +45,7 @@ def _log(world: World) -> list[str]:
 
 def accepted(world: World) -> set[str]:
     """Return the workers whose start was promised."""
-    found = set()
+    found: set[str] = set()
     for one in world.told:
         if one.argv[0] == "spawn" and one.code == 0 and one.out:
             told = json.loads(one.out)
@@ -144,5 +144,3 @@ def unended() -> list[str]:
         f"{row['agentInstance']} {row['status']} {row['health']}" for row in run("list", "--json").json
         if row["status"] not in ("completed", "failed", "cancelled")
     ]  # fmt: skip
-
-

@@ -16,6 +16,8 @@ _WAYS = (
     (layer.WRITE, layer.CUT_SHORT), (layer.SYNC, errno.EIO), (layer.RENAME | layer.LINK, errno.EIO),
     (layer.OPEN, errno.EMFILE),
 )  # fmt: skip
+#: So many calls pass before one fails: the first ones of a command are always the same.
+_AFTER = (0, 0, 2, 5, 10, 20, 40, 80, 160)
 
 
 class Disk:
@@ -29,11 +31,11 @@ class Disk:
         """Fail in another way than before, for a few calls or until it is mended."""
         self.mend()
         calls, error = self._chance.choice(_WAYS)
-        folder, times = self._folder(), self._chance.choice([1, 1, 2, 5, -1])
-        self._world.faults.fail(folder, calls, error, times)
+        folder, times, after = self._folder(), self._chance.choice([1, 1, 2, 5, -1]), self._chance.choice(_AFTER)
+        self._world.faults.fail(folder, calls, error, times, after)
         self.many += 1
         what = errno.errorcode.get(error, "cut short")
-        return f"disk {what} {calls:#x} {folder.relative_to(self._world.folder)} {times}"
+        return f"disk {what} {calls:#x} {folder.relative_to(self._world.folder)} {times} after {after}"
 
     def mend(self) -> None:
         """Be well."""

@@ -64,7 +64,9 @@ class Follower:
         """End the server once its client has all events; return what was wrong."""
         if not self._server.is_running:
             return [f"serve has ended in the middle of the storm: {self._server.process.communicate()[1]}"]
-        wait_until(lambda: len(self._seen), 30, accept=lambda seen: seen >= events, what=f"{events} events in the stream")
+        wait_until(
+            lambda: len(self._seen), 30, accept=lambda seen: seen >= events, what=f"{events} events in the stream"
+        )
         self._is_over = True
         said: Any = self._server.stop(code=None)
         self._thread.join(30)

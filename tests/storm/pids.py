@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.life import Known, known, state_of, stat_fields
+from tests.life import Known, known, stat_fields, state_of
 from tests.storm.world import World
 
 _LAST_PID = Path("/proc/sys/kernel/ns_last_pid")

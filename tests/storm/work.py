@@ -22,7 +22,7 @@ class Work:
     def __init__(self, world: World) -> None:
         self._world, self._chance = world, world.chance("work")
         self.weights: dict[Callable[[], None], float] = {
-            self.spawn: 8, self.batch: 1, self.agent: 3, self.keep: 1, self.say: 2, self.close: 1, self.park: 1,
+            self.spawn: 8, self.batch: 1, self.agent: 3, self.keep: 1.5, self.say: 3, self.close: 1, self.park: 1,
             self.cancel: 2, self.cancel_all: 0.3, self.pause: 1, self.unpause: 2, self.look: 3, self.wait: 2,
             self.kill_shim: 1, self.kill_worker: 1, self.kill_command: 2,
         }  # fmt: skip

@@ -89,6 +89,26 @@ def test_it_meets_only_what_lies_below_the_folder_and_only_so_often(faults: Faul
     assert (folder / "sub" / "new").exists()
 
 
+def test_it_lets_calls_pass_before(faults: Faults, folder: Path) -> None:
+    number = faults.fail(folder, layer.MKDIR, errno.EIO, times=1, after=2)
+    deeds = [f"os.mkdir('{name}')" for name in "abcd"]
+    assert python(faults, folder, tried(*deeds)) == f"os.mkdir('c') {errno.EIO}\n"
+    assert faults.hits(number) == 1
+
+
+def test_the_wall_clock_is_set_and_no_other(faults: Faults, folder: Path) -> None:
+    code = (
+        "import time; print(int(time.time()), time.time_ns() // 10**9, time.localtime().tm_year, int(time.monotonic()))"
+    )
+    right = python(faults, folder, code).split()
+    faults.set_clock(-400 * 86400)
+    wrong = python(faults, folder, code).split()
+    moved = [int(after) - int(before) for before, after in zip(right, wrong, strict=True)]
+    assert [round(one / 86400) for one in moved[:2]] == [-400, -400]
+    assert moved[2] in (-1, -2)
+    assert 0 <= moved[3] < 60
+
+
 def test_a_write_is_cut_short_and_a_fifo_is_no_file_of_the_disk(faults: Faults, folder: Path) -> None:
     faults.fail(folder, layer.WRITE, layer.CUT_SHORT, times=1)
     assert python(faults, folder, "print(os.write(old, b'12345678'), os.write(old, b'9'))") == "4 1\n"

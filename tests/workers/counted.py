@@ -1,8 +1,8 @@
-"""Works for SECONDS, exits with CODE, and keeps account of it in FOLDER, so that a test can prove who was at work and how it ended.
+"""Works for SECONDS, exits with CODE, and keeps account of it in FOLDER, by which a test knows what is true.
 
-Whoever is at work has one of the locks `place-1`, `place-2`, ... of which there are as many as may be at work at once: the
-kernel frees it with the process. The file `ledger` has a line for each start and each end, and for each start that found
-no place. With --stubborn it ignores the signals that can be ignored.
+Whoever is at work has one of the locks `place-1`, `place-2`, ... of which there are as many as may be at work at once:
+the kernel frees it with the process. The file `ledger` has a line for each start and each end, and for each start that
+found no place. With --stubborn it ignores the signals that can be ignored.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_durable, sync_folder
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.adapters.taskyaml.roster import RosterRow, enlist, mark_stale
 from agentctl.domain import events as ev
@@ -72,6 +72,7 @@ from agentctl.supervision.worker import environment
 from agentctl.supervision.worker.endings import Decision, decide, decision_of, publish
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from agentctl.supervision.worker.spec import held_limits
+from agentctl.world_errors import error_in_words
 
 _COMMAND_SHOWN = 200
 
@@ -118,8 +119,8 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
                 return [reused[index] for index in sorted(reused)]
             _check_prepared(start, prepared)
             done = _admit(start, prepared)
-    except BaseException:
-        _take_back(task, prepared)
+    except BaseException as error:
+        _take_back(task, prepared, _in_words(error))
         raise
     failpoints.reached("spawn.after-orders")
     fresh = iter(_outcomes(start, prepared, done))
@@ -316,8 +317,8 @@ def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
     return ev.make_event(now_iso(), ev.QUEUED, task.id, who(), payload, spec.instance)
 
 
-def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
-    """Remove the folders of a start that was refused as a whole; they are not in the log.
+def _take_back(task: TaskDir, prepared: list[Prepared], why: str) -> None:
+    """Remove the folders of a start that was refused as a whole, and end those workers that the log already has.
 
     A worker whose ticket is on disk is left: it is in the queue, whatever interrupted the rest.
     """
@@ -326,11 +327,31 @@ def _take_back(task: TaskDir, prepared: list[Prepared]) -> None:
     root_task = root_task_of(task)
     queue = read_queue(root_task)
     queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
-    for item in prepared:
-        if item.worker.instance not in queued and not item.worker.shim.exists():
+    left = [item for item in prepared if item.worker.instance not in queued and not item.worker.shim.exists()]
+    logged = _logged(task) if left else frozenset()
+    for item in left:
+        if item.worker.instance in logged:
+            _end_unstarted(item.worker, f"its spawn failed: {why}")
+        else:
             remove_folder(item.worker)
-            if item.environment_token != NO_ENVIRONMENT:
-                forget_environment(item.environment_token, environment.store_folder(), queue)
+        if item.environment_token != NO_ENVIRONMENT:
+            forget_environment(item.environment_token, environment.store_folder(), queue)
+
+
+def _in_words(error: BaseException) -> str:
+    return error_in_words(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+
+
+def _logged(task: TaskDir) -> frozenset[str]:
+    """Return the workers that are in the log."""
+    return frozenset(event.get("agentInstance", "") for event in eventlog.LogReader(task.events).events())
+
+
+def _end_unstarted(worker: WorkerDir, why: str) -> None:
+    """End a worker that has no ticket and no shim; without this, it counts as not started all the same."""
+    with contextlib.suppress(AgentctlError, OSError):  # The disk may refuse it.
+        publish(worker, decide(worker, Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why)))
+    mark_stale(worker.task)
 
 
 def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list[Spawned]:
