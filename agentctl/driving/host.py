@@ -48,6 +48,7 @@ from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram
 from agentctl.driving.turns import TurnNotes
 from agentctl.encoding import as_utf8
+from agentctl.errors import AgentctlError
 from agentctl.operations.talk.messaging import next_message
 from agentctl.supervision.worker.whereabouts import Whereabouts
 
@@ -168,18 +169,34 @@ class Host:
             self.patience.hang_up()
 
     def _look(self) -> None:
-        """Pass on new answers, messages and entries of the outbox; lend the slot of an idle agent."""
+        """Pass on new answers, messages and entries of the outbox; lend the slot of an idle agent.
+
+        What the disk does not let it see is still there at the next look.
+        """
         if self._is_out_of_place():
             return
+        for part in (self._hear_answers, self._hear_messages, self._see_to_outbox):
+            try:
+                part()
+            except (AgentctlError, OSError):
+                if self._actions:  # What follows from an answer or a message was done in part.
+                    raise
+                self._look_again()
+        self.recorder.flush()
+
+    def _hear_answers(self) -> None:
         for ask, answer, reason in self.questions.answered():
             self._pass_on(ask.key, answer, reason=reason)
         for what, question in self.questions.take_tampered():
             self.recorder.row(tampered_row(what, question))
+
+    def _hear_messages(self) -> None:
         for message in self.inbox.messages(self._is_open, self._look_again):
             self._hear(message)
         self.idle.lend(self._look_again)
+
+    def _see_to_outbox(self) -> None:
         self.outbox.look(self._look_again)
-        self.recorder.flush()
 
     def _is_out_of_place(self) -> bool:
         """Return whether the worker's folder or its task is gone; stop the program once that has been so for long."""

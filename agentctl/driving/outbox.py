@@ -23,6 +23,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
 from agentctl.operations.talk.outbox import LONGEST
+from agentctl.world_errors import error_in_words
 
 if TYPE_CHECKING:
     from agentctl.operations.talk.outbox_entry import Entry, QuestionEntry
@@ -63,9 +64,12 @@ class Outbox:
 
     def close(self) -> None:
         """Read the last entries, and close all questions."""
-        for _ in range(_LAST_LOOKS):
-            if self._take_up() < _AT_ONCE:
-                break
+        try:
+            for _ in range(_LAST_LOOKS):
+                if self._take_up() < _AT_ONCE:
+                    break
+        except OSError as error:
+            self._note(f"its outbox could not be read to the end: {error_in_words(error)}")
         self._questions.close()
         os.close(self._folder)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -10,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import faults as layer
 from tests.agent_steps import activity, agent, agent_world, blocked, ends
+from tests.faults import Faults
 from tests.life import kill_shims, known, living, passes, read
 from tests.steps import Task, kill, row, spawn_batch, statuses
-from tests.support import alike, run, start, wait_until
+from tests.support import alike, run, start, start_argv, wait_until
 
 
 @pytest.fixture
@@ -258,3 +261,31 @@ def test_a_kept_agent_does_not_hold_its_parent_up_and_ends_well(task: Task, tmp_
     assert run("wait", "p", "--timeout-seconds", "20").code == 0
     assert statuses() == {"p": "completed", "k": "completed"}
     assert read(task.agent("k") / "result.json")["finalMessage"] == "one"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("where", "calls", "error"),
+    [
+        ("agents/a/outbox", layer.OPEN | layer.SCAN, errno.ESTALE),
+        *alike(
+            ("agents/a/inbox", layer.OPEN | layer.SCAN | layer.READ, errno.EIO),
+            ("agents/a/interactions", layer.OPEN | layer.SCAN | layer.READ, errno.EIO),
+            ("queue", layer.SCAN, errno.EIO),
+            ("../../../run", layer.MKDIR | layer.CREATE, errno.EDQUOT),
+        ),
+    ],
+)
+def test_what_a_failing_disk_hides_from_an_idle_agent_costs_it_nothing(
+    task: Task, faulty: Faults, where: str, calls: int, error: int
+) -> None:
+    agent("say one", "--keep")
+    blocked()
+    fault = faulty.fail((task.path / where).resolve(), calls, error)
+    said = start_argv([sys.executable, "-m", "agentctl", "send", "a", "say two"])  # Without the layer.
+    assert said.wait(20) == 0
+    wait_until(lambda: faulty.hits(fault) > 2, what="its driver to be refused")
+    faulty.mend()
+    says(task, "a", "two")
+    run("send", "a", "--close")
+    assert ends()["status"] == "completed"

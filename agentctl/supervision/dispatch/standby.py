@@ -12,7 +12,7 @@ import os
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.errors import AgentctlError, LockTimeout, StorageError
+from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
 from agentctl.supervision.dispatch.slots import IDLE, place_of
@@ -53,9 +53,9 @@ class Standby:
     def has_own(self) -> bool:
         """Start the workers that may start; return whether the place has no guest. A guest moves to a free slot first.
 
-        Also False if that cannot be said now: the queue's lock is held, or the disk is full.
+        Also False if that cannot be said now: the queue's lock is held, or the disk fails.
         """
-        with contextlib.suppress(LockTimeout, StorageError):
+        with contextlib.suppress(AgentctlError, OSError):
             with self._queue_locked():
                 done = dispatch_locked(self.root_task, folder=self.folder)
                 place = self._place()
