@@ -189,11 +189,9 @@ def _open_to_live(path: str | os.PathLike[str]) -> tuple[int, int]:
     try:
         return open_plain(path, _OPEN), fcntl.F_WRLCK
     except OSError as error:
-        if isinstance(error, FileNotFoundError | NotADirectoryError) or next_step(error) is None:
+        if isinstance(error, FileNotFoundError | PermissionError) or next_step(error) is None:
             raise
-        with suppress(OSError):
-            return open_plain(path, os.O_RDONLY), fcntl.F_RDLCK
-        raise
+    return open_plain(path, os.O_RDONLY), fcntl.F_RDLCK
 
 
 def is_alive_held(path: str | os.PathLike[str]) -> bool:

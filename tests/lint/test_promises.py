@@ -31,7 +31,7 @@ def test_every_test_that_is_named_exists(page: Path) -> None:
 
 
 def test_every_page_that_security_speaks_of_exists() -> None:
-    links = re.findall(r"\]\(([\w./]+)", SECURITY.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(([\w./-]+)", SECURITY.read_text(encoding="utf-8"))
     named_files = re.findall(r"`((?!tests/)[\w/]+/test_\w+\.py)`", SECURITY.read_text(encoding="utf-8"))
     assert [link for link in links if not (SECURITY.parent / link).exists()] == []
     assert [file for file in named_files if not (TESTS / file).exists()] == []

@@ -107,16 +107,16 @@ def _own(task: TaskDir, fix: bool) -> Iterator[Finding]:
 
 def _as_far_as_readable(looks: Iterable[Iterator[Finding]], where: object) -> Iterator[Finding]:
     """Yield the findings of each look; what cannot be read ends the look that meets it, and is told once."""
-    told: set[str] = set()
+    problems: set[str] = set()
     for look in looks:
         try:
             yield from look
         except (AgentctlError, OSError) as error:
             known = as_storage_error(error) or error
             hint = known.hint if isinstance(known, AgentctlError) else None
-            if str(known) not in told:
+            if str(known) not in problems:
                 yield finding("error", str(known), where, hint or "look at it, and remove it")
-            told.add(str(known))
+            problems.add(str(known))
 
 
 def _foreign(task: TaskDir) -> Finding:

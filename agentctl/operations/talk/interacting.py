@@ -49,7 +49,7 @@ class OpenQuestion(NamedTuple):
         }
 
 
-class OpenQuestions(NamedTuple):
+class FoundQuestions(NamedTuple):
     """Open questions, oldest first, and what is to be said beside them."""
 
     questions: list[OpenQuestion]
@@ -59,7 +59,7 @@ class OpenQuestions(NamedTuple):
     unreadable: list[StorageError]
 
 
-def find_questions_below(task: TaskDir) -> OpenQuestions:
+def find_questions_below(task: TaskDir) -> FoundQuestions:
     """Return the open questions of a task and of all sub-tasks below it."""
     from agentctl.operations.where.subtasks_below import subtree
 
@@ -77,13 +77,13 @@ def list_questions(root: Root, task: TaskDir | None = None) -> list[OpenQuestion
     return found.questions
 
 
-def find_questions(root: Root, task: TaskDir | None = None) -> OpenQuestions:
+def find_questions(root: Root, task: TaskDir | None = None) -> FoundQuestions:
     """Return the open questions of a task, or of all tasks of a root, as far as they can be read."""
     return _questions_of([task] if task is not None else [root.task(name) for name in root.task_ids()])
 
 
-def _questions_of(tasks: list[TaskDir]) -> OpenQuestions:
-    found = OpenQuestions([], [], [])
+def _questions_of(tasks: list[TaskDir]) -> FoundQuestions:
+    found = FoundQuestions([], [], [])
     for one in filter(is_own, tasks):
         for instance in one.instances():
             worker = one.worker(instance)

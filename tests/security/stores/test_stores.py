@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import Refused
-from agentctl.supervision.worker import environment
+from agentctl.supervision.worker import deferred, environment
 from tests.steps import new_task
 from tests.support import run, start, wait_until
 
@@ -149,3 +150,17 @@ def test_many_at_once_agree_on_one(memory: Path) -> None:
     open_to_all(memory / f"agentctl-{os.getuid()}")
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(lambda _: str(environment.store_folder()), range(32)))) == 1
+
+
+def test_what_waits_for_a_worker_is_not_for_another_task_of_that_name(root: Path) -> None:
+    path = str(new_task().path)
+    before = TaskDir(path).worker("a")
+    deferred.put_request(before, deferred.CANCEL, {"by": "user"})
+    deferred.say(before, {"end": {"status": "completed"}})
+    assert deferred.request(before, deferred.CANCEL) == {"by": "user"}
+    shutil.rmtree(path)
+    run("new", "Another", "--id", "t1")
+    after = TaskDir(path).worker("a")
+    assert deferred.request(after, deferred.CANCEL) is None
+    assert deferred.standing(after) == {}
+    assert not os.stat(deferred.place()).st_mode & 0o077
