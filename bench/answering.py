@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentctl.adapters import processes
 from agentctl.adapters.extras import install_command
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
 from bench.agent import TOLD
@@ -135,7 +135,7 @@ def _of_driver(ground: Ground, task: TaskDir, driver: str) -> float:
 
 
 def _driver_of(task: TaskDir, instance: str) -> Identity:
-    driver = processes.identity_from(read_quietly(task.worker(instance).process))
+    driver = processes.identity_from(read_known(task.worker(instance).process))
     if driver is None or processes.life_of(driver) is not processes.Life.ALIVE:
         raise BenchError(f"{instance} has no driver")
     return driver

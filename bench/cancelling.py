@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from agentctl.adapters import eventlog, processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
@@ -103,7 +103,7 @@ def _members(told: Path) -> list[Identity]:
 
 
 def _asked_at(worker: WorkerDir) -> float:
-    return _seconds(str(read_quietly(worker.cancel)["at"]))
+    return _seconds(str(read_known(worker.cancel)["at"]))
 
 
 def _cancelled_at(task: TaskDir, instance: str) -> float:

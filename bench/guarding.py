@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir
 from bench.ground import Ground
 from bench.measuring import BenchError, Found, Rounds, Row, Sample
@@ -77,7 +77,7 @@ def _used(ground: Ground) -> list[float]:
 def _of_shims(task: TaskDir, count: int) -> list[float]:
     found = []
     for number in range(1, count + 1):
-        shim = processes.identity_from(read_quietly(task.worker(f"sleep-{number}").shim))
+        shim = processes.identity_from(read_known(task.worker(f"sleep-{number}").shim))
         if shim is None or processes.life_of(shim) is not processes.Life.ALIVE:
             raise BenchError(f"sleep-{number} has no shim")
         found.append(private_dirty(shim.pid))

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
 from agentctl.placing.lookout import PAUSE_S
 from bench import clusters
@@ -189,7 +189,7 @@ def _wake_up(ground: Ground, task: TaskDir, instance: str, gate: Path) -> float:
 
 
 def _launch_of(task: TaskDir, instance: str) -> LaunchDir:
-    return LaunchDir(str(read_quietly(task.worker(instance).launch).get("path", "/nowhere")))
+    return LaunchDir(str(read_known(task.worker(instance).launch).get("path", "/nowhere")))
 
 
 # -- the head ----------------------------------------------------------------------------------------------------
@@ -312,7 +312,7 @@ def _head_of(task: TaskDir) -> Head:
 
 def _pair_of(task: TaskDir, instance: str) -> tuple[int, int]:
     worker = task.worker(instance)
-    shim, stand_in = (processes.identity_from(read_quietly(path)) for path in (worker.shim, worker.process))
+    shim, stand_in = (processes.identity_from(read_known(path)) for path in (worker.shim, worker.process))
     if shim is None or stand_in is None:
         raise BenchError(f"nobody follows {instance}")
     return shim.pid, stand_in.pid

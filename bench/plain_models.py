@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir
 from bench.answering import of_bare
 from bench.ground import Ground, wait_until
@@ -62,7 +62,7 @@ class PlainModel:
 
 
 def _processes(task: TaskDir, instance: str) -> list[psutil.Process]:
-    host = psutil.Process(int(read_quietly(task.worker(instance).process)["pid"]))
+    host = psutil.Process(int(read_known(task.worker(instance).process)["pid"]))
     return [host, *host.children(recursive=True)]
 
 

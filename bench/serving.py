@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir
 from bench.ground import Ground
 from bench.measuring import BenchError, Found, Rounds, Row, Sample, Turn, alternate
@@ -148,5 +148,5 @@ def _subtask_by_command(ground: Ground, task: TaskDir) -> float:
 
 def _life_ms(task: TaskDir, subtask: str) -> float:
     child = task.sibling(subtask)
-    decision = read_quietly(child.worker(child.instances()[0]).exit)
+    decision = read_known(child.worker(child.instances()[0]).exit)
     return float(decision["durationSeconds"]) * 1000

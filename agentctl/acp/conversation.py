@@ -23,7 +23,7 @@ from agentctl.acp.updates import (
 )
 from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.clock import iso_of
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.question import Question
@@ -82,7 +82,7 @@ class EditorConversation:
         known = self._followed.get(str(worker.path))
         if known is None:
             self.runs.append(worker)
-            cwd = str(read_quietly(worker.spec).get("cwd") or "/")
+            cwd = str(read_known(worker.spec).get("cwd") or "/")
             known = self._followed[str(worker.path)] = _Followed(
                 worker, CallPlace(_name(worker), cwd), with_user=with_user
             )
@@ -137,7 +137,7 @@ class EditorConversation:
             above = parent_of(worker)
             over = self._followed.get(str(above.path)) if above is not None else None
             depth = over.place.depth + 1 if over is not None else 1
-            cwd = str(read_quietly(worker.spec).get("cwd") or "/")
+            cwd = str(read_known(worker.spec).get("cwd") or "/")
             place = CallPlace(_name(worker), cwd, f"worker:{_name(worker)}", depth)
             self._followed[str(worker.path)] = _Followed(worker, place, with_user=False)
 
@@ -159,7 +159,7 @@ class EditorConversation:
 
     def _card(self, followed: _Followed) -> Update:
         """Return the tool call that stands for a worker below the session's."""
-        spec, above = read_quietly(followed.worker.spec), parent_of(followed.worker)
+        spec, above = read_known(followed.worker.spec), parent_of(followed.worker)
         over = self._followed.get(str(above.path)) if above is not None else None
         order, agent = spec.get("order"), str(spec.get("agent") or "command")
         work = order.get("prompt") if isinstance(order, dict) else telling({"command": spec.get("argv")})

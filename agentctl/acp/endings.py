@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentctl.acp.next_steps import next_step, why_command
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.budget import Spent, total
 from agentctl.domain.plaintext import beginning, plain, whole
@@ -72,7 +72,7 @@ def stop_of_idle(worker: WorkerDir) -> str:
     Raises:
         TurnFailed: The turn has failed, though the program goes on.
     """
-    result = read_quietly(worker.result)
+    result = read_known(worker.result)
     reason, message = result.get("reason"), result.get("message")
     if not isinstance(reason, str) or not reason:
         return END_TURN

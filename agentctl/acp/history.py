@@ -12,7 +12,7 @@ from agentctl.acp.conversation import EditorConversation
 from agentctl.acp.runs import SESSION_PREFIX, find_session
 from agentctl.acp.updates import Update
 from agentctl.adapters.clock import iso_of
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.plaintext import whole
 from agentctl.errors import UsageError
@@ -42,7 +42,7 @@ def load(root: Root, session_id: str) -> Loaded:
         NotFound: There is no such session.
     """
     worker, conversation = find_session(root, session_id), EditorConversation()
-    agent_id = str(read_quietly(worker.spec).get("agentId"))
+    agent_id = str(read_known(worker.spec).get("agentId"))
     for instance in chains_of(worker.task).get(agent_id, [worker.instance]):
         conversation.add_run(worker.task.worker(instance), with_user=True)
     return Loaded(worker, conversation)
@@ -116,7 +116,7 @@ def _sessions_of(task: TaskDir) -> Iterator[_ListedSession]:
             newest[worker.agent_id] = worker.instance
     for worker in view.workers.values():
         if worker.agent_id == worker.instance and worker.parent is None and worker.depth == 0:
-            cwd = read_quietly(task.worker(worker.instance).spec).get("cwd")
+            cwd = read_known(task.worker(worker.instance).spec).get("cwd")
             last = str(task.worker(newest[worker.instance]).path)
             name = worker.instance if worker.instance.startswith(SESSION_PREFIX) else f"{task.id}/{worker.instance}"
             yield _ListedSession(worker.queued_at or "", name, str(cwd or "/"), short(worker.command), last)

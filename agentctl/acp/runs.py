@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from agentctl.acp.choices import Choices
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.servers import ClientServers, passed_on
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import is_name
 from agentctl.drivers.order import order_from
@@ -73,7 +73,7 @@ def find_session(root: Root, session_id: str) -> WorkerDir:
 
 def agent_of(worker: WorkerDir) -> str:
     """Return the name of the agent that a run is of."""
-    return str(read_quietly(worker.spec).get("agent") or "general")
+    return str(read_known(worker.spec).get("agent") or "general")
 
 
 class Beginning(NamedTuple):
@@ -141,7 +141,7 @@ def go_on(worker: WorkerDir, text: str) -> GivenPrompt:
 
 def _may_try_again(worker: WorkerDir) -> bool:
     """Return whether the worker has ended since it was refused a message."""
-    return worker.has_ended and not read_quietly(worker.session)
+    return worker.has_ended and not read_known(worker.session)
 
 
 def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
@@ -187,7 +187,7 @@ def waits_for_answer(question: EditorQuestion) -> bool:
 
 def is_answered(question: EditorQuestion) -> bool:
     """Return whether somebody has answered a question, here or elsewhere."""
-    given = read_quietly(question.worker.answer(question.asked.id))
+    given = read_known(question.worker.answer(question.asked.id))
     return "answer" in given and not given.get("expired")
 
 

@@ -285,7 +285,7 @@ def _is_too_deep(value: dict[str, Any]) -> bool:
     return is_too_deep(value)
 
 
-def read_quietly(path: AnyPath) -> dict[str, Any]:
+def read_known(path: AnyPath) -> dict[str, Any]:
     """Return the object in a file; {} where there is none, or what is there is not one.
 
     Raises:
@@ -314,11 +314,11 @@ def text_in(path: AnyPath, encoding: str = "utf-8", most: int = MOST_BYTES) -> s
 def read_to_show(path: AnyPath) -> dict[str, Any]:
     """Return the object in a file for a view that shows the rest without it; nothing is decided by it or written."""
     try:
-        return read_quietly(path)
+        return read_known(path)
     except StorageError:
         return {}
 
 
 def number_in(path: AnyPath, key: str) -> float | None:
     """Return the number under `key` in a file; None where there is none that `finite` accepts."""
-    return finite(read_quietly(path).get(key))
+    return finite(read_known(path).get(key))

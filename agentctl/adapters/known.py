@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import agentctl
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.personal import config_folder, is_ones_own
 from agentctl.errors import StorageError
 
@@ -41,7 +41,7 @@ class KnownFiles:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         try:
-            found = read_quietly(self._file) if _is_ours(self._file) else {}
+            found = read_known(self._file) if _is_ours(self._file) else {}
         except (StorageError, OSError):
             self._is_readable = False
             return {}

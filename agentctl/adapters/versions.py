@@ -10,7 +10,7 @@ from functools import lru_cache
 from time import time
 from typing import Any
 
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.personal import state_folder
 from agentctl.errors import StorageError
 
@@ -43,7 +43,7 @@ def _version(program: str, argv: Sequence[str], path: str, mark: tuple[object, .
     """Return the version of a program whose file has a mark: in a batch, it is looked up once."""
     file = state_folder(os.environ) / _KEPT
     try:
-        known = _entries(read_quietly(file))
+        known = _entries(read_known(file))
     except StorageError:
         return _ask(program, argv)  # What is kept there stays.
     entry = known.get(path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.driving.fulldisk import when_there_is_room
@@ -60,7 +60,7 @@ class Idle:
         if self._asked is None:
             return None
         file = self.worker.answer(self._asked.question_id)
-        answer = when_there_is_room(lambda: read_quietly(file)).get("answer")
+        answer = when_there_is_room(lambda: read_known(file)).get("answer")
         return str(answer) if answer and str(answer).strip() else None
 
     def take_back(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import Row, encode_row
@@ -84,7 +84,7 @@ class Recorder:
 
     def result(self, outcome: AgentOutcome, spent: Spent) -> None:
         """Write the agent's results and usage; what it declared itself (`report result`) is kept."""
-        known = when_there_is_room(lambda: read_quietly(self.worker.result))
+        known = when_there_is_room(lambda: read_known(self.worker.result))
         is_declared = bool(known) and bool(known.get("isDeclared", "success" not in known))
         final = outcome.final_message
         value = {

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.files import json_in, read_json, read_quietly
+from agentctl.adapters.files import json_in, read_json, read_known
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
@@ -91,8 +91,8 @@ def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver
 
 def _order_of_attempt(worker: WorkerDir, order: Order) -> Order:
     """Return the order of this attempt: a later one continues the session that an earlier one has begun."""
-    attempt = read_quietly(worker.process).get("attempt", 1)
-    known = read_quietly(worker.session)
+    attempt = read_known(worker.process).get("attempt", 1)
+    known = read_known(worker.session)
     if attempt == 1:
         return order
     order = order._replace(earlier_attempts=attempt - 1)

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.encoding import OPTIONS
@@ -35,7 +35,7 @@ class TurnNotes:
     def __init__(self, worker: WorkerDir) -> None:
         self._worker = worker
         self._looker: subprocess.Popen[bytes] | None = None
-        self._has_worktree = bool(record := read_quietly(worker.worktree))
+        self._has_worktree = bool(record := read_known(worker.worktree))
         self._number = 0
         if self._has_worktree:
             from agentctl.supervision.worktree.turns import turns_of  # Most agents have no worktree.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain.activity.row import Row, RowType
@@ -29,7 +29,7 @@ class UsageMeter:
     def __init__(self, worker: WorkerDir) -> None:
         self.worker, self.root_task = worker, root_task_of(worker.task)
         #: What earlier attempts have used up.
-        before = read_quietly(worker.spent)
+        before = read_known(worker.spent)
         self._before = spent_from(before) if before else Spent()
         self._rows: dict[str, Spent] = {}
         self._cost: float | None = None

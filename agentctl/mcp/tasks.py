@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import Field, ValidationError
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -173,7 +173,7 @@ def _changed_at(scope: Scope, keys: list[WorkerId]) -> str:
     for key in keys:
         worker = scope.agent_of(key)
         for file, name in ((worker.exit, "endedAt"), (worker.process, "startedAt")):
-            at = read_quietly(file).get(name)
+            at = read_known(file).get(name)
             latest = max(latest, at if isinstance(at, str) else "")
         question = question_of(worker)
         latest = max(latest, (question.asked_at if question is not None else None) or "")

@@ -6,7 +6,7 @@ import os
 from collections.abc import MutableMapping
 
 from agentctl.adapters import descent, processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.domain.own_tools import INHERIT_VARIABLE
 from agentctl.operations.where.lineage import shown_caller
 
@@ -21,7 +21,7 @@ def complete_environment(environ: MutableMapping[bytes, bytes] = os.environb) ->
     if environ.pop(os.fsencode(INHERIT_VARIABLE), None) is None:
         return
     found = shown_caller()
-    pid = read_quietly(found.worker.process).get("pid") if found is not None else None
+    pid = read_known(found.worker.process).get("pid") if found is not None else None
     if not isinstance(pid, int) or pid not in descent.ancestors_of(os.getpid()):
         return
     for name, value in processes.environment_of(pid).items():

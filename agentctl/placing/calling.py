@@ -13,7 +13,7 @@ import signal
 import threading
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_quietly, storage_errors, to_json, write_all, write_whole
+from agentctl.adapters.files import make_folder, read_known, storage_errors, to_json, write_all, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import LaunchDir, names_in
 from agentctl.errors import AgentctlError
@@ -77,7 +77,7 @@ def _await(files: CallFiles) -> int:
     while True:
         for folder in (files.reply.parent, files.reply):
             names_in(folder, 1)  # Over NFS: a name that was missing at the last look is looked up again.
-        ended = read_quietly(files.ended)  # Before the look at the output: nothing comes behind the end.
+        ended = read_known(files.ended)  # Before the look at the output: nothing comes behind the end.
         news = [_pass_output(files, stream, passed) for stream in (0, 1)]
         if not any(news):
             if ended:

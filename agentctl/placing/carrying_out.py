@@ -13,7 +13,7 @@ import signal
 import sys
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_known, to_json, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
@@ -93,7 +93,7 @@ class CalledCommands:
         files = CallFiles(self._launch.calls, self._launch.inbound.replies, name)
         self._known.add(name)
         make_folder(files.reply)
-        order = read_quietly(files.order)
+        order = read_known(files.order)
         with contextlib.suppress(OSError):
             os.unlink(files.order)  # It has values of the environment.
         try:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.files import create_whole, make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_folder, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
@@ -65,7 +65,7 @@ class Deliveries:
             return
         data = read_bytes(self._from.cancel)
         if data != self._cancel:
-            asked = read_quietly(self._from.cancel)
+            asked = read_known(self._from.cancel)
             grace = asked.get("graceSeconds")
             request_end(
                 self._worker, Request(str(asked.get("by") or "user"), grace if isinstance(grace, int | float) else None)
@@ -77,7 +77,7 @@ class Deliveries:
         if is_wanted == self._worker.pause.exists():
             return
         if is_wanted:
-            write_whole(self._worker.pause, to_json(read_quietly(self._from.pause)))
+            write_whole(self._worker.pause, to_json(read_known(self._from.pause)))
         else:
             os.unlink(self._worker.pause)
         poke(self._worker)
@@ -109,7 +109,7 @@ class Deliveries:
         for file_name in names_in(self._from.answers, _MOST):
             name = file_name.removesuffix(".json")
             is_new = name not in self._answered and is_name(name) and file_name.endswith(".json")
-            if is_new and self._answer(name, read_quietly(self._from.answers / file_name)):
+            if is_new and self._answer(name, read_known(self._from.answers / file_name)):
                 self._answered.add(name)
 
     def _answer(self, name: str, given: dict[str, Any]) -> bool:
@@ -120,7 +120,7 @@ class Deliveries:
         """
         from agentctl.domain.question import question_in  # Most workers ask nothing.
 
-        body, answer = read_quietly(self._worker.question(name)), opened(self._key, f"answer {name}", given)
+        body, answer = read_known(self._worker.question(name)), opened(self._key, f"answer {name}", given)
         question = question_in(name, body)
         if question is None or not given or (answer is None and question.is_permission):
             return False
@@ -138,7 +138,7 @@ class Deliveries:
 
     def _stand(self) -> None:
         """Let the worker count as blocked while its commands wait at the head for answers: its clock stands still."""
-        asked = read_quietly(self._from.asked).get("asked")
+        asked = read_known(self._from.asked).get("asked")
         wanted = (
             {f"{ASKED_AT_HEAD}{name}" for name in asked if isinstance(name, str)} if isinstance(asked, list) else set()
         )

@@ -12,7 +12,7 @@ from agentctl.adapters.files import (
     create_whole,
     make_folder,
     make_folders,
-    read_quietly,
+    read_known,
     set_aside,
     storage_errors,
     to_json,
@@ -58,7 +58,7 @@ def take_up(worker: WorkerDir) -> LaunchDir:
     """Return the launch of the attempt that the worker is in; made durable before any engine hears of it."""
     attempt = record_of(worker).attempt
     known = launch_of(worker)
-    if known is not None and read_quietly(worker.launch).get("attempt") == attempt:
+    if known is not None and read_known(worker.launch).get("attempt") == attempt:
         restore_folders(known)
         return known
     return _made(worker, attempt)
@@ -116,7 +116,7 @@ def _order(worker: WorkerDir, spec: WorkerSpec, attempt: int) -> dict[str, Any]:
         "worker": str(worker.path), "taskId": worker.task.id, "instance": worker.instance, "attempt": attempt,
         "head": os.uname().nodename, "machine": processes.machine_id(), "sizes": sizes_of(worker),
         "isHeld": placement_of(worker).ahead > 0,
-        "session": read_quietly(worker.session).get("session") if attempt > 1 else None,
+        "session": read_known(worker.session).get("session") if attempt > 1 else None,
         "spec": spec._replace(**_OF_THE_HEAD).to_json(),
     }  # fmt: skip
 
@@ -135,7 +135,7 @@ def claimed_by_head(launch: LaunchDir) -> bool:
 
 def is_withdrawn(launch: LaunchDir) -> bool:
     """Return whether the head has claimed a launch, and nothing has begun."""
-    claim, key = read_quietly(launch.claim), known_key(launch.id)
+    claim, key = read_known(launch.claim), known_key(launch.id)
     is_of_head = key is None or opened(key, "claim", claim) is not None
     return claim.get("by") == "head" and is_of_head and _is_untouched(launch)
 

@@ -19,7 +19,7 @@ from agentctl.adapters.files import (
     make_folder,
     make_folders,
     read_json,
-    read_quietly,
+    read_known,
     set_aside,
     to_json,
     write_all,
@@ -189,7 +189,7 @@ class _NodePost:
         # SIGINT comes from the head, whose request may not be seen here yet, or because the time is nearly over.
         who = ""
         with contextlib.suppress(AgentctlError):
-            who = str(read_quietly(self.launch.inbound.cancel).get("by") or "")
+            who = str(read_known(self.launch.inbound.cancel).get("by") or "")
         if number == signal.SIGTERM:
             self._is_ended_by_engine = True
             request_end(worker, Request(who or _ENGINE, min(read_spec(worker.spec).grace_s, _ENGINES_GRACE_S)))

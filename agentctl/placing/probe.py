@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 import agentctl
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.codemark import code_mark
-from agentctl.adapters.files import read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_json, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir
 from agentctl.domain.numbers import finite
@@ -54,7 +54,7 @@ def _exchanged(probe: ProbeDir, limit_s: float) -> bool:
     while monotonic() - began < limit_s:
         with contextlib.suppress(OSError):
             os.listdir(probe.path)  # Over NFS this makes the names that were looked up before be looked up again.
-        answer = read_quietly(probe.answer)
+        answer = read_known(probe.answer)
         if answer.get("to") == nonce:
             seen = {"to": answer.get("nonce"), "seconds": monotonic() - began, "time": time.time()}
             write_whole(probe.seen, to_json(seen), durable=False)

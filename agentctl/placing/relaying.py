@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, read_json, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_json, read_known, set_aside, to_json, write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain import events as ev
@@ -36,7 +36,7 @@ ASKED_AT_HEAD = "at-head-"
 
 def tell_placed(worker: WorkerDir, launch: LaunchDir, runner: str) -> bool:
     """Append the event that a node has begun a worker, unless the log has it; return whether one has."""
-    claim = read_quietly(launch.claim)
+    claim = read_known(launch.claim)
     if not claim or claim.get("by") == "head":
         return False
     placements = eventlog.events_about(worker.task.events, worker.instance, (ev.PLACED,))
@@ -195,7 +195,7 @@ class Relay:
             return
         from agentctl.operations.talk.asking import close_question, leave
 
-        answer = read_quietly(self._there.answer(name))
+        answer = read_known(self._there.answer(name))
         value = answer.get("answer") if answer.get("by") == "agentctl" else None
         with contextlib.suppress(AgentctlError, OSError):
             close_question(
@@ -205,5 +205,5 @@ class Relay:
 
 
 def _offset_in(launch: LaunchDir) -> int:
-    offset = read_quietly(launch.mirrored).get("events")
+    offset = read_known(launch.mirrored).get("events")
     return offset if isinstance(offset, int) and offset >= 0 else 0

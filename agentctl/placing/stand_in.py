@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, since_boot
-from agentctl.adapters.files import number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.files import number_in, read_known, to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
@@ -96,7 +96,7 @@ class StandIn:
         self.heard = HeardFrom(launch, self._woken, self.placement.silence_s)
         self.watched = Watched()
         #: Only stand-ins write it, and of these there is one.
-        self._handle = read_quietly(launch.handle)
+        self._handle = read_known(launch.handle)
         self.submissions = int(number_in(launch.handle, "submissions") or 0)
         self._next_submission = 0.0
         self._has_begun = False
@@ -218,7 +218,7 @@ class StandIn:
 
     def _ended(self) -> dict[str, Any] | None:
         """Return the verdict that the node has written."""
-        value, key = read_quietly(self.launch.ended), known_key(self.launch.id)
+        value, key = read_known(self.launch.ended), known_key(self.launch.id)
         plain = (
             opened(key, "ended", value) if key is not None else {name: value[name] for name in value if name != "seal"}
         )
@@ -382,7 +382,7 @@ class StandIn:
         decision = decision_of(self.launch.worker_on_node(self.worker))
         if decision is not None:
             return decision.to_json()
-        where = read_quietly(self.launch.claim).get("node") or "its node"
+        where = read_known(self.launch.claim).get("node") or "its node"
         said = f"{self.placement.runner} says {words or 'that there is no such job'}, and {where} is silent"
         return _verdict(Status.FAILED, Reason.LOST, f"{said}; the exit was not seen")
 

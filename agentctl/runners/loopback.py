@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
-from agentctl.adapters.files import make_folder, read_quietly, write_whole
+from agentctl.adapters.files import make_folder, read_known, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
@@ -38,7 +38,7 @@ class Loopback:
         """See `Runner.launch`. A second one is refused as long as the first is known: no engine has to do that."""
         with locked(_folder() / ".lock"):
             path = _folder() / launch.id
-            known = processes.identity_from(read_quietly(path))
+            known = processes.identity_from(read_known(path))
             if known is None:
                 log = os.open(launch.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 try:
@@ -54,7 +54,7 @@ class Loopback:
         found = {}
         for name in os.listdir(_folder()):
             if not name.startswith("."):
-                process = processes.identity_from(read_quietly(_folder() / name))
+                process = processes.identity_from(read_known(_folder() / name))
                 is_alive = process is not None and processes.life_of(process) is Life.ALIVE
                 state = EngineState.RUNNING if is_alive else EngineState.ENDED
                 found[name] = Sighting(
@@ -86,7 +86,7 @@ class Loopback:
         return [Remark("note", "the runner loopback has no nodes: its launches are processes of this machine")]
 
     def _process(self, launch_id: str) -> Identity | None:
-        return processes.identity_from(read_quietly(_folder() / launch_id))
+        return processes.identity_from(read_known(_folder() / launch_id))
 
     def _send(self, launch_id: str, number: int) -> None:
         process = self._process(launch_id)

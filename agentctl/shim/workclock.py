@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
@@ -37,7 +37,7 @@ class WorkClock:
         """Continue after the attempts that another shim measured. Instants of another boot mean nothing."""
         from agentctl.domain.worktime import worked_from  # Few workers are parked.
 
-        known = worked_from(read_quietly(self.worker.worked), processes.boot_id(), monotonic())
+        known = worked_from(read_known(self.worker.worked), processes.boot_id(), monotonic())
         if known.boot == processes.boot_id():
             self.spans = [(span.begin, span.end) for span in known.spans]
 

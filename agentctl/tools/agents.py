@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL
@@ -130,7 +130,7 @@ def _resume(scope: Scope, given: Arguments, _call: Call) -> Any:
 def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
     """Continue an ended agent; answer with its agent id or, if it is in another task, the name that the caller used."""
     started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
-    own_id = str(read_quietly(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
+    own_id = str(read_known(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
     scope.note(Target(id=own_id, key=WorkerId(worker.task.id, started.agent_instance)))
     return {"id": own_id, "instance": started.agent_instance, "status": started.status}
 

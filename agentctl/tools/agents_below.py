@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
@@ -28,7 +28,7 @@ class AgentBelow(NamedTuple):
 
     def spec(self) -> dict[str, Any]:
         """Return its spec."""
-        return read_quietly(self.worker.spec)
+        return read_known(self.worker.spec)
 
 
 def agents_below(scope: Scope) -> list[AgentBelow]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.states import Status
@@ -75,7 +75,7 @@ def _paths(scope: Scope, worker: WorkerDir) -> tuple[str, str]:
     task = root_task_of(scope.task)
     for one in (*reversed([*ancestors(worker)]), worker):
         above = [] if one.task.path == task.path else [one.task.id]
-        ids += [*above, str(read_quietly(one.spec).get("agentId") or one.instance)]
+        ids += [*above, str(read_known(one.spec).get("agentId") or one.instance)]
         runs += [*above, one.instance]
         task = one.task
     return "/".join(ids), "/".join(runs)
@@ -83,7 +83,7 @@ def _paths(scope: Scope, worker: WorkerDir) -> tuple[str, str]:
 
 def last_message(worker: WorkerDir) -> str | None:
     """Return the beginning of a worker's last words, otherwise of the result that it declared."""
-    words = last_words(worker, _LOOKED_BACK) or declared_summary(read_quietly(worker.result))
+    words = last_words(worker, _LOOKED_BACK) or declared_summary(read_known(worker.result))
     return words if not words or len(words) <= _LAST_MESSAGE else f"{words[:_LAST_MESSAGE]} [cut]"
 
 

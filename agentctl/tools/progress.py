@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from agentctl.adapters.activitylog import last_lines
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import plain, whole
 from agentctl.tools.definition import Target
@@ -40,7 +40,7 @@ def _at_what(worker: WorkerDir) -> str:
         work = _work_in(line)
         if work:
             return work
-    return _progress(read_quietly(worker.progress)) or "running"
+    return _progress(read_known(worker.progress)) or "running"
 
 
 def _work_in(line: bytes) -> str:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 
 from agentctl.adapters.definitions import Origin
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.limits import Limits
@@ -138,7 +138,7 @@ class Scope:
     @property
     def folder(self) -> str:
         """The working folder of the caller; its children get the same."""
-        folder = read_quietly(self.me.worker.spec).get("cwd") if self.me is not None else None
+        folder = read_known(self.me.worker.spec).get("cwd") if self.me is not None else None
         return str(folder or os.getcwd())
 
     def find(self, name: str) -> WorkerDir:

@@ -15,7 +15,7 @@ SHOWING = ("text", "screen", "acp", "operations/show", "operations/fleet", "oper
 ELSEWHERE = ("llm", "hosts", "web")
 READS = frozenset(
     {
-        "read_bytes", "read_text", "read_json", "read_quietly", "text_in", "open_plain", "names_in", "exists", "is_dir",
+        "read_bytes", "read_text", "read_json", "read_known", "text_in", "open_plain", "names_in", "exists", "is_dir",
         "store_folder", "stat", "lstat", "listdir", "scandir", "readlink", "samefile", "realpath", "open",
         "is_alive_held",
     }

@@ -14,7 +14,7 @@ from agentctl.adapters import origin, processes
 from agentctl.adapters.files import (
     create_whole,
     read_json,
-    read_quietly,
+    read_known,
     read_to_show,
     storage_errors,
     text_in,
@@ -145,7 +145,7 @@ LOOKS: dict[str, tuple[Callable[[TaskDir], object], object]] = {
     "a cursor": (lambda task: Cursor(task, "t1", "c").undelivered([]), []),
     "origin": (TaskDir.nonce, ""),
     "a mark": (lambda task: origin._is_ones_own(marks(task), marks(task) / "m"), False),
-    "the targets of a task": (lambda task: read_quietly(task.notify), {}),
+    "the targets of a task": (lambda task: read_known(task.notify), {}),
     "the targets of a root": (lambda _: _roots(), {}),
     "an account": (lambda task: hold_of(account_of(task)), None),
     "a place": (lambda task: read_occupant(task.slots / "1"), None),
@@ -246,9 +246,9 @@ def test_what_is_there_and_broken_is_as_if_there_were_nothing(tmp_path: Path) ->
     (tmp_path / "link").symlink_to("list")
     (tmp_path / "loop").symlink_to("loop")
     os.mkfifo(tmp_path / "fifo")
-    assert [
-        read_quietly(tmp_path / name) for name in ("list", "bytes", "link", "loop", "fifo", "none", "list/none")
-    ] == [{}] * 7
+    assert [read_known(tmp_path / name) for name in ("list", "bytes", "link", "loop", "fifo", "none", "list/none")] == [
+        {}
+    ] * 7
     assert [text_in(tmp_path / name) for name in ("bytes", "link", "fifo", "none")] == [""] * 4
     assert [FilePath(tmp_path / name).exists() for name in ("link", "loop", "none", "list/none", "x" * 300)] == [
         True, False, False, False, False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.files import read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.domain.names import is_name
@@ -64,7 +64,7 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
 
 
 def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
-    value = read_quietly(task.config_cache)
+    value = read_known(task.config_cache)
     try:
         return _Known(version, str(value.get("head")), _from_json(value))
     except (BadLimit, KeyError, TypeError, ValueError, AttributeError):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.limits import RESULT_BYTES
@@ -279,7 +279,7 @@ def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str |
         max_bytes: The bound of the answer.
         status: The status of a worker that has not ended.
     """
-    spec, decision = read_quietly(worker.spec), decision_of(worker)
+    spec, decision = read_known(worker.spec), decision_of(worker)
     delegation = spec.get("delegation") or {}
     known: dict[str, Any] = {
         "task_id": worker.instance,
@@ -350,5 +350,5 @@ def session_results(task: TaskDir, session_id: str, *, max_bytes: int = RESULT_B
 
 
 def _session_of(worker: WorkerDir) -> str | None:
-    session = (read_quietly(worker.spec).get("delegation") or {}).get("session")
+    session = (read_known(worker.spec).get("delegation") or {}).get("session")
     return session if isinstance(session, str) else None

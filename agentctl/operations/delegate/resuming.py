@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -86,7 +86,7 @@ def newest_of(task: TaskDir, chains: Chains, name: str) -> WorkerDir:
     if name in chains:
         return task.worker(chains[name][-1])
     worker = find_worker(task, name)
-    chain = chains.get(str(read_quietly(worker.spec).get("agentId")), [name])
+    chain = chains.get(str(read_known(worker.spec).get("agentId")), [name])
     return task.worker(chain[-1])
 
 
@@ -106,7 +106,7 @@ def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRe
         raise refusal
     if (held := held_by(worker)) is not None:
         raise Refused(f"{worker.instance} cannot be continued now: {held.said}", hint=held.way)
-    spec, session, recorded = read_quietly(worker.spec), session_of(worker), read_order(worker)
+    spec, session, recorded = read_known(worker.spec), session_of(worker), read_order(worker)
     assert recorded is not None, "only agents are continued"
     cwd = str(spec.get("cwd"))
     _see_to_folder(worker, cwd)

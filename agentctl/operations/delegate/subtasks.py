@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import root_task_of
@@ -326,4 +326,4 @@ def _worker_in(root: Root, reference: str) -> tuple[WorkerDir | None, str]:
 def _declared_by(worker: WorkerDir) -> list[str]:
     from agentctl.operations.show.results import artifacts_in  # It imports git; few sub-tasks need it.
 
-    return [one["path"] for one in artifacts_in(read_quietly(worker.result))]
+    return [one["path"] for one in artifacts_in(read_known(worker.result))]

@@ -13,7 +13,7 @@ from typing import Any
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir
@@ -133,7 +133,7 @@ class NodeProbe:
         while True:
             with contextlib.suppress(OSError):
                 os.listdir(self.dir.path)  # Over NFS, names that were looked up before are looked up again after it.
-            value = read_quietly(path)
+            value = read_known(path)
             if value and all(value.get(key) == item for key, item in (wanted or {}).items()):
                 return value
             now = monotonic()
@@ -166,7 +166,7 @@ class NodeProbe:
         return f"nothing that a node writes is seen in {self.dir.path.parent}"
 
     def _stuck(self) -> str:
-        step = read_quietly(self.dir.step).get("step")
+        step = read_known(self.dir.step).get("step")
         return f"the node has not come back from: {step}" if step else "the node does not tell what it found"
 
 
@@ -185,7 +185,7 @@ def leftovers(base: FilePath) -> Iterator[ProbeDir]:
             probe = ProbeDir(base / name)
             is_ours = name.startswith(ProbeDir.PREFIX) and not os.path.islink(probe.path)
             if is_ours and not is_alive_held(probe.asker):
-                machine = read_quietly(probe.order).get("machine")
+                machine = read_known(probe.order).get("machine")
                 if machine in (None, processes.machine_id()):
                     yield probe
 

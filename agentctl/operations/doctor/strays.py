@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import machine_id
 from agentctl.adapters.taskdir import LaunchDir, Root, names_in
@@ -62,7 +62,7 @@ def _is_over(launch: LaunchDir) -> bool:
     try:
         return abs(time.time() - os.stat(launch.verdict).st_mtime) > _SETTLES_S
     except FileNotFoundError:
-        order = read_quietly(launch.order)
+        order = read_known(launch.order)
         return order.get("machine") == machine_id() and not os.path.isdir(str(order.get("worker")))
 
 

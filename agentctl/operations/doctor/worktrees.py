@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentctl.adapters.files import read_quietly, set_aside
+from agentctl.adapters.files import read_known, set_aside
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import Damaged
 from agentctl.operations.where.findings import Finding, finding
@@ -39,7 +39,7 @@ def _unrecorded(worker: WorkerDir, record: Mapping[str, Any], fix: bool) -> Find
     """Return a finding for changes that were not recorded: a note where they never can be, since nothing mends that."""
     if fix:
         ensure_recorded(worker, again=True)
-        record = read_quietly(worker.worktree)
+        record = read_known(worker.worktree)
     changes = changes_of(record)
     why = changes.get("error") or changes.get("submodulesError")
     what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
@@ -61,7 +61,7 @@ def examine_unknown(root: Root) -> Iterator[Finding]:
     """Yield the worktree folders that belong to no worker of the root; they may hold work, and are left alone."""
     for folder in sorted(Path(root.worktrees).glob("*/*")):
         task = root.task(folder.parent.name)
-        known = (read_quietly(task.worker(instance).worktree).get("path") for instance in task.instances())
+        known = (read_known(task.worker(instance).worktree).get("path") for instance in task.instances())
         if str(folder) not in known:
             quoted = shlex.quote(str(folder))
             what = "a worktree of no worker: its task was removed, or its spawn was killed"

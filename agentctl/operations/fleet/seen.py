@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
@@ -39,7 +39,7 @@ class SeenEnds:
         if version == self._version:
             return False
         self._version = version
-        self._ends = _ends_in(read_quietly(self.path))
+        self._ends = _ends_in(read_known(self.path))
         return True
 
     def has(self, worker: WorkerId, at: str | None) -> bool:
@@ -54,7 +54,7 @@ class SeenEnds:
         """
         make_folders(self.path.parent)
         with locked(FilePath(f"{self.path}.lock")):
-            known = _ends_in(read_quietly(self.path))
+            known = _ends_in(read_known(self.path))
             for worker, at in ends.items():
                 known.pop(str(worker), None)  # The order is that of the notes: the oldest go first.
                 known[str(worker)] = at

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.watch import Watch
@@ -218,7 +218,7 @@ def _size_of(path: str | os.PathLike[str]) -> int:
 def _changed_files(worktree: str | os.PathLike[str], row: WorkerRow) -> int:
     if row["status"] not in TERMINAL or not os.path.exists(worktree):
         return 0
-    changes = read_quietly(worktree).get("changes")
+    changes = read_known(worktree).get("changes")
     files = changes.get("files") if isinstance(changes, dict) else None
     return len(files) if isinstance(files, dict) else 0
 

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -104,7 +104,7 @@ def _levels(root_task: TaskDir, always: Sequence[Naming]) -> Iterable[Level]:
     yield ALWAYS, always, frozenset()
     yield ROOT, *_choice(_roots().get(_place(root_task.root)))
     yield TASK_YAML, parse_namings(usable_config(root_task).notify), frozenset()
-    yield TASK, *_choice(read_quietly(root_task.notify))
+    yield TASK, *_choice(read_known(root_task.notify))
 
 
 def _choice(value: object) -> tuple[Sequence[Naming], frozenset[str]]:
@@ -172,7 +172,7 @@ def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> dict[str, An
         return {"target": naming.name, "on": on, "root": str(where.path)}
     root_task = root_task_of(where)
     check_own(root_task)
-    write_whole(root_task.notify, to_json(_changed(read_quietly(root_task.notify), naming, on=on)))
+    write_whole(root_task.notify, to_json(_changed(read_known(root_task.notify), naming, on=on)))
     _arm(root_task)
     return {"target": naming.name, "on": on, "taskId": root_task.id}
 
@@ -185,7 +185,7 @@ def _changed(value: object, naming: Naming, *, on: bool) -> dict[str, list[str]]
 
 
 def _roots() -> dict[str, Any]:
-    found = read_quietly(_roots_file()).get("roots")
+    found = read_known(_roots_file()).get("roots")
     return dict(found) if isinstance(found, dict) else {}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import identity_from
 from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
 from agentctl.domain import events as ev
@@ -62,7 +62,7 @@ def end_part(facts: WorkerFacts) -> Part:
     statements = [_end(facts, decision)]
     if facts.view.reason == Reason.LOST:
         worker = facts.worker_dir
-        gone = [lock_says(worker.shim), *process_says(identity_from(read_quietly(worker.shim)), "its shim")]
+        gone = [lock_says(worker.shim), *process_says(identity_from(read_known(worker.shim)), "its shim")]
         gone += process_says(record_of(worker).leader, "its first process")
         statements.append(Statement("Neither of them is alive.", gone))
     statements += _by_request(facts)
@@ -109,7 +109,7 @@ def _by_request(facts: WorkerFacts) -> list[Statement]:
     path = facts.worker_dir.cancel
     if not path.exists():
         return []
-    request = read_quietly(path)
+    request = read_known(path)
     by = shown(request.get("by") or "an unknown caller")
     was = "" if facts.view.status is Status.CANCELLED else ", which came too late or was not what ended it"
     evidence = [file_says(path, fields_of(request, "by", "at")), *facts.event(ev.CANCEL_REQUESTED)]
@@ -144,7 +144,7 @@ def _attempts(facts: WorkerFacts) -> list[Statement]:
     if not retries and attempt == 1:
         return []
     files = [facts.worker_dir.attempt_exit(number) for number in range(1, min(attempt, 20))]
-    evidence = [file_says(one, fields_of(read_quietly(one), "reason", "exitCode", "signal")) for one in files]
+    evidence = [file_says(one, fields_of(read_known(one), "reason", "exitCode", "signal")) for one in files]
     evidence.append(file_says(facts.worker_dir.spec, f"retries {retries}"))
     return [Statement(f"It ended in attempt {attempt}; --retries allowed {retries} more than one.", evidence)]
 
@@ -194,7 +194,7 @@ def _awaited_in_vain(facts: WorkerFacts) -> list[str]:
     """Return the workers that did not complete and that kept this one from starting, as far as `retry` takes them."""
     if facts.view.reason != Reason.DEPENDENCY:
         return []
-    task, after = facts.worker_dir.task, read_quietly(facts.worker_dir.spec).get("after")
+    task, after = facts.worker_dir.task, read_known(facts.worker_dir.spec).get("after")
     named = [task.worker(name) for name in after or () if isinstance(name, str) and is_name(name)]
     ended = [worker for worker in named if worker.has_ended and status_at_end(worker) is not Status.COMPLETED]
     return [worker.instance for worker in ended if refusal_of_retry(worker) is None]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 
 from agentctl.adapters.activitylog import ActivityReader
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
@@ -49,7 +49,7 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
     name, task = worker.instance, worker.task
     if not worker.has_ended:
         return Refused(f"{name} has not ended", hint=f"agentctl cancel {name} ends it")
-    config, spec, order = read_config(task), read_quietly(worker.spec), read_order(worker)
+    config, spec, order = read_config(task), read_known(worker.spec), read_order(worker)
     if config.agent is not None and (spec.get("parent") is None or spec.get("parentTaskId") is not None):
         above = "" if config.parent_task_id is None else f" --task {config.parent_task_id}"
         another = f"agentctl subtask {config.agent} TITLE{above} makes another sub-task"
@@ -91,10 +91,10 @@ def _of_resume(worker: WorkerDir) -> AgentctlError | None:
     if not worker.has_ended:
         return Refused(f"{name} has not ended", hint=Next("send", name))
     if not session_of(worker) and has_spoken(worker):
-        if read_quietly(worker.session).get("session") == "":
+        if read_known(worker.session).get("session") == "":
             return NotFound(f"{name} runs {order.driver}, which cannot continue sessions", hint=anew)
         return NotFound(f"{name} has left no session to continue", hint="spawn it again")
-    folder = str(read_quietly(worker.spec).get("cwd"))
+    folder = str(read_known(worker.spec).get("cwd"))
     if not worker.worktree.exists() and not FilePath(folder).is_dir():  # A worktree can be made again.
         return Refused(f"the folder {folder} is gone, in which {name} worked", hint=_made_by_hand(folder))
     return None
@@ -111,7 +111,7 @@ def _of_strangers(worker: WorkerDir) -> AgentctlError | None:
 
 def session_of(worker: WorkerDir) -> str:
     """Return the vendor's session of a run; empty where it has none yet, or its program cannot continue any."""
-    return str(read_quietly(worker.session).get("session") or "")
+    return str(read_known(worker.session).get("session") or "")
 
 
 def has_spoken(worker: WorkerDir) -> bool:

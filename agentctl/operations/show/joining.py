@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folders, read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.ends import end_in_words
@@ -85,7 +85,7 @@ def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> dict[str, Any]:
 def _questions(worker: WorkerDir) -> list[dict[str, Any]]:
     found = []
     for name in worker.question_ids():
-        question, answer = read_question(worker, name), read_quietly(worker.answer(name))
+        question, answer = read_question(worker, name), read_known(worker.answer(name))
         if question is not None and not question.idle:
             text = question.text[:_LONGEST_QUESTION]
             said = {key: answer.get(key) for key in ("answer", "by")}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.projection import WorkerView
@@ -24,7 +24,7 @@ def note_late_exits(task: TaskDir, workers: Iterable[WorkerView]) -> bool:
 
 def _note(task: TaskDir, instance: str) -> bool:
     launch = launch_of(task.worker(instance))
-    ended = read_quietly(launch.ended) if launch is not None and launch.ended.exists() else {}
+    ended = read_known(launch.ended) if launch is not None and launch.ended.exists() else {}
     if launch is None or ended.get("status") not in tuple(Status):
         return False
     found = {key: ended[key] for key in ("status", "reason", "exitCode", "signal") if ended.get(key) is not None}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Life, identity_from
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
@@ -62,7 +62,7 @@ def live_part(facts: WorkerFacts) -> Part:
 
 def _guardian(facts: WorkerFacts) -> Part:
     worker, condition = facts.worker_dir, facts.condition
-    shim, leader = identity_from(read_quietly(worker.shim)), record_of(worker).leader
+    shim, leader = identity_from(read_known(worker.shim)), record_of(worker).leader
     evidence = [lock_says(worker.shim), *process_says(shim, "its shim")]
     if condition is Condition.ELSEWHERE:
         text = "It is on another machine or in another pid namespace: what has become of it is unknown from here."
@@ -95,7 +95,7 @@ def _guardian(facts: WorkerFacts) -> Part:
 def _elsewhere(worker: WorkerDir) -> Iterator[Evidence]:
     here = f"here: machine {processes.machine_id()}, pidNamespace {processes.pid_namespace()}"
     for path in (worker.process, worker.shim):
-        value = read_quietly(path)
+        value = read_known(path)
         identity = identity_from(value)
         if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
             yield file_says(path, f"{fields_of(value, 'machine', 'pidNamespace', 'pid')}; {here}")
@@ -201,7 +201,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
         task = facts.worker_dir.task.sibling(asked.task_id)
         file = task.worker(asked.instance).question(asked.id)
         text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
-        statements.append(Statement(text, [file_says(file, fields_of(read_quietly(file), "kind", "askedAt"))]))
+        statements.append(Statement(text, [file_says(file, fields_of(read_known(file), "kind", "askedAt"))]))
         command = command_line(task, "interact", "respond", asked.instance, "--id", asked.id, "ANSWER")
         ways.append(WayOut(f"an answer to {asked.id} of {asked.instance} ({asked.answers})", command))
     return statements, ways
@@ -254,7 +254,7 @@ def _process(facts: WorkerFacts) -> Part:
     if view.pid is None and ev.RETRYING in facts.latest and view.status is not Status.QUEUED:
         aside = worker.attempt_exit(view.attempt - 1)
         evidence = [*facts.event(ev.RETRYING, "attempt", "reason", "exitCode", "delaySeconds")]
-        evidence.append(file_says(aside, fields_of(read_quietly(aside), "status", "reason", "exitCode", "signal")))
+        evidence.append(file_says(aside, fields_of(read_known(aside), "status", "reason", "exitCode", "signal")))
         text = f"It has no process now: attempt {view.attempt - 1} has failed, and the next one begins after a pause."
         return [Statement(text, evidence)], [WayOut("the end of that pause, or a cancel", _cancelling(facts))]
     leader = record_of(worker).leader
@@ -312,7 +312,7 @@ def _time_left(facts: WorkerFacts) -> Part:
     if limit is None or facts.condition is not Condition.SUPERVISED or facts.view.runner is not None:
         return [], []
     worker = facts.worker_dir
-    since = finite(read_quietly(worker.process).get("since"))
+    since = finite(read_known(worker.process).get("since"))
     if since is None or facts.view.pid is None:
         return [], []
     with contextlib.suppress(AgentctlError, OSError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.domain import events as ev
 from agentctl.lean import Any
 from agentctl.operations.show.evidence import (
@@ -27,10 +27,10 @@ def node_part(facts: WorkerFacts) -> Part:
         return [
             Statement("It is about to be given to its engine.", process_says(record_of(worker).leader, _STAND_IN))
         ], []
-    claim, placed = read_quietly(launch.claim), facts.row.get("placement") or {}
+    claim, placed = read_known(launch.claim), facts.row.get("placement") or {}
     evidence = [
         *process_says(record_of(worker).leader, _STAND_IN),
-        file_says(launch.handle, fields_of(read_quietly(launch.handle), "job", "submissions", "engine", "problem")),
+        file_says(launch.handle, fields_of(read_known(launch.handle), "job", "submissions", "engine", "problem")),
     ]
     cancel = WayOut("a cancel", facts.command("cancel", facts.name))
     if not claim:

@@ -6,7 +6,7 @@ whose worker runs quietly does not look at them, so what is shown is read in tha
 
 from __future__ import annotations
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.projection import WorkerView
 from agentctl.lean import Any
@@ -24,7 +24,7 @@ def placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
     it says itself; `problem` is why the engine has not taken the worker yet. What is not known is None.
     """
     launch = launch_of(worker_dir)
-    handle = read_quietly(launch.handle) if launch is not None else {}
+    handle = read_known(launch.handle) if launch is not None else {}
     return {
         "runner": worker.runner, "launch": launch.id if launch is not None else None, "node": worker.node,
         "job": _text(handle.get("job")), **_said_of(launch, handle),

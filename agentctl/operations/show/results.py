@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.activitylog import last_lines
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
@@ -76,7 +76,7 @@ def _usage_and_success(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict
 
 def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return the keys of `read_result` from `source` to `files`; reads the worker directory alone, and no event log."""
-    known = read_quietly(worker.result)
+    known = read_known(worker.result)
     summary = declared_summary(known)
     source, text = _last_words(worker, known)
     if text or is_agent(worker):
@@ -121,7 +121,7 @@ def last_words(worker: WorkerDir, looked_back: int = _LOOKED_BACK) -> str:
     Args:
         looked_back: How many bytes at the end of its activity are searched first.
     """
-    return _last_words(worker, read_quietly(worker.result), looked_back)[1]
+    return _last_words(worker, read_known(worker.result), looked_back)[1]
 
 
 def _last_words(worker: WorkerDir, known: Mapping[str, Any], looked_back: int = _LOOKED_BACK) -> tuple[str, str]:

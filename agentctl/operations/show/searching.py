@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.projection import WorkerView
@@ -148,7 +148,7 @@ def newest_first(root: Root) -> list[TaskDir]:
 
 
 def _of_the_start(worker: WorkerDir, view: WorkerView) -> Iterator[_Found]:
-    spec, at = read_quietly(worker.spec), view.queued_at
+    spec, at = read_known(worker.spec), view.queued_at
     yield _Found("name", at, worker.instance)
     yield _Found("agent", at, view.agent)
     order, argv = spec.get("order"), spec.get("argv")
@@ -165,7 +165,7 @@ def _of_questions(worker: WorkerDir) -> Iterator[_Found]:
     if not worker.interactions.exists():
         return
     for name in worker.question_ids():
-        question, answer = read_quietly(worker.question(name)), read_quietly(worker.answer(name))
+        question, answer = read_known(worker.question(name)), read_known(worker.answer(name))
         yield _Found("question", _time(question.get("askedAt")), _asked(question))
         if answer:
             yield _Found("answer", _time(answer.get("at")), _joined(answer.get("answer"), answer.get("reason")))
@@ -213,7 +213,7 @@ def _as_text(value: object) -> str | None:
 
 def _of_the_end(worker: WorkerDir, view: WorkerView) -> Iterator[_Found]:
     if worker.result.exists():
-        result = read_quietly(worker.result)
+        result = read_known(worker.result)
         for key in ("summary", "finalMessage"):
             if isinstance(result.get(key), str):
                 yield _Found("result", _time(result.get("at")), result[key])

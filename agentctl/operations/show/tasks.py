@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
@@ -202,4 +202,4 @@ def _of_subtask(one: _TaskFacts) -> dict[str, Any]:
         return {**subtask, "summary": None, "failureReason": None}
     worker_dir = one.task.worker(worker.instance)
     failure = None if worker.status is Status.COMPLETED else why(decision_of(worker_dir))
-    return {**subtask, "summary": declared_summary(read_quietly(worker_dir.result)), "failureReason": failure}
+    return {**subtask, "summary": declared_summary(read_known(worker_dir.result)), "failureReason": failure}

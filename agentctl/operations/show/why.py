@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
@@ -188,7 +188,7 @@ def _claimed(facts: WorkerFacts) -> Why:
     keys = ("reason", "exitCode", "signal", "pid")
     evidence = [one for kind in sorted(facts.latest) for one in facts.event(kind, *keys)]
     if facts.worker_dir.exit.exists():
-        says = fields_of(read_quietly(facts.worker_dir.exit), "status", "reason", "by", "message", "endedAt")
+        says = fields_of(read_known(facts.worker_dir.exit), "status", "reason", "by", "message", "endedAt")
         evidence.append(file_says(facts.worker_dir.exit, says))
     text = (
         f"Its log claims that it is {view.status}. That is unproven: the task was not made here by you, or was moved,"

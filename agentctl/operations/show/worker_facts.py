@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
@@ -92,7 +92,7 @@ def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:
         row_of(task, worker, condition, Awaited(folder_of_accounts()), len(asked)),
         condition,
         _latest(task, instance),
-        read_quietly(worker_dir.spec),
+        read_known(worker_dir.spec),
         asked,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Status
 from agentctl.drivers.order import Order
@@ -27,7 +27,7 @@ def continued(worker: WorkerDir, order: Order, session: str, texts: Sequence[str
         texts: The new prompts. Without any, the agent is told to go on, and whether it was interrupted.
     """
     if has_spoken(worker):
-        used = read_quietly(worker.session).get("used")
+        used = read_known(worker.session).get("used")
         had_finished = status_at_end(worker) is Status.COMPLETED
         prompt = "\n\n".join(texts or [_GO_ON if had_finished else _INTERRUPTED])
         return order._replace(prompt=prompt, session=None, resume=session, used_before=used)

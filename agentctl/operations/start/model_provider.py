@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.domain.agentspec import AgentSpec
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.registry import AGENT_DRIVERS, load
@@ -21,7 +21,7 @@ def model_of_caller() -> str | None:
     What it starts goes to the same model unless another driver is named: what was kept to one provider stays there.
     """
     caller = true_caller()
-    order = read_quietly(caller.worker.spec).get("order") if caller is not None else None
+    order = read_known(caller.worker.spec).get("order") if caller is not None else None
     provider = order.get("provider") if isinstance(order, dict) else None
     return name_of(provider) if isinstance(provider, dict) else None
 

@@ -13,7 +13,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import (
     make_folder,
     read_json,
-    read_quietly,
+    read_known,
     storage_errors,
     to_json,
     write_whole,
@@ -255,7 +255,7 @@ def _has_failed(worker: WorkerDir) -> bool:
 
 
 def _spawned_of(worker_dir: WorkerDir) -> Spawned:
-    decision, worker = decision_of(worker_dir), read_quietly(worker_dir.process)
+    decision, worker = decision_of(worker_dir), read_known(worker_dir.process)
     status = decision.status if decision else (Status.RUNNING if worker else Status.QUEUED)
     return Spawned(
         agent_instance=worker_dir.instance,

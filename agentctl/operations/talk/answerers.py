@@ -7,7 +7,7 @@ check this: command line, tools, Python. An answer by a form that the user's cli
 
 from __future__ import annotations
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import ALLOW, DENY
@@ -84,12 +84,12 @@ def check_answerer(worker_dir: WorkerDir, question: Question, answer: str, who: 
 
 def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Question, answer: str) -> bool:
     """Return whether an agent's own rules allow this exact call in the same folder, and the answer allows no more."""
-    order, folder = read_order(parent), read_quietly(worker.spec).get("cwd")
+    order, folder = read_order(parent), read_known(worker.spec).get("cwd")
     is_offered = any(one.id == answer for one in offered(question, shown(question, EVERYTHING)))
     if order is None or not is_offered or question.meaning(answer) != ALLOW or question.tool is None:
         return False
     tool, arguments = question.tool, question.arguments or {}
-    if order.get("readOnly") or folder != read_quietly(parent.spec).get("cwd") or not _has(order.get("tools"), tool):
+    if order.get("readOnly") or folder != read_known(parent.spec).get("cwd") or not _has(order.get("tools"), tool):
         return False
     real = Resolver(str(folder))
     own: Rules = order.get("permissions") or []

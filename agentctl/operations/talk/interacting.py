@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, read_json, read_quietly, to_json
+from agentctl.adapters.files import create_whole, read_json, read_known, to_json
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain import events as ev
@@ -164,7 +164,7 @@ def respond(  # noqa: PLR0913 - keyword-only, each known to a caller
         if question.is_permission:
             vouch_for_answer(worker, body, reply)
         if not create_whole(worker.answer(name), to_json(reply)):  # Somebody without the lock was faster.
-            raise Refused(_too_late(worker, name, read_quietly(worker.answer(name))), hint=Next("look at questions"))
+            raise Refused(_too_late(worker, name, read_known(worker.answer(name))), hint=Next("look at questions"))
         failpoints.reached("respond.after-answer")
         event = event_of(worker, ev.ANSWERED, reply, by=reply["by"])
         eventlog.append(worker.task.events, [event, *resumed_by(worker, name)])

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_quietly, text_in, write_whole
+from agentctl.adapters.files import make_folder, read_known, text_in, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
@@ -61,7 +61,7 @@ def _refuse_freer(worker: WorkerDir) -> None:
 
 
 def _why_unread(worker: WorkerDir) -> str | None:
-    way = read_quietly(worker.fallback).get("driver")
+    way = read_known(worker.fallback).get("driver")
     if way is None:
         return None
     reason = f"{worker.instance} runs by `{way}`, which takes no messages"
@@ -102,13 +102,13 @@ def unread(worker: WorkerDir) -> list[str]:
     if not worker.inbox.exists():
         return []
     names = message_names(worker)[_read_count(worker) :]
-    return [text for name in names if (text := str(read_quietly(worker.inbox / name).get("text") or "").strip())]
+    return [text for name in names if (text := str(read_known(worker.inbox / name).get("text") or "").strip())]
 
 
 def next_message(worker: WorkerDir) -> dict[str, Any] | None:
     """Return a worker's first unread message, which stays unread until `mark_read`; a damaged one is empty."""
     names, done = message_names(worker), _read_count(worker)
-    return read_quietly(worker.inbox / names[done]) if done < len(names) else None
+    return read_known(worker.inbox / names[done]) if done < len(names) else None
 
 
 def mark_read(worker: WorkerDir) -> None:

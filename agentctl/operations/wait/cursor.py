@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.files import read_quietly, storage_errors, to_json, write_whole
+from agentctl.adapters.files import read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import check_name
@@ -110,14 +110,14 @@ class Cursor:
             os.unlink(self._claim_path(token))
 
     def _read(self) -> dict[str, Any]:
-        state = read_quietly(self._path).get(self._task_id)
+        state = read_known(self._path).get(self._task_id)
         if not isinstance(state, dict):
             state = {}
         return {"done": list(state.get("done", [])), "claims": dict(state.get("claims", {}))}
 
     def _write(self, state: dict[str, Any], *, durable: bool) -> None:
         with storage_errors(self._path, "write"):
-            write_whole(self._path, to_json({**read_quietly(self._path), self._task_id: state}), durable=durable)
+            write_whole(self._path, to_json({**read_known(self._path), self._task_id: state}), durable=durable)
 
 
 def _is_done(ranges: Sequence[Sequence[int]], seq: int) -> bool:

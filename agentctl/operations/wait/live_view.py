@@ -15,7 +15,7 @@ from types import TracebackType
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
@@ -133,7 +133,7 @@ class LiveTask:
     def _set_sentinel(self, instance: str) -> None:
         worker = self.task.worker(instance)
         for is_shim in (True, False):
-            identity = processes.identity_from(read_quietly(worker.shim)) if is_shim else claim_of(worker).leader
+            identity = processes.identity_from(read_known(worker.shim)) if is_shim else claim_of(worker).leader
             if identity is not None and not is_shim:
                 self._unguarded[instance] = identity
             # If no descriptor can be spared, the periodic look finds the end of this worker.

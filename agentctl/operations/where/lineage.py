@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from agentctl.adapters import descent, processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, root_task_of
@@ -141,7 +141,7 @@ def _above(process: int) -> tuple[list[_Above], list[WorkerDir]]:
             continue
         if guarded is not None:
             above.append(_Above(worker, root_task_of(worker.task), processes.identify(pid)))
-        elif read_quietly(worker.process).get("pid") == pid:
+        elif read_known(worker.process).get("pid") == pid:
             # Above a worker's first process is its shim, or the process that adopted it when the shim was killed.
             above.append(_Above(worker, root_task_of(worker.task), None))
         else:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.git import GitError, git_in
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
@@ -52,7 +52,7 @@ def note_place(task: TaskDir) -> None:
 def move_of(task: TaskDir) -> Move | None:
     """Return the move after which the files of a task still name its old place; None if they name none."""
     new = str(task.root.path)
-    old = read_quietly(task.place).get("root") or next(_roots_in_records(task), None)
+    old = read_known(task.place).get("root") or next(_roots_in_records(task), None)
     if not isinstance(old, str) or not os.path.isabs(old) or old == new or _is_same(old, new):
         return None
     move = Move(os.path.normpath(old), new)
@@ -60,7 +60,7 @@ def move_of(task: TaskDir) -> Move | None:
 
 
 def _names_old(worker: WorkerDir, move: Move) -> bool:
-    record, cwd = read_quietly(worker.worktree), read_quietly(worker.spec).get("cwd")
+    record, cwd = read_known(worker.worktree), read_known(worker.spec).get("cwd")
     return move.led(cwd) != cwd or _led(record, move) != record
 
 
@@ -74,7 +74,7 @@ def _is_same(one: str, other: str) -> bool:
 def _roots_in_records(task: TaskDir) -> Iterator[str]:
     """Yield the roots whose worktrees are recorded: a task of an earlier version has no `place`."""
     for worker in map(task.worker, task.instances()):
-        above, _, below = str(read_quietly(worker.worktree).get("path") or "").rpartition("/worktrees/")
+        above, _, below = str(read_known(worker.worktree).get("path") or "").rpartition("/worktrees/")
         if above and below.startswith(f"{task.id}/"):
             yield above
 
@@ -86,7 +86,7 @@ def follow_move(task: TaskDir) -> list[str]:
         for worker in map(task.worker, task.instances()):
             with locked(worker.lock):
                 _rewrite(worker.spec, lambda spec: {**spec, "cwd": move.led(spec.get("cwd"))})
-                before = read_quietly(worker.worktree)
+                before = read_known(worker.worktree)
                 problem = _relink(before, _led(before, move)) if before and not before.get("removed") else None
                 if problem is None:
                     _rewrite(worker.worktree, lambda record: _led(record, move))
@@ -98,7 +98,7 @@ def follow_move(task: TaskDir) -> list[str]:
 
 
 def _rewrite(path: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    value = read_quietly(path)
+    value = read_known(path)
     if value and (changed := change(value)) != value:
         write_whole(path, to_json(changed))
 

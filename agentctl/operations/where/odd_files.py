@@ -227,9 +227,9 @@ def _unread(fd: int) -> int:
 def _deaf(task: TaskDir, name: str) -> Finding:
     """Return the finding for a worker whose shim has not answered: only one that is stopped will never do so."""
     from agentctl.adapters import processes
-    from agentctl.adapters.files import read_quietly
+    from agentctl.adapters.files import read_known
 
-    where, shim = f"{task.id}/{name}", processes.identity_from(read_quietly(task.worker(name).shim))
+    where, shim = f"{task.id}/{name}", processes.identity_from(read_known(task.worker(name).shim))
     stat = processes.read_stat(shim.pid) if shim else None
     if shim is None or stat is None:
         return finding("note", "its shim has ended in the meantime", where, "")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from agentctl.adapters import origin
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import make_durable, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_durable, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, root_task_of
@@ -61,7 +61,7 @@ def make_own(task: TaskDir) -> None:
     origin.note_place(folder, task, nonce)
     written = [task.origin]
     for worker in map(task.worker, task.instances()):
-        spec = read_quietly(worker.spec)
+        spec = read_known(worker.spec)
         if spec.get("origin") in known:
             write_whole(worker.spec, to_json({**spec, "origin": nonce}), durable=False)
             written.append(worker.spec)
@@ -77,7 +77,7 @@ def put_origin_back(task: TaskDir) -> bool:
     Another task that is in its place now has no order with that text, which nobody else knows.
     """
     noted = _noted(task)
-    orders = (read_quietly(task.worker(name).spec).get("origin") for name in task.instances())
+    orders = (read_known(task.worker(name).spec).get("origin") for name in task.instances())
     proven = next((order for order in orders if order in noted), None)
     if proven is not None:
         origin.put_nonce(task, str(proven))
@@ -139,7 +139,7 @@ def _is_callers(task: TaskDir) -> bool:
     me, cookie = caller(), os.environ.get(COOKIE)
     if me is None or not cookie or task.path not in (me.task.path, root_task_of(me.task).path):
         return False
-    return read_quietly(me.worker.process).get("cookie") == cookie
+    return read_known(me.worker.process).get("cookie") == cookie
 
 
 def _above(task: TaskDir) -> Iterator[TaskDir]:

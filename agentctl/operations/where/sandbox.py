@@ -6,7 +6,7 @@ A worker started there dies with the command (as in Codex's `workspace-write`), 
 from __future__ import annotations
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -18,7 +18,7 @@ from agentctl.supervision.dispatch.slots import held_places
 def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
     """Raise `Refused` where the calling worker, or a live shim of this tree of tasks, is in another pid namespace."""
     here = processes.pid_namespace()
-    worker = processes.identity_from(read_quietly(parent.worker.process)) if parent is not None else None
+    worker = processes.identity_from(read_known(parent.worker.process)) if parent is not None else None
     if (
         _is_other(worker, here)
         or processes.is_in_sandbox()
@@ -32,7 +32,7 @@ def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
 
 def is_in_sandbox_of(worker_dir: WorkerDir) -> bool:
     """Return whether this process may be in a worker's sandbox: neither in its pid namespace nor in the machine's."""
-    worker, here = processes.identity_from(read_quietly(worker_dir.process)), processes.pid_namespace()
+    worker, here = processes.identity_from(read_known(worker_dir.process)), processes.pid_namespace()
     return processes.is_in_sandbox() or (here != processes.INITIAL_NAMESPACE and _is_other(worker, here))
 
 

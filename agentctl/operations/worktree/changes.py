@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_json, read_quietly
+from agentctl.adapters.files import read_json, read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Damaged, NotFound
 from agentctl.operations.where.command_lines import command_line
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 def known_worktree(worker: WorkerDir) -> Record | None:
     """Return what is known of a worker's worktree without asking git; None if it has none."""
-    record = read_quietly(worker.worktree)
+    record = read_known(worker.worktree)
     if not record:
         return None
     shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
@@ -66,7 +66,7 @@ def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[dict[str, Any
     mine = _touched(record)
     found = []
     for instance in worker.task.instances() if mine else ():
-        other = read_quietly(worker.task.worker(instance).worktree) if instance != worker.instance else {}
+        other = read_known(worker.task.worker(instance).worktree) if instance != worker.instance else {}
         is_rival = other.get("commonDir") == record.get("commonDir") and other.get("path") != record.get("path")
         both = mine & _touched(other) if is_rival else set()
         if both:
@@ -100,7 +100,7 @@ def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
     Args:
         again: Also if an earlier try failed.
     """
-    record = read_quietly(worker.worktree)
+    record = read_known(worker.worktree)
     if _lacks_changes(worker, record) and (again or not record.get("changes")):
         from agentctl.supervision.worktree.changes import record_changes
 
@@ -147,7 +147,7 @@ def record_of(worker: WorkerDir) -> Record:
 
 def _row(worker: WorkerDir) -> Record:
     ensure_recorded(worker)
-    record = read_quietly(worker.worktree)
+    record = read_known(worker.worktree)
     changes = changes_of(record)
     known = known_worktree(worker) or {}
     return {

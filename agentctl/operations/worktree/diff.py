@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import IO, Any
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.git import Git, GitError, GitTimeout
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -80,13 +80,13 @@ def make_diff(
     """
     check_own(task)
     worker = find_worker(task, instance)
-    record = read_quietly(worker.worktree)
+    record = read_known(worker.worktree)
     if not record:
         return _touched(worker)
     tree = _turn_begin(worker, record) if since is Since.TURN else None
     if tree is None and worker.has_ended:
         ensure_recorded(worker)
-        changes = changes_of(read_quietly(worker.worktree))
+        changes = changes_of(read_known(worker.worktree))
         if changes and "error" not in changes:
             return _recorded(worker, record, changes, since, into, most_bytes)
     if record.get("removed"):
@@ -98,7 +98,7 @@ def make_diff(
 
 
 def _touched(worker: WorkerDir) -> WorktreeDiff:
-    found = read_quietly(worker.result).get("touchedFiles")
+    found = read_known(worker.result).get("touchedFiles")
     paths = [path for path in found if isinstance(path, str)] if isinstance(found, list) else []
     if not paths:
         raise NotFound(

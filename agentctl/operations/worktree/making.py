@@ -14,7 +14,7 @@ from agentctl.adapters.files import (
     create_whole,
     make_folder,
     read_json,
-    read_quietly,
+    read_known,
     storage_errors,
     to_json,
     write_whole,
@@ -150,7 +150,7 @@ def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
 def adopt_worktree(worker: WorkerDir, cwd: str) -> dict[str, Any] | None:
     """Give a worker that continues an earlier run the worktree of that run; return None if it had none."""
     for instance in worker.task.instances():
-        record = read_quietly(worker.task.worker(instance).worktree)
+        record = read_known(worker.task.worker(instance).worktree)
         path = record.get("path")
         if path and not record.get("removed") and is_within(cwd, path):
             kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
@@ -253,7 +253,7 @@ def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
 
 def is_being_made(worker: WorkerDir) -> bool:
     """Return whether the spawn that makes a worker's worktree may still be alive."""
-    spawner = processes.identity_from(read_quietly(worker.worktree).get("spawner"))
+    spawner = processes.identity_from(read_known(worker.worktree).get("spawner"))
     return spawner is not None and processes.life_of(spawner) is not Life.GONE
 
 

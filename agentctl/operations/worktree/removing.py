@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -68,7 +68,7 @@ def _refuse_in_use(task: TaskDir, worker: WorkerDir, path: str) -> None:
         raise Refused(f"{worker.instance} has not ended", hint=f"agentctl cancel {worker.instance}")
     for instance in task.instances():
         other = task.worker(instance)
-        cwd = str(read_quietly(other.spec).get("cwd") or "") if not other.has_ended else ""
+        cwd = str(read_known(other.spec).get("cwd") or "") if not other.has_ended else ""
         if cwd and is_within(cwd, path):
             raise Refused(f"{instance} works in the worktree of {worker.instance}", hint=f"agentctl cancel {instance}")
 

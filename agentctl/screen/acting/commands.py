@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
@@ -42,7 +42,7 @@ def _label(question: Question, value: str) -> str:
 
 def what_became_of(root: Root, worker: WorkerId, question_id: str) -> str:
     """Return what became of a question that is no longer open."""
-    reply = read_quietly(root.task(worker.task_id).worker(worker.instance).answer(question_id))
+    reply = read_known(root.task(worker.task_id).worker(worker.instance).answer(question_id))
     asked = f"{question_id} of {worker.instance}"
     if not reply:
         return f"{asked} is no longer open: nobody waits for its answer"

@@ -18,7 +18,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.show.activity import has_transcript
@@ -170,7 +170,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Return whether a key does anything now."""
         if action == "since":
-            return self.tab in (Tab.FILES, Tab.DIFF) and bool(read_quietly(self._folder.worktree))
+            return self.tab in (Tab.FILES, Tab.DIFF) and bool(read_known(self._folder.worktree))
         if action in ("choose", "scroll_peek"):
             return self.tab is Tab.QUESTIONS
         return self.does_something(action)
@@ -393,7 +393,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
             log = str(self._folder.stderr if view.current is view.stderr else self._folder.stdout)
             return lambda: file_to_edit(log)
         if isinstance(view, ChangedFiles) and view.file is not None:
-            name, place = os.fsdecode(view.file.path), read_quietly(self._folder.worktree).get("path")
+            name, place = os.fsdecode(view.file.path), read_known(self._folder.worktree).get("path")
             return lambda: file_to_edit(os.path.join(place, name), place) if place else file_to_edit(name)
         if self.tab is Tab.DIFF:
             patch = self._place_of_text("patch")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.patchtext import PatchedFile
@@ -109,7 +109,7 @@ def answered_text(worker: WorkerDir) -> str:
 
 
 def _answered(worker: WorkerDir, name: str) -> str:
-    question, answer = read_question(worker, name), read_quietly(worker.answer(name))
+    question, answer = read_question(worker, name), read_known(worker.answer(name))
     if question is None or question.idle:
         return ""
     asked, said = (beginning(str(text), _LONGEST_ANSWERED) for text in (question.text, answer.get("answer")))

@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
@@ -53,7 +53,7 @@ def account_in(order: object, worker: WorkerDir) -> Account | None:
     name, folder = order.get("account"), order.get("accounts")
     if not (isinstance(name, str) and is_name(name) and isinstance(folder, str) and os.path.isabs(folder)):
         return None
-    model = order.get("model") or read_quietly(worker.session).get("model")
+    model = order.get("model") or read_known(worker.session).get("model")
     return Account(name, FilePath(folder), model if isinstance(model, str) else None)
 
 

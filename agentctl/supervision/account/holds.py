@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import iso_of, since_boot
-from agentctl.adapters.files import make_folders, read_quietly
+from agentctl.adapters.files import make_folders, read_known
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.numbers import finite
@@ -83,7 +83,7 @@ def tell(account: Account, windows: Iterable[Window]) -> None:
     reported = plausible(windows, now)
     make_folders(account.folder)
     with locked(account.folder / ""):
-        known = read_quietly(account.path)
+        known = read_known(account.path)
         before = _windows_in(known, now)
         after = merged(before, reported)
         if after != before or _is_stale(known, now):
@@ -98,7 +98,7 @@ def _is_stale(known: Mapping[str, Any], now: float) -> bool:
 
 def windows_of(account: Account) -> list[Window]:
     """Return the windows of an account as last reported, without those that were reset since."""
-    known, now = read_quietly(account.path), time.time()
+    known, now = read_known(account.path), time.time()
     return [
         window for window in _windows_in(known, now)
         if window.resets_at is None or _left(known, window, now) > 0
@@ -134,7 +134,7 @@ def back_off(account: Account, seconds: float) -> None:
     seconds = min(seconds, LONGEST_BACK_OFF_S)
     make_folders(account.folder)
     with locked(account.folder / ""):
-        known = read_quietly(account.path)
+        known = read_known(account.path)
         before = _back_off_in(account.name, known)
         if before is None or before.left_s < seconds:
             until = {"boot": processes.boot_id(), "until": since_boot() + seconds, "seconds": seconds}
@@ -148,7 +148,7 @@ def hold_of(account: Account, *, any_model: bool = False) -> Hold | None:
     Args:
         any_model: Include windows of other models than the account's worker uses.
     """
-    known = read_quietly(account.path)
+    known = read_known(account.path)
     if not known:
         return None
     found = [hold for hold in _window_holds(account, known, any_model) if hold.left_s + hold.spread_s > 0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
@@ -112,7 +112,7 @@ class Ledger:
 
 def read_spent(worker: WorkerDir) -> Spent:
     """Return what an agent has used up, over all of its attempts: nothing, if it was never started."""
-    reported = read_quietly(worker.spent)
+    reported = read_known(worker.spent)
     return spent_from(reported) if reported or worker.process.exists() else Spent()
 
 

@@ -6,7 +6,7 @@ without a host, `slots/ahead-N.guest`: it gets the next free slot like any other
 
 from __future__ import annotations
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import WorkerId
@@ -16,7 +16,7 @@ from agentctl.supervision.queue.places import Place, read_occupant
 
 def ahead_place(root_task: TaskDir, worker_id: WorkerId) -> Place | None:
     """Take a place beyond the slots for a worker; None if it may have none, or none is free (the queue is locked)."""
-    placement = read_quietly(root_task.worker_at(worker_id).spec).get("placement")
+    placement = read_known(root_task.worker_at(worker_id).spec).get("placement")
     many = placement.get("ahead") if isinstance(placement, dict) else 0
     for number in range(1, (many if isinstance(many, int) else 0) + 1):
         path = root_task.slots / f"{AHEAD}{number}{GUEST}"

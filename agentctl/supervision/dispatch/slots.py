@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
@@ -105,7 +105,7 @@ def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
     if condition in (Condition.UNSUPERVISED, Condition.UNFOLLOWED, Condition.ELSEWHERE):
         return True
     if condition is Condition.SUPERVISED:  # By an undertaker, which has no place, or by a shim in another place.
-        shim = processes.identity_from(read_quietly(worker.shim))
+        shim = processes.identity_from(read_known(worker.shim))
         return shim is None or not names_shim(root_task.slots, shim)
     try:
         settle(worker, condition)

@@ -12,7 +12,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, make_durable, read_json, read_quietly, set_aside, to_json, write_whole
+from agentctl.adapters.files import create_whole, make_durable, read_json, read_known, set_aside, to_json, write_whole
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -263,7 +263,7 @@ def _cancelled(worker: WorkerDir, by: str) -> Decision:
     try:
         if not worker.process.exists():
             return decision
-        ran, worked = record_of(worker), read_quietly(worker.worked)
+        ran, worked = record_of(worker), read_known(worker.worked)
     except StorageError:
         return decision  # It is cancelled all the same.
     return decision._replace(started_at=ran.started_at, attempt=ran.attempt, worked=worked or None)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from agentctl.adapters import eventlog, processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
@@ -58,7 +58,7 @@ class Record(NamedTuple):
 
 def record_of(worker: WorkerDir) -> Record:
     """Return a worker's record; a missing or wrong field gets the value of a first attempt's record."""
-    value = read_quietly(worker.process)
+    value = read_known(worker.process)
     cookie, attempt, started_at = value.get("cookie"), value.get("attempt"), value.get("startedAt")
     return Record(
         leader=processes.identity_from(value),

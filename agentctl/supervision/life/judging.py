@@ -6,7 +6,7 @@ from collections.abc import Collection
 from enum import Enum
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -120,7 +120,7 @@ def _is_parked(worker: WorkerDir) -> bool:
 def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
     """Judge a worker without a worker.json by its shim: it has not started, or its folder was removed while it ran."""
     root_task = root_task_of(worker.task)
-    shim = processes.identity_from(read_quietly(worker.shim))
+    shim = processes.identity_from(read_known(worker.shim))
     if shim is None:
         shim = shim_beside(root_task.slots, worker.id)
         if shim is not None and is_guardian(shim, root_task):

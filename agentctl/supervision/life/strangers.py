@@ -12,7 +12,7 @@ import os
 
 import agentctl
 from agentctl.adapters import descent, processes
-from agentctl.adapters.files import make_folder, read_quietly, write_whole
+from agentctl.adapters.files import make_folder, read_known, write_whole
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
@@ -61,7 +61,7 @@ def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
 
 def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
     """Return whether a tree of tasks has a note of a guardian of another tree."""
-    return guardian is not None and processes.identity_from(read_quietly(tree.kin / _note_of(guardian))) == guardian
+    return guardian is not None and processes.identity_from(read_known(tree.kin / _note_of(guardian))) == guardian
 
 
 def _note_of(guardian: Identity) -> str:
@@ -71,7 +71,7 @@ def _note_of(guardian: Identity) -> str:
 def _forget_gone(notes: FilePath) -> None:
     for name in os.listdir(notes):
         is_note = name.replace("-", "", 1).isdigit()  # And not a temporary file that is about to become one.
-        noted = processes.identity_from(read_quietly(notes / name))
+        noted = processes.identity_from(read_known(notes / name))
         if is_note and (noted is None or processes.life_of(noted) is Life.GONE):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(notes / name)
@@ -123,11 +123,11 @@ def _verified_tree(pid: int) -> TaskDir | None:
         return None
     if BURY in arguments:
         buried = WorkerDir(arguments[-1])
-        tree, is_named = root_task_of(buried.task), processes.identity_from(read_quietly(buried.shim)) == me
+        tree, is_named = root_task_of(buried.task), processes.identity_from(read_known(buried.shim)) == me
     elif {WAKE, TELL} & set(arguments):
         tree = TaskDir(arguments[-1])
         named = tree.waker if WAKE in arguments else tree.sender
-        is_named = processes.identity_from(read_quietly(named)) == me
+        is_named = processes.identity_from(read_known(named)) == me
     else:
         tree = TaskDir(arguments[-1])
         is_named = names_shim(tree.slots, me)
@@ -136,10 +136,10 @@ def _verified_tree(pid: int) -> TaskDir | None:
 
 def _tree_of_launch(launch: LaunchDir, pid: int) -> TaskDir | None:
     """Return the root task of the worker whose launch a process carries out, as its claim says; None if it does not."""
-    folder, me = read_quietly(launch.order).get("worker"), processes.identify(pid)
+    folder, me = read_known(launch.order).get("worker"), processes.identify(pid)
     if not isinstance(folder, str) or me is None:
         return None
-    is_named = processes.identity_from(read_quietly(launch.claim).get("process")) == me
+    is_named = processes.identity_from(read_known(launch.claim).get("process")) == me
     return root_task_of(WorkerDir(folder).task) if is_named else None
 
 
@@ -191,7 +191,7 @@ def marked_by(environ: dict[bytes, bytes]) -> WorkerDir | None:
         return None
     worker = WorkerDir(os.fsdecode(folder))
     try:
-        known = read_quietly(worker.process)
+        known = read_known(worker.process)
     except StorageError as error:
         if isinstance(error.__cause__, PermissionError):
             return None  # Another user's, with the environment of whose worker this was called.
@@ -230,4 +230,4 @@ def _is_below_a_shim(worker: WorkerDir) -> bool:
 
 def _guardian_of(worker: WorkerDir) -> Identity | None:
     """Return who guards a worker, as its shim.json says while its lock is held."""
-    return processes.identity_from(read_quietly(worker.shim)) if is_alive_held(worker.shim) else None
+    return processes.identity_from(read_known(worker.shim)) if is_alive_held(worker.shim) else None

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.domain.quiet import QuietHours
@@ -60,7 +60,7 @@ def read_armed(root_task: TaskDir, folder: FilePath) -> Armed | None:
     Raises:
         StorageError: That cannot be read.
     """
-    value = read_quietly(switch_of(folder, root_task.nonce()))
+    value = read_known(switch_of(folder, root_task.nonce()))
     try:
         return _armed_from(value)
     except (TypeError, ValueError, KeyError, AttributeError):
@@ -107,6 +107,6 @@ def _drop_gone(folder: FilePath) -> None:
         file = folder / name
         if name.startswith("notify-") and name.endswith(".json"):
             with contextlib.suppress(AgentctlError, OSError):
-                path = read_quietly(file).get("task")
+                path = read_known(file).get("task")
                 if isinstance(path, str) and path and switch_of(folder, TaskDir(path).nonce()) != file:
                     os.unlink(file)

@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from agentctl.adapters.files import make_folders, read_quietly, to_json, write_in_place
+from agentctl.adapters.files import make_folders, read_known, to_json, write_in_place
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, names_in
@@ -74,7 +74,7 @@ def looked_at(state: FilePath) -> set[LookedAt]:
             continue
         try:
             if is_alive_held(file):
-                value = read_quietly(file)
+                value = read_known(file)
                 if isinstance(value.get("task"), str):
                     instance = value.get("instance")
                     found.add(LookedAt(value["task"], instance if isinstance(instance, str) else None))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import json_in, read_quietly, storage_errors, write_in_place
+from agentctl.adapters.files import json_in, read_known, storage_errors, write_in_place
 from agentctl.adapters.opening import OddFile, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity
@@ -137,7 +137,7 @@ def _read_in(slots: FilePath) -> Iterator[tuple[str, bytes]]:
 
 def _files_in(slots: FilePath) -> Iterator[tuple[str, dict[str, Any]]]:
     for name in _names_in(slots):
-        yield name, read_quietly(slots / name)
+        yield name, read_known(slots / name)
 
 
 def _names_in(slots: FilePath) -> list[str]:
@@ -150,7 +150,7 @@ def _names_in(slots: FilePath) -> list[str]:
 
 def read_occupant(path: FilePath) -> Occupant | None:
     """Return the occupant that a place names; None if it names none."""
-    return _occupant_from(read_quietly(path))
+    return _occupant_from(read_known(path))
 
 
 def _occupant_from(value: dict[str, Any]) -> Occupant | None:

@@ -13,7 +13,7 @@ from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_quietly
+from agentctl.adapters.files import make_folder, read_known
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -272,7 +272,7 @@ def _wake_stopped(worker: WorkerDir) -> None:
     """
     root_task = root_task_of(worker.task)
     for shim in (
-        processes.identity_from(read_quietly(worker.shim)),
+        processes.identity_from(read_known(worker.shim)),
         shim_beside(root_task.slots, worker.id),
     ):
         stat = processes.read_stat(shim.pid) if shim else None

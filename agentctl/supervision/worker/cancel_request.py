@@ -10,7 +10,7 @@ import contextlib
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, read_json, read_quietly, to_json, write_whole
+from agentctl.adapters.files import create_whole, read_json, read_known, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.errors import AgentctlError, Damaged
@@ -77,7 +77,7 @@ def is_asked(worker: WorkerDir) -> bool:
 def request_of(worker: WorkerDir) -> dict[str, Any] | None:
     """Return the request, with the shortest grace period that was asked for; None if nobody has asked for its end."""
     waiting = REQUEST.waiting(worker)
-    written = read_quietly(worker.cancel) if worker.cancel.exists() else None
+    written = read_known(worker.cancel) if worker.cancel.exists() else None
     if waiting is None or written is None:
         return waiting if written is None else written
     return _combined(written, waiting)

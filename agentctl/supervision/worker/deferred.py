@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Callable
 
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
@@ -129,7 +129,7 @@ def standing(worker: WorkerDir) -> dict[str, Any]:
     if not are_any():
         return {}
     with contextlib.suppress(AgentctlError, OSError):
-        return read_quietly(_name(worker, _STANDING))
+        return read_known(_name(worker, _STANDING))
     return {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import NamedTuple
@@ -21,8 +21,8 @@ class DriverEnd(NamedTuple):
 
 def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
     """Return the end that the driver of the last attempt reported; None if it reported none, or for a command."""
-    outcome = read_quietly(worker.outcome)
-    if not outcome or outcome.get("pid") != read_quietly(worker.process).get("pid"):
+    outcome = read_known(worker.outcome)
+    if not outcome or outcome.get("pid") != read_known(worker.process).get("pid"):
         return None
     message = bounded(outcome["message"]) if isinstance(outcome.get("message"), str) else None
     if outcome.get("status") == Status.COMPLETED:

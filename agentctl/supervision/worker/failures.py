@@ -10,7 +10,7 @@ import contextlib
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
-from agentctl.adapters.files import make_folder, number_in, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, number_in, read_known, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.names import is_name
@@ -19,7 +19,7 @@ from agentctl.errors import AgentctlError
 
 def note_failure(worker: WorkerDir) -> None:
     """Note that an agent has failed now; commands have no breaker."""
-    spec = read_quietly(worker.spec)
+    spec = read_known(worker.spec)
     name = str(spec.get("agent"))
     if not spec.get("order") or not is_name(name):
         return
@@ -34,7 +34,7 @@ def failed_ago(root_task: TaskDir, agent: str) -> float | None:
     """Return how long ago an agent failed last in the tree of `root_task`; None if it did not since the boot."""
     path = root_task.failures / agent
     at = number_in(path, "at") if path.exists() else None
-    if at is None or read_quietly(path).get("boot") != processes.boot_id():
+    if at is None or read_known(path).get("boot") != processes.boot_id():
         return None
     ago = since_boot() - at
     return ago if ago >= 0 else None

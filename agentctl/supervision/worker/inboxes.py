@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.domain import events as ev
@@ -59,5 +59,5 @@ def let_go(worker: WorkerDir, sender: str) -> None:
     if not is_idle(worker):
         return
     names = message_names(worker)
-    if not names or not read_quietly(worker.inbox / names[-1]).get("close"):
+    if not names or not read_known(worker.inbox / names[-1]).get("close"):
         put_message(worker, sender, "", close=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from agentctl.adapters.files import make_folder, read_quietly, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_known, to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
 from agentctl.adapters.taskyaml import cache
@@ -23,7 +23,7 @@ _MOST_CHILDREN = 20_000
 
 def parent_of(worker: WorkerDir) -> WorkerDir | None:
     """Return the worker that started a worker, whichever task it is in; None if a person did."""
-    spec = read_quietly(worker.spec)
+    spec = read_known(worker.spec)
     return _parent_in(worker.task, spec.get("parent"), spec.get("parentTask"))
 
 
@@ -91,7 +91,7 @@ def _child(parent: WorkerDir, name: str) -> WorkerDir | None:
         return None
     if not elsewhere:
         return parent.task.sibling(task_id).worker(instance)
-    path = _path_in(read_quietly(parent.children / name).get("path"))
+    path = _path_in(read_known(parent.children / name).get("path"))
     return WorkerDir(path) if path else None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.processes import is_mounted_over
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
@@ -41,7 +41,7 @@ def clear_mount_points(worker: WorkerDir) -> None:
 
 
 def _free(worker: WorkerDir) -> list[str]:
-    free = read_quietly(worker.mount_points).get("free")
+    free = read_known(worker.mount_points).get("free")
     return [
         f"{place}/{name}"
         for place, names in (free.items() if isinstance(free, dict) else ())

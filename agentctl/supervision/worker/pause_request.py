@@ -10,7 +10,7 @@ import contextlib
 import os
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_quietly, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
@@ -53,4 +53,4 @@ def request_of(worker: WorkerDir) -> dict[str, Any]:
     waiting = REQUEST.waiting(worker)
     if waiting is not None:
         return waiting if waiting.get(_PAUSED) else {}
-    return read_quietly(worker.pause)
+    return read_known(worker.pause)

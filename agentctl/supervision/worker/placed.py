@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.supervision.worker.endings import Decision, decision_in
 
 
 def launch_of(worker: WorkerDir) -> LaunchDir | None:
     """Return the launch that is under way, or was last; None for a worker that was never placed."""
-    path = read_quietly(worker.launch).get("path") if worker.launch.exists() else None
+    path = read_known(worker.launch).get("path") if worker.launch.exists() else None
     return LaunchDir(path) if isinstance(path, str) and os.path.isabs(path) else None
 
 
@@ -23,7 +23,7 @@ def is_away(worker: WorkerDir) -> bool:
 
 def has_launch(worker: WorkerDir, attempt: int) -> bool:
     """Return whether a launch was made for an attempt of a worker."""
-    return launch_of(worker) is not None and read_quietly(worker.launch).get("attempt") == attempt
+    return launch_of(worker) is not None and read_known(worker.launch).get("attempt") == attempt
 
 
 def has_begun(worker: WorkerDir) -> bool:
@@ -39,6 +39,6 @@ def verdict_of(worker: WorkerDir, attempt: int | None = None) -> Decision | None
         attempt: Only of this attempt.
     """
     launch = launch_of(worker)
-    if launch is None or attempt not in (None, read_quietly(worker.launch).get("attempt")):
+    if launch is None or attempt not in (None, read_known(worker.launch).get("attempt")):
         return None
-    return decision_in(read_quietly(launch.verdict))
+    return decision_in(read_known(launch.verdict))

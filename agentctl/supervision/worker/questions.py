@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from agentctl.adapters import processes
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import WorkerDir
@@ -24,7 +24,7 @@ def read_question(worker: WorkerDir, question: str) -> Question | None:
     """Return the question in a file; None if the file is missing, or does not hold a question."""
     from agentctl.domain.question import question_in  # A shim reads no question.
 
-    return question_in(question, read_quietly(worker.question(question)))
+    return question_in(question, read_known(worker.question(question)))
 
 
 def is_open(worker: WorkerDir, question: str) -> bool:
@@ -41,7 +41,7 @@ def waiting_askers(worker: WorkerDir, asked: Collection[str] | None = None) -> l
 def abandoned(worker: WorkerDir, asked: Collection[str], waiting: Collection[str]) -> set[tuple[str, Identity | None]]:
     """Return the questions of `asked` that nobody waits for any more, each with its last asker."""
     return {
-        (question, processes.identity_from(read_quietly(worker.question(question)).get("asker")))
+        (question, processes.identity_from(read_known(worker.question(question)).get("asker")))
         for question in asked
         if question not in waiting
     }
@@ -49,12 +49,12 @@ def abandoned(worker: WorkerDir, asked: Collection[str], waiting: Collection[str
 
 def askers_of(worker: WorkerDir, asked: Collection[str]) -> list[Identity]:
     """Return the askers of these questions, as the files of the questions name them."""
-    askers = (processes.identity_from(read_quietly(worker.question(question)).get("asker")) for question in asked)
+    askers = (processes.identity_from(read_known(worker.question(question)).get("asker")) for question in asked)
     return [asker for asker in askers if asker is not None]
 
 
 def watch_asker(worker: WorkerDir, question: str) -> int | None:
     """Return a descriptor that is readable once the asker of a question has ended; None if there can be none."""
-    value = read_quietly(worker.question(question))
+    value = read_known(worker.question(question))
     asker = processes.identity_from(value.get("asker"))
     return processes.open_pidfd(asker) if asker else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentctl.adapters.files import AnyPath, json_in, read_json, read_quietly
+from agentctl.adapters.files import AnyPath, json_in, read_json, read_known
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.limits import KEYS, LONGEST_GRACE_S, Limits
@@ -102,19 +102,19 @@ _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
 
 def grace_of(path: AnyPath) -> float:
     """Return a worker's grace period; the default where its spec was removed or damaged."""
-    grace = valid_grace(read_quietly(path))
+    grace = valid_grace(read_known(path))
     return Limits().grace_seconds if grace is None else grace
 
 
 def held_limits(worker: WorkerDir) -> Mapping[str, Any]:
     """Return the limits of a worker's tree when it was spawned; {} if an older agentctl spawned it."""
-    held = read_quietly(worker.spec).get("treeLimits")
+    held = read_known(worker.spec).get("treeLimits")
     return held if isinstance(held, dict) else {}
 
 
 def held_cap(worker: WorkerDir) -> int | None:
     """Return the cap for a worker that another one has requested, with it; None for others: as their task says now."""
-    spec = read_quietly(worker.spec)
+    spec = read_known(worker.spec)
     held = spec.get("treeLimits") if spec.get("parent") else None
     cap = held.get(KEYS["max_concurrent_agents"]) if isinstance(held, dict) else None
     return cap if isinstance(cap, int) and cap else None  # 0 held the queue then; it is asked anew whether it does.
@@ -133,13 +133,13 @@ def is_placed(worker: WorkerDir) -> bool:
 
 def is_for_node(worker: WorkerDir) -> bool:
     """Return whether a worker is to run on a node, whether or not it has come that far."""
-    return isinstance(read_quietly(worker.spec).get("placement"), dict)
+    return isinstance(read_known(worker.spec).get("placement"), dict)
 
 
 def is_of_task(worker: WorkerDir) -> bool:
     """Return whether a worker's spec was written by a spawn in its task, and did not come with a repository."""
     nonce = worker.task.nonce()
-    return bool(nonce) and read_quietly(worker.spec).get("origin") == nonce
+    return bool(nonce) and read_known(worker.spec).get("origin") == nonce
 
 
 def read_spec(path: AnyPath) -> WorkerSpec:
@@ -188,7 +188,7 @@ def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
 
 def order_of(worker: WorkerDir) -> Mapping[str, Any]:
     """Return the order of a worker as its file has it, unchecked; empty for a command, or if there is none."""
-    order = read_quietly(worker.spec).get("order")
+    order = read_known(worker.spec).get("order")
     return order if isinstance(order, dict) else {}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import read_quietly
+from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.worktime import Worked, worked_from
@@ -31,7 +31,7 @@ class WorkTimes:
         if worker.path in self._final:
             return self._final[worker.path]
         if worker.has_ended:
-            measured = (decision.worked if (decision := decision_of(worker)) else None) or read_quietly(worker.worked)
+            measured = (decision.worked if (decision := decision_of(worker)) else None) or read_known(worker.worked)
             found = self._final[worker.path] = worked_from(measured, processes.boot_id(), monotonic())
             return found
         measured = self.known.get(worker.path) or _spans_by_files(worker)
@@ -40,8 +40,8 @@ class WorkTimes:
 
 
 def _spans_by_files(worker_dir: WorkerDir) -> Mapping[str, Any]:
-    measured = read_quietly(worker_dir.worked)
+    measured = read_known(worker_dir.worked)
     if measured:
         return measured
-    worker = read_quietly(worker_dir.process)
+    worker = read_known(worker_dir.process)
     return {"boot": worker.get("boot"), "since": worker.get("since")}
