@@ -8,7 +8,9 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.states import Status
+from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import declared_summary, last_words
+from agentctl.operations.show.unreadable import note_unreadable
 from agentctl.operations.wait.keys import TURN
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.tools.agents_below import AgentBelow, agents_below
@@ -38,11 +40,21 @@ def _list(scope: Scope, given: Arguments, _call: Call) -> Any:
     ordered = sorted(found, key=_rank)
     first, most = int(given.get("offset", 0)), int(given.get("limit", DEFAULT_ROWS))
     page = ordered[first : first + most]
-    rows = [_row(scope, one) for one in page]
+    rows = [_shown(scope, one) for one in page]
     left = len(ordered) - first - len(page)
     if left > 0:
         rows.append({"more": left, "hint": f"list_agents with offset {first + len(page)} continues"})
     return rows
+
+
+def _shown(scope: Scope, one: AgentBelow) -> dict[str, Any]:
+    """Return the row of an agent; of one that cannot be read, what the log says and what is in the way."""
+    try:
+        row = _row(scope, one)
+    except (AgentctlError, OSError) as error:
+        note_unreadable(one.view, error)
+        row = {"id": one.worker.instance, "status": str(one.view.status)}
+    return row if one.view.unreadable is None else {**row, "unreadable": one.view.unreadable.message}
 
 
 def _row(scope: Scope, one: AgentBelow) -> dict[str, Any]:

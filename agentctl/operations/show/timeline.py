@@ -67,7 +67,7 @@ class Timeline(NamedTuple):
     until: float
     warnings: Sequence[str]
     #: What could not be read of workers that have not ended: how they are is not known.
-    unreadable: Sequence[StorageError]
+    unreadable: Sequence[StorageError] = ()
 
     @property
     def is_open(self) -> bool:
