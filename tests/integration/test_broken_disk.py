@@ -136,7 +136,7 @@ LIMITS: dict[str, tuple[str, list[int]]] = {"timed_out": ("sleeps", [100]), "out
 
 
 @EACH
-@pytest.mark.parametrize("reason", ["timed_out", *alike("output_limit")])
+@pytest.mark.parametrize("reason", ["output_limit", *alike("timed_out")])
 def test_a_limit_is_kept_on_a_broken_disk_and_told_later(
     root: Path, faulty: Faults, tmp_path: Path, broken: str, reason: str
 ) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.faults import OPEN, READ, SCAN, STAT, Faults
 from tests.steps import Task, new_task, spawn
-from tests.support import Completed, alike, run, start, wait_until, worker
+from tests.support import Completed, alike, environment, run, start, wait_until, worker
 
 LOOKS = OPEN | READ | STAT | SCAN
 _TOLD = os.strerror(errno.EIO)
@@ -136,3 +137,35 @@ def test_a_task_that_cannot_be_read_hides_no_other_one(root: Path, faulty: Fault
     assert _TOLD in rows["t1"]["unreadable"]
     assert rows["t1"]["own"] is None
     told("tasks")
+
+
+_GLANCE = """
+import sys
+from agentctl.adapters.taskdir import Root
+from agentctl.operations.fleet.fleet import Fleet
+from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.text.worker import standing
+root = Root(sys.argv[1])
+with Fleet(root, SeenEnds(root)) as fleet:
+    glance = fleet.look()
+    while fleet.has_more_to_read:
+        glance = fleet.look()
+    for key, worker in glance.workers.items():
+        print(key.instance, worker.row["status"], standing(worker.row), sep="|")
+"""
+
+
+@pytest.mark.parametrize("file", [".", *alike("shim.json", "exit.json", "interactions", "worktree.json")])
+def test_the_screen_and_the_page_show_the_others(
+    task: Task, faulty: Faults, root: Path, tmp_path: Path, file: str
+) -> None:
+    faulty.fail(task.agent("bad") / file, LOOKS, errno.EIO)
+    looked = subprocess.run(
+        [faulty.program[0], "-c", _GLANCE, str(root)], env=environment(), check=False, capture_output=True, text=True
+    )
+    assert looked.returncode == 0, looked.stderr
+    shown = dict(line.split("|", 1) for line in looked.stdout.splitlines())
+    assert shown["good"] == "running|None"
+    assert file in ("interactions", "worktree.json") or shown["bad"].startswith("running|unknown: "), shown
+    faulty.mend()
+    end(task, tmp_path)
