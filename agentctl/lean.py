@@ -1,9 +1,8 @@
-"""Stand-ins for names of `typing` and for `signal`: loading `typing` would cost each shim half a megabyte.
+"""Stand-ins for names of `typing`: loading `typing` would cost each shim half a megabyte.
 
 Named tuples do not compile their annotations either: with those of `typing`, starting an agent takes 4 ms longer.
-`signal` makes enumerations of what the interpreter has as numbers: 50 KB.
 
-A type checker sees `typing` and `signal` themselves.
+A type checker sees `typing` itself.
 """
 
 from __future__ import annotations
@@ -12,14 +11,8 @@ from collections import _tuplegetter  # type: ignore[attr-defined]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import signal
     from typing import Any, NamedTuple, NoReturn, Protocol  # noqa: TID251
 else:
-    try:
-        import _signal as signal
-    except ImportError:
-        import signal
-
     # Annotations are never evaluated; an alias such as dict[str, Any] takes any object.
     Any = NoReturn = object
     # Nobody asks at run time whether something has the methods of a protocol.
@@ -89,4 +82,4 @@ else:
         """Works like `typing.NamedTuple`."""
 
 
-__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn", "Protocol", "signal"]
+__all__ = ["TYPE_CHECKING", "Any", "NamedTuple", "NoReturn", "Protocol"]

@@ -13,8 +13,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
+from agentctl.adapters.signals import signal
 from agentctl.encoding import OPTIONS
-from agentctl.lean import signal
 
 #: Above all descriptors that are given, so that none is overwritten while it is still to be copied.
 _SPARE_FD = 10

@@ -2,7 +2,7 @@
 
 An upgrade replaces the files of a package under the programs that run: what is loaded then is gone, half there, or of
 another version than what is loaded already. A file that is open stays as it was, and takes no memory of the process
-(decision 50). The standard library is not kept: it is the interpreter's, and no upgrade of agentctl touches it.
+(decision 36). The standard library is not kept: it is the interpreter's, and no upgrade of agentctl touches it.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from contextlib import suppress
 
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import OddFile, open_plain
+from agentctl.adapters.signals import signal
 from agentctl.errors import LockTimeout
-from agentctl.lean import signal
 from agentctl.world_errors import next_step
 
 LOCK_LIMIT_S = 20.0

@@ -17,7 +17,8 @@ from enum import Enum
 from functools import cache, lru_cache
 
 from agentctl.adapters.files import storage_errors
-from agentctl.lean import Any, NamedTuple, signal
+from agentctl.adapters.signals import signal
+from agentctl.lean import Any, NamedTuple
 
 LINUX = sys.platform == "linux"
 

@@ -8,8 +8,9 @@ import os
 from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import NamedTuple, NoReturn, signal
+from agentctl.lean import NamedTuple, NoReturn
 from agentctl.supervision.worker.spec import WorkerSpec
 
 _READY = b"r"

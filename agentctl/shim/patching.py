@@ -13,8 +13,9 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.detached import start_detached
 from agentctl.adapters.git import NEEDED
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import TYPE_CHECKING, signal
+from agentctl.lean import TYPE_CHECKING
 from agentctl.shim.unloaded import PAUSE_S, UNLOADED
 
 if TYPE_CHECKING:

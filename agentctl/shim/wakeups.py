@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from agentctl.adapters import locks
 from agentctl.adapters.processes import wait_readable
-from agentctl.lean import signal
+from agentctl.adapters.signals import signal
 
 #: These must not end or stop a shim. Handled, not ignored: a worker would inherit an ignored signal across exec.
 _DISREGARDED = (signal.SIGINT, signal.SIGTSTP, signal.SIGPIPE, signal.SIGXFSZ)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 
-from agentctl.lean import signal
+from agentctl.adapters.signals import signal
 
 _armed = os.environ.get("AGENTCTL_FAILPOINT")
 

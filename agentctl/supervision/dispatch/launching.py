@@ -19,9 +19,10 @@ from collections.abc import Iterator
 
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.errors import StorageError
-from agentctl.lean import Any, NamedTuple, signal
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.handshake import ANSWER_FD, ORDER_FD, Channel, channel, send_fds, send_order, twin_at
 from agentctl.supervision.life.strangers import SHIM_SCRIPT, note_guardian

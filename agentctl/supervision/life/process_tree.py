@@ -11,9 +11,10 @@ import os
 from collections.abc import Iterable
 
 from agentctl.adapters import descent, processes
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import StorageError
-from agentctl.lean import Any, NamedTuple, signal
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.strangers import is_foreign
 

@@ -16,13 +16,14 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folder, read_known
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.taskyaml.roster import RosterRow, update
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, LockTimeout
-from agentctl.lean import NamedTuple, signal
+from agentctl.lean import NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.slots import workers_being_started
 from agentctl.supervision.dispatch.stop_order import StopOrder, Stopped, leave_order, stop_all, withdraw

@@ -8,8 +8,8 @@ import stat
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import set_aside, storage_errors, write_in_place
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import signal
 
 #: Wakes what stands in at the head for a worker on a node. A process that has no handler for it yet ignores it.
 WAKE = signal.SIGURG

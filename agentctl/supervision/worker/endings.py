@@ -15,12 +15,13 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, read_json, set_aside, storage_errors, to_json
 from agentctl.adapters.locks import is_alive_held, locked
+from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.lean import Any, NamedTuple, signal
+from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.mount_points import clear_mount_points
 
