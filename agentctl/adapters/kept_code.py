@@ -48,7 +48,7 @@ def _with_packages(names: Mapping[str, bool]) -> dict[str, bool]:
     return {**packages, **names}
 
 
-class _Kept(NamedTuple):
+class _KeptModule(NamedTuple):
     """A module that is kept."""
 
     #: Its compiled file, open.
@@ -60,7 +60,7 @@ class _Kept(NamedTuple):
 class _KeptCode:
     """Finds the modules that are kept, and loads them from there."""
 
-    def __init__(self, kept: dict[str, _Kept]) -> None:
+    def __init__(self, kept: dict[str, _KeptModule]) -> None:
         self._kept = kept
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
@@ -86,7 +86,7 @@ class _KeptCode:
         os.close(fd)
 
 
-def _opened(name: str, is_package: bool) -> _Kept | None:
+def _opened(name: str, is_package: bool) -> _KeptModule | None:
     """Open the compiled file of a module; None if it cannot be used."""
     top, *parts = name.split(".")
     *folders, leaf = [os.path.dirname(sys.modules[top].__file__ or ""), *parts, *(["__init__"] if is_package else [])]
@@ -95,7 +95,7 @@ def _opened(name: str, is_package: bool) -> _Kept | None:
     try:
         fd = os.open(f"{folder}/__pycache__/{leaf}.{sys.implementation.cache_tag}.pyc", os.O_RDONLY | os.O_CLOEXEC)
         if os.pread(fd, _HEAD, 0) == _head_for(os.stat(source)):
-            return _Kept(fd, source, is_package)
+            return _KeptModule(fd, source, is_package)
     except OSError:
         pass
     if fd is not None:
