@@ -293,6 +293,7 @@ def test_a_command_is_retried_in_place_of_resumed(root: Path) -> None:
 
     run("wait-all")
     assert statuses() == {"a": "completed", "a-2": "completed"}
+    assert run("show", "a", "--json").json["furtherRuns"] == {"retry": True, "resume": False}
 
 
 @pytest.mark.follows(

@@ -264,6 +264,19 @@ def test_a_worker(task: Task, visit: Visit) -> None:
     says(page, re.compile("Started works"))
 
 
+def test_a_further_run_that_would_be_refused_is_not_offered(task: Task, visit: Visit) -> None:
+    """What continues an earlier run is no work of its own."""
+    agent("say one", name="a")
+    ends()
+    run("resume", "a", "say two")
+    ends("a-1")
+    page = visit.open()
+    expect(row(page, "a-1")).to_be_visible()
+    row(page, "a-1").get_by_role("link").click()
+    expect(page.get_by_role("button", name=re.compile("Continue"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Try again"))).to_have_count(0)
+
+
 def at_tab(page: Page, tab: str) -> None:
     """Wait until a tab of the worker a is shown, and not only its address."""
     current = page.get_by_role("navigation", name="About a").locator("[aria-current=page]")

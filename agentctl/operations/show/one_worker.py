@@ -9,6 +9,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import Any
 from agentctl.operations.show.askers import asked_below
 from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.further_runs import further_runs
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.sessions_by_hand import opening_of
 from agentctl.operations.where.locating import find_worker
@@ -47,6 +48,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
             for name in worker_dir.question_ids()
         ],
         "openSession": opening_of(worker_dir),
+        "furtherRuns": further_runs(worker_dir)._asdict() if worker_dir.has_ended else None,
         "folder": str(worker_dir.path),
         "stdout": str(worker_dir.stdout),
         "stderr": str(worker_dir.stderr),

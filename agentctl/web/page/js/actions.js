@@ -1,19 +1,38 @@
 // What a person does to a worker: each says what came of it, and what was refused.
-import { post, segments, workerPath } from './api.js';
+import { get, post, segments, workerPath } from './api.js';
 import { ask } from './dialogs.js';
 import { html } from './dom.js';
 import { useKeys } from './keys.js';
 import { copyText, Foreign } from './pieces.js';
 import { go, route, workerHref } from './router.js';
-import { about, fleet, isLive, partsOf, say, sayRefusal } from './store.js';
+import { about, changed, fleet, isLive, partsOf, say, sayRefusal } from './store.js';
 
 const linkTo = (task, instance) => ({ href: workerHref(task, instance), text: `Open ${instance}` });
+
+/** Which further runs of ended workers are accepted, as far as that was asked: an end does not change. */
+const furtherRuns = new Map();
+const endOf = (worker) => `${worker.taskId}/${worker.agentInstance} ${worker.endedAt}`;
+
+/** Ask once which further runs of an ended worker are accepted, so that no other is offered. */
+export async function learnFurtherRuns(worker) {
+  const end = endOf(worker);
+  if (furtherRuns.has(end)) return;
+  furtherRuns.set(end, null);
+  try {
+    const shown = await get(workerPath(worker.taskId, worker.agentInstance));
+    furtherRuns.set(end, shown.furtherRuns);
+    changed('fleet');
+  } catch {
+    furtherRuns.delete(end);
+  }
+}
 
 /** Which actions make sense for a worker now. */
 export function actionsFor(worker) {
   if (!worker || about.readOnly || worker.observed) return {};
   const live = isLive(worker);
   const isAgent = Boolean(worker.driver);
+  const further = live ? null : furtherRuns.get(endOf(worker));
   // Of a task that is not their own a person can only end what runs.
   if (fleet.tasks.get(worker.taskId)?.own === false) return { cancel: live, seen: worker.need === 'review' };
   return {
@@ -21,8 +40,8 @@ export function actionsFor(worker) {
     pause: live && worker.status !== 'queued' && !worker.paused,
     unpause: live && Boolean(worker.paused),
     send: live && worker.status !== 'queued',
-    resume: !live && isAgent,
-    retry: !live,
+    resume: !live && isAgent && further?.resume !== false,
+    retry: !live && further?.retry !== false,
     seen: worker.need === 'review',
   };
 }

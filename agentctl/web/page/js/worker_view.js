@@ -1,5 +1,5 @@
 // One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
-import { actionsFor, cancelWorker, copyName, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker, useWorkerKeys } from './actions.js';
+import { actionsFor, cancelWorker, copyName, learnFurtherRuns, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker, useWorkerKeys } from './actions.js';
 import { get, workerPath } from './api.js';
 import { DiffTab } from './diff_view.js';
 import { html, useEffect, useRef, useState } from './dom.js';
@@ -42,6 +42,10 @@ export function WorkerView({ place }) {
     document.addEventListener('visibilitychange', look);
     return () => document.removeEventListener('visibilitychange', look);
   }, [key, isUnseen, about.isKnown]);
+
+  useEffect(() => {
+    if (worker && TERMINAL.has(worker.status)) learnFurtherRuns(worker);
+  }, [key, worker?.endedAt]);
 
   const tab = place.tab || (worker?.driver ? 'transcript' : 'output');
   const questions = worker ? openQuestions(key, worker) : [];
