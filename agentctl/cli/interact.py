@@ -186,7 +186,8 @@ def _paragraph(asked: OpenQuestion, host: str | None) -> Iterator[str]:
     on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
     yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
     if one.idle:
-        yield plain(f"    (it has answered, and is kept: {program} send {asked.instance} TEXT, or --close)")
+        way = f"{program} send {asked.instance} --task {asked.task_id} TEXT"
+        yield plain(f"    (it has answered, and is kept: {way}, or --close)")
         return
     if one.described:
         yield plain(f"    in its own words: {one.described}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from tests.advice import follow
 from tests.agent_steps import agent, agent_world, blocked, define
 from tests.life import forge, kill_shims, orphan, says_ready, set_config, state_of
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import Completed, run, wait_until, worker
+from tests.support import PROGRAM, Completed, run, start, wait_until, worker
+from tests.terminal import on_a_terminal
 
 pytestmark = pytest.mark.slow
 
@@ -241,10 +243,18 @@ def test_a_kept_agent_gets_its_next_message(root: Path, tmp_path: Path, monkeypa
     go("a", "send", {"TEXT": "'say two'"})
     wait_until(lambda: has_way("a", "send"), accept=bool, what="its next answer")
     assert "two" in run("logs", "a").out
-    told = run("watch", "--plain", "--once", check=False).out
+    run("new", "Another", "--id", "other")
+    shown = on_a_terminal([*PROGRAM, "interact", "list"])[1].decode().replace("\r", "")
+    follow(shown, "agentctl send a --task t1 TEXT", put={"TEXT": "'say three'"})
+    wait_until(lambda: "three" in run("logs", "a", "--task", "t1").out, accept=bool, what="its third answer")
+    process = start("watch", "--plain")
+    assert process.stdout is not None
+    told = next(line for line in process.stdout if "waits for a message" in line)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
     follow(told, "agentctl send a --task t1 TEXT", put={"TEXT": "--close"})
 
-    run("wait", "a")
+    run("wait", "a", "--task", "t1")
 
 
 # -- ended -------------------------------------------------------------------------------------------------------------
