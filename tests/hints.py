@@ -52,11 +52,13 @@ class Hint(NamedTuple):
         return f"{self.place}: {self.command}"
 
 
-def hints() -> set[str]:
+@cache
+def hints() -> frozenset[str]:
     """Return every next step in the sources that does something."""
-    return {str(hint) for source in sorted(PACKAGE.rglob("*.py")) for hint in _in_source(source)}
+    return frozenset(str(hint) for source in sorted(PACKAGE.rglob("*.py")) for hint in _in_source(source))
 
 
+@cache
 def followed() -> dict[str, list[str]]:
     """Return what tests say that they follow: the tests, by the next step."""
     found: dict[str, list[str]] = {}
