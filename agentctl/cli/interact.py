@@ -27,6 +27,7 @@ from agentctl.operations.talk.interacting import (
     questions_of,
 )
 from agentctl.operations.talk.interacting import respond as answer_question
+from agentctl.operations.where.command_lines import root_words
 from agentctl.text.worker import respond_command
 
 app = family(
@@ -141,7 +142,7 @@ def list_command(
     looked = find_questions_below(call.task()) if recursive else find_questions(call.root(), call.named_task())
     warn(looked.warnings)
     found = looked.questions
-    lines = [line for one in found for line in question_lines(one)]
+    lines = [line for one in found for line in question_lines(one, root=root_words(call.root()))]
     call.show([one.to_json() for one in found], map(_line, found), lambda: print(*(lines or [_NONE]), sep="\n"))
     return note_unreadable(looked.unreadable)
 
@@ -170,30 +171,31 @@ def _asked(question: Question) -> str:
     return distinct(f"{question.text} {json.dumps(question.arguments, ensure_ascii=False)}{cut}")
 
 
-def question_lines(asked: OpenQuestion, host: str | None = None) -> list[str]:
+def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "") -> list[str]:
     """Return what a question is, with all of it; of a call, which is allowed by its looks, also what nobody sees.
 
     Args:
         host: Where it is asked; None: here.
+        root: As `root_words` returns it.
     """
     is_call = asked.question.is_permission
-    return [distinct(line) if is_call else line for line in _paragraph(asked, host)]
+    return [distinct(line) if is_call else line for line in _paragraph(asked, host, root)]
 
 
-def _paragraph(asked: OpenQuestion, host: str | None) -> Iterator[str]:
+def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str]:
     one, seen = asked.question, shown(asked.question, EVERYTHING)
     by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
     on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
     yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
     if one.idle:
-        way = f"{program} send {asked.instance} --task {asked.task_id} TEXT"
+        way = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
         yield plain(f"    (it has answered, and is kept: {way}, or --close)")
         return
     if one.described:
         yield plain(f"    in its own words: {one.described}")
     yield from outline(arguments_of(one), "    | ")
     if one.is_cut:
-        way = f"{program} logs {asked.instance} --task {asked.task_id} --raw"
+        way = f"{program} logs {asked.instance} --task {asked.task_id}{root} --raw"
         yield plain(f"    warning: this is cut; for all of it: {way}")
     options = offered(one, seen)
     for option in options:
@@ -206,7 +208,7 @@ def _paragraph(asked: OpenQuestion, host: str | None) -> Iterator[str]:
         yield f"    default: {plain(one.default)}"
     if not asked.is_waiting:
         yield f"    {_ASKER_GONE}"
-    yield f"    {_way_to_answer(asked, host)}"
+    yield f"    {_way_to_answer(asked, host, root)}"
 
 
 @verb(
@@ -307,8 +309,8 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
         raise Refused("nothing was answered", hint=f"name the question: {way}")
 
 
-def _way_to_answer(asked: OpenQuestion, host: str | None = None) -> str:
+def _way_to_answer(asked: OpenQuestion, host: str | None = None, root: str = "") -> str:
     one = asked.question
     answers = answers_in_words(one, shown(one, EVERYTHING))
-    command = respond_command(WorkerId(asked.task_id, asked.instance), one.id, answers)
+    command = respond_command(WorkerId(asked.task_id, asked.instance), one.id, answers, root)
     return f"{_PROGRAM if host is None else f'{_PROGRAM} --host {plain(host)}'}{command.removeprefix(_PROGRAM)}"

@@ -21,7 +21,7 @@ def show(call: Invocation, *, recursive: bool = False) -> int:
     found = list_below(task) if recursive else each_worker(task)
     rows = chain(found.rows, observed_rows(task))
     call.show(rows, map(_line, rows), lambda: _draw(list(rows), task.id))
-    note_questions(found.asked_below)
+    note_questions(found.asked_below, task.root)
     if found.stranded:
         from agentctl.operations.where.command_lines import command_line  # Hardly ever.
 

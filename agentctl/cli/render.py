@@ -21,6 +21,7 @@ from agentctl.text.worker import questions_open, refused_words, stranded_words
 if TYPE_CHECKING:
     from typing import IO
 
+    from agentctl.adapters.taskdir import Root
     from agentctl.domain.names import WorkerId
     from agentctl.errors import StorageError
     from agentctl.operations.show.askers import PendingQuestion
@@ -48,10 +49,16 @@ def note(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def note_questions(asked: Sequence[PendingQuestion]) -> None:
+def note_questions(asked: Sequence[PendingQuestion], root: Root) -> None:
     """Report which questions are open below what was shown."""
     if asked:
-        note(questions_open(asked))
+        _note_open(asked, root)
+
+
+def _note_open(asked: Sequence[PendingQuestion], root: Root) -> None:
+    from agentctl.operations.where.command_lines import root_words  # Mostly nobody asks.
+
+    note(questions_open(asked, root_words(root)))
 
 
 def note_holds(holds: Iterable[str]) -> None:
@@ -63,12 +70,13 @@ def note_holds(holds: Iterable[str]) -> None:
 class QuestionNotes:
     """Reports the open questions during a wait, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Root) -> None:
+        self._root = root
         self._noted: set[PendingQuestion] = set()
 
     def __call__(self, asked: Sequence[PendingQuestion]) -> None:
         if not self._noted.issuperset(asked):
-            note(questions_open(asked))
+            _note_open(asked, self._root)
         self._noted.update(asked)
 
 

@@ -13,6 +13,7 @@ from agentctl.domain.question import answers_in_words, in_one_line
 from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
+from agentctl.operations.where.command_lines import root_words
 from agentctl.text.worker import respond_command, standing
 
 _LIVE = {Status.QUEUED: "is queued", Status.RUNNING: "is running", Status.BLOCKED: "is blocked"}
@@ -28,22 +29,22 @@ class Fact(NamedTuple):
 
 def facts_of(worker: FleetWorker) -> list[Fact]:
     """Return what there is to say of a worker now: each open question, or else its state."""
-    row, task = worker.row, worker.task.id
+    row, task, root = worker.row, worker.task.id, root_words(worker.task.root)
     name = plain(f"{row['agentInstance']} of {task}")
     if worker.questions:
         return [
-            Fact(f"asks {one.id}", f"{name} needs you: {line.text} {respond_command(worker.id, one.id, answers)}")
+            Fact(f"asks {one.id}", f"{name} needs you: {line.text} {respond_command(worker.id, one.id, answers, root)}")
             for one in worker.questions
             for line in [in_one_line(one)]
             for answers in [answers_in_words(one, line)]
         ]
     if worker.idle is not None:
-        next_step = plain(f"agentctl send {row['agentInstance']} --task {task} TEXT")
+        next_step = plain(f"agentctl send {row['agentInstance']} --task {task}{root} TEXT")
         return [Fact(f"idle {worker.idle.id}", f"{name} has answered, and waits for a message: {next_step}")]
     if row["status"] in TERMINAL:
         return [Fact("ended", f"{name} {''.join(_end(worker))}")]
     if row["health"] == STRANDED:
-        next_step = plain(f"agentctl resume --lost --task {task}")
+        next_step = plain(f"agentctl resume --lost --task {task}{root}")
         return [Fact(STRANDED, f"{name} is stranded in the queue, nothing will start it: {next_step}")]
     if row["health"] == HELD:
         next_step = plain(f"agentctl why {row['agentInstance']} --task {task}")
@@ -64,7 +65,8 @@ def _end(worker: FleetWorker) -> Iterator[str]:
     if worker.changed_files:
         yield f", {worker.changed_files} changed file{'' if worker.changed_files == 1 else 's'}"
     if worker.need is Need.REVIEW:
-        yield plain(f", ready for review: agentctl result {row['agentInstance']} --task {worker.task.id}")
+        where = f"--task {worker.task.id}{root_words(worker.task.root)}"
+        yield plain(f", ready for review: agentctl result {row['agentInstance']} {where}")
 
 
 class SaidFacts:

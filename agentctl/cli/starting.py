@@ -181,7 +181,7 @@ def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool
         if not call.json:
             _print(spawned)
         with in_foreground(None) as limit_s:
-            on_asked = bell.before(QuestionNotes())
+            on_asked = bell.before(QuestionNotes(task.root))
             ends = wait_all(
                 task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded,
                 on_refused=RefusedNotes(), on_held=HeldNotes(),

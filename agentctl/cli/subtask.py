@@ -125,7 +125,7 @@ def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
     from agentctl.operations.delegate.subtasks import await_subtask
 
     with in_foreground(wait_s) as limit_s:
-        end = await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes())
+        end = await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes(begun.task.root))
     _outlast_interrupts()
     return _show_end(call, end)
 

@@ -80,8 +80,8 @@ class LiveWorkers:
         lost_command: The command line that has stranded workers started.
     """
 
-    def __init__(self, lost_command: str) -> None:
-        self._lost_command = lost_command
+    def __init__(self, lost_command: str, root: str) -> None:
+        self._lost_command, self._root = lost_command, root
         self._stranded: Sequence[WorkerId] = ()
         self._holds: Sequence[str] = ()
         self._console = Console(stderr=True, highlight=False)
@@ -118,7 +118,7 @@ class LiveWorkers:
             shown = [row for row in rows if id(row) in kept]
         drawn = workers(shown)
         ended = sum(row["status"] in _ENDED for row in rows)
-        asked = f"; {questions_open(self._asked)}" if self._asked else ""
+        asked = f"; {questions_open(self._asked, self._root)}" if self._asked else ""
         lost = f"; {stranded_words(self._stranded, self._lost_command)}" if self._stranded else ""
         held = "".join(f"; {hold}" for hold in self._holds) if any(row["health"] == HELD for row in rows) else ""
         # As a text, in which no bracket is markup.

@@ -16,6 +16,7 @@ from agentctl.cli.verb import module, verb
 from agentctl.errors import StorageError, UsageError
 from agentctl.operations.show.askers import PendingQuestion
 from agentctl.operations.show.tree_view import Tree, WorkerTree
+from agentctl.operations.where.command_lines import root_words
 from agentctl.text.activity import tree_lines
 from agentctl.text.worker import questions_open
 
@@ -73,7 +74,7 @@ def tree(
     else:
         workers = found.look()
         call.show({"taskId": task.id, "workers": [worker.to_json() for worker in workers]}, _lines(task, workers))
-        note_questions(found.asked_below)
+        note_questions(found.asked_below, task.root)
         note_holds(found.holds)
     warn(found.warnings)
     return note_unreadable(found.unreadable)
@@ -99,7 +100,7 @@ def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) ->
         unreadable += found.unreadable
         warn(found.warnings)
     call.show(rows, lines)
-    note_questions(sorted(asked))
+    note_questions(sorted(asked), top.root)
     note_holds(holds)
     return note_unreadable(unreadable)
 
@@ -114,7 +115,7 @@ def _lines(task: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:
 def _follow(task: TaskDir, found: Tree) -> None:
     with _printing() as show:
         for workers in found.follow():
-            asked = [questions_open(found.asked_below)] if found.asked_below else []
+            asked = [questions_open(found.asked_below, root_words(task.root))] if found.asked_below else []
             show([*_lines(task, workers), *asked, *found.holds])
 
 

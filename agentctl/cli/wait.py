@@ -18,7 +18,7 @@ from agentctl.errors import ExitCode
 from agentctl.lean import NamedTuple
 from agentctl.operations.wait.rounds import OnHeld, OnStranded
 from agentctl.operations.wait.waiting import OnAsked, WaitedEnd, wait_all
-from agentctl.operations.where.command_lines import command_line
+from agentctl.operations.where.command_lines import command_line, root_words
 
 app = module()
 
@@ -67,7 +67,7 @@ def wait_all_command(call: opt.InTask, timeout_seconds: opt.WaitSeconds = None) 
 def _wait(task: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
     bell = Bell(task)
     command = command_line(task, "resume", "--lost")
-    with _following(command) as said, in_foreground(timeout_s) as limit_s:
+    with _following(task, command) as said, in_foreground(timeout_s) as limit_s:
         try:
             return wait_all(
                 task, instances, timeout_s=limit_s, on_change=said.on_change, on_asked=bell.before(said.on_asked),
@@ -87,18 +87,18 @@ class _Said(NamedTuple):
 
 
 @contextlib.contextmanager
-def _following(command: str) -> Iterator[_Said]:
+def _following(task: TaskDir, command: str) -> Iterator[_Said]:
     """Yield the functions for the wait.
 
     Args:
         command: The command line that has stranded workers started.
     """
     if not is_terminal(sys.stderr):
-        yield _Said(None, QuestionNotes(), StrandedNotes(command), HeldNotes())
+        yield _Said(None, QuestionNotes(task.root), StrandedNotes(command), HeldNotes())
         return
     from agentctl.cli.tables import LiveWorkers
 
-    with LiveWorkers(command) as live:
+    with LiveWorkers(command, root_words(task.root)) as live:
         yield _Said(live.show, live.note_asked, live.note_stranded, live.note_held)
 
 

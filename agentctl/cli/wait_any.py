@@ -89,7 +89,7 @@ def wait_any_command(
             kinds=_statuses(kinds),
             deliver=_delivery(call, bell),
             recursive=recursive,
-            on_asked=bell.before(QuestionNotes()),
+            on_asked=bell.before(QuestionNotes(task.root)),
             on_stranded=StrandedNotes(command_line(task, "resume", "--lost")),
             on_refused=RefusedNotes(),
             on_held=HeldNotes(),

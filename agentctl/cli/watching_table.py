@@ -18,6 +18,7 @@ from agentctl.lean import NoReturn
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.where.command_lines import root_words
 from agentctl.screen.fleet.drawing import draw_line
 from agentctl.screen.fleet.filtering import scope_of
 from agentctl.screen.fleet.lines import Arrangement, ListLine, lines_of
@@ -73,17 +74,19 @@ def _drawn(glance: Glance, line: ListLine, width: int, now: datetime) -> list[Te
     pieces = ((plain(text), _STYLES.get(role, "")) for text, role in draw_line(glance, line, width, now))
     found = [Text.assemble(*pieces, no_wrap=True, overflow="crop")]
     worker = glance.workers.get(line.key) if isinstance(line.key, WorkerId) else None
-    for question in worker.questions if worker is not None else ():
-        rows = question_rows(line.key, question, width)  # type: ignore[arg-type]
+    if worker is None:
+        return found
+    for question in worker.questions:
+        rows = question_rows(worker.id, question, width, root_words(worker.task.root))
         found += [Text(row, style="dim", no_wrap=True, overflow="ellipsis") for row in rows]
     return found
 
 
-def question_rows(worker: WorkerId, question: Question, width: int) -> list[str]:
+def question_rows(worker: WorkerId, question: Question, width: int, root: str) -> list[str]:
     """Return the rows below a worker that asks: the question on as many as it needs, then the command that answers it.
 
     The row of the worker cuts its first question at the end of the screen: nobody may allow what stands there alone.
     """
     seen = in_one_line(question)
-    command = respond_command(worker, question.id, answers_in_words(question, seen))
+    command = respond_command(worker, question.id, answers_in_words(question, seen), root)
     return [_INDENT + row for row in (*chop_cells(seen.text, max(width - len(_INDENT), 2)), command)]

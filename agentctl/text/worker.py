@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from agentctl.operations.wait.live_view import DiskRefusal
 
 
-def questions_open(asked: Sequence[PendingQuestion]) -> str:
-    """Return how many questions are open, who asks them, and the command that answers the only one, or shows all."""
+def questions_open(asked: Sequence[PendingQuestion], root: str) -> str:
+    """Return how many questions are open, who asks them, and the command that answers the only one, or shows all.
+
+    Args:
+        root: As `root_words` returns it.
+    """
     if len(asked) == 1:
         one = asked[0]
-        command = respond_command(WorkerId(one.task_id, one.instance), one.id, one.answers)
+        command = respond_command(WorkerId(one.task_id, one.instance), one.id, one.answers, root)
         text = f" ({one.text})" if one.text else ""
         return f"{plain(f'1 question is open, of {one.task_id}/{one.instance}{text}')}: {command}"
     who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
-    return plain(f"{len(asked)} questions are open, of {who}: agentctl interact list")
+    return plain(f"{len(asked)} questions are open, of {who}: agentctl interact list{root}")
 
 
 def stranded_words(stranded: Sequence[WorkerId], command: str) -> str:
@@ -45,9 +49,13 @@ def refused_words(worker: WorkerId, refusal: DiskRefusal) -> str:
     return plain(f"{what}; once the disk takes it, its shim writes it: leave that alone")
 
 
-def respond_command(worker: WorkerId, question_id: str, answers: str) -> str:
-    """Return the command that answers a question, and which answers whoever reads that may give."""
-    command = f"agentctl interact respond {worker.instance} --task {worker.task_id} --id {question_id} ANSWER"
+def respond_command(worker: WorkerId, question_id: str, answers: str, root: str) -> str:
+    """Return the command that answers a question, and which answers whoever reads that may give.
+
+    Args:
+        root: As `root_words` returns it.
+    """
+    command = f"agentctl interact respond {worker.instance} --task {worker.task_id}{root} --id {question_id} ANSWER"
     return plain(f"{command} (ANSWER: {answers})" if answers else command)
 
 

@@ -130,6 +130,29 @@ def test_a_question_is_answered_by_the_line_below_it(root: Path, command: list[s
     run("wait", "q")
 
 
+@pytest.mark.follows("text/worker.respond_command: agentctl interact respond")
+@pytest.mark.parametrize("command", [["list"], ["interact", "list"], ["watch", "--plain"]], ids=lambda words: words[0])
+def test_a_question_of_a_root_that_was_named_is_answered_there(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    new_task()
+    ask = "agentctl spawn --name child --wait -- agentctl interact ask --kind confirm 'Go on?'"
+    spawn(["sh", "-c", ask], name="a")
+    blocked("child")
+    monkeypatch.delenv("AGENTCTL_ROOT")
+    monkeypatch.chdir(tmp_path.parent)
+    shown = Terminal([*PROGRAM, *command, "--root", str(root)], width=300)
+    shown.until("ANSWER (ANSWER:")
+    if command[0] == "watch":
+        shown.interrupt()
+    shown.end()
+
+    line = f"agentctl interact respond child --task t1 --root {root} --id q1 ANSWER"
+    follow(shown.sent.decode(), line, put={"ANSWER": "yes"})
+
+    run("wait", "a", "--root", root)
+
+
 @pytest.mark.follows("operations/show/queued_reasons.queued_part: agentctl wait")
 def test_one_that_waits_for_nothing_that_is_seen_is_moved_by_a_wait(root: Path, tmp_path: Path) -> None:
     """Whoever has the queue's lock is about to start it."""

@@ -92,7 +92,7 @@ def in_line(question: Question) -> tuple[str, set[str]]:
 
 
 def in_table(question: Question) -> tuple[str, set[str]]:
-    *rows, command = watching_table.question_rows(WorkerId("t1", "a"), question, 40)
+    *rows, command = watching_table.question_rows(WorkerId("t1", "a"), question, 40, "")
     assert all(len(row) <= 40 or not row.isascii() for row in rows)
     words = command.partition("(ANSWER: ")[2].removesuffix(")")
     found = typed(question, words) if question.kind == "select" and not question.other else set()

@@ -39,6 +39,11 @@ def root_option(root: Root) -> list[str]:
     return ["--root", shlex.quote(root.path)]
 
 
+def root_words(root: Root) -> str:
+    """Return the same, to be appended to a command line that names a task: empty, or ` --root FOLDER`."""
+    return "".join(f" {word}" for word in root_option(root))
+
+
 def _options(task: TaskDir) -> list[str]:
     place = root_option(task.root)
     is_meant = not place and task.id == (os.environ.get(TASK_VARIABLE) or current_task(task.root))
