@@ -67,7 +67,7 @@ REFUSED: dict[str, tuple[int, str, str]] = {
     "interact ask Really?": (1, "interact ask is for workers", "agentctl spawn"),
     "report progress 5": (1, "report progress is for workers", "agentctl spawn"),
     "report progress 5 a b": (2, "after 5 there is more than one text", "agentctl report progress"),
-    "report result": (2, "a --summary, a --file, or both", ""),
+    "report result": (2, "a summary, a file, or both", "agentctl report result --summary TEXT"),
     "inbox": (1, "inbox is for workers", "agentctl spawn"),
 }
 

@@ -179,7 +179,7 @@ def test_a_stray_of_an_ended_worker_is_told_with_its_pid(root: Path, tmp_path: P
 def test_a_root_that_others_can_read_is_closed(task: Task, root: Path) -> None:
     root.chmod(0o755)
     (root / "tasks").chmod(0o755)
-    assert the_only(findings(), "others can read")["next"] == "chmod 700"
+    assert the_only(findings(), "others can read")["next"] == "agentctl doctor --fix"
     findings("--fix")
     assert root.stat().st_mode & 0o077 == 0
     assert findings() == []

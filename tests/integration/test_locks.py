@@ -14,6 +14,7 @@ import pytest
 from agentctl.adapters import locks
 from agentctl.adapters.files import write_in_place
 from agentctl.errors import LockTimeout
+from tests.life import stands
 from tests.ready import ended_task
 from tests.steps import new_task, spawn, statuses
 from tests.support import REPOSITORY, run, start, start_argv, wait_until, worker
@@ -82,13 +83,19 @@ def test_a_lock_excludes_others_and_is_free_when_it_is_given_back(path: Path) ->
 
 
 def test_who_waits_in_vain_is_told_who_has_it_and_what_to_do(path: Path) -> None:
-    holder = hold("lock", path)
-    with pytest.raises(LockTimeout) as caught, locks.locked(str(path), limit_s=0.05):
-        pass
-    assert caught.value.message.startswith(f"{path} is still locked after 0.05 s, by pid {holder.pid} (")
-    assert sys.executable in caught.value.message
-    assert "kill -CONT" in str(caught.value.hint)
+    holder, hints = hold("lock", path), []
+    for number in (None, signal.SIGSTOP):
+        if number is not None:
+            os.kill(holder.pid, number)
+            stands(holder.pid)
+        with pytest.raises(LockTimeout) as caught, locks.locked(str(path), limit_s=0.05):
+            pass
+        assert caught.value.message.startswith(f"{path} is still locked after 0.05 s, by pid {holder.pid} (")
+        assert sys.executable in caught.value.message
+        hints.append(caught.value.hint)
+    os.kill(holder.pid, signal.SIGCONT)
     let_go(holder)
+    assert hints == [None, f"kill -CONT {holder.pid} continues it: it is stopped"]
 
 
 def test_a_killed_holder_frees_it(path: Path) -> None:
