@@ -27,6 +27,7 @@ HARMLESS = {
     "adapters/lockholders.py:_is_locked": "a holder that cannot be seen is not named: it refuses all the same",
     "adapters/lockholders.py:_names_in": "a holder that cannot be seen is not named: it refuses all the same",
     "adapters/lockholders.py:lock_holders": "a holder that cannot be seen is not named: it refuses all the same",
+    "adapters/locks.py:_holder_of": "who has the lock is not named; that it is locked is told in any case",
     "adapters/opening.py:kind_of": "words for an error that is told in any case",
     "adapters/origin.py:can_be_marked": "the marks go to the next place, where they are looked for, too",
     "adapters/peers.py:_descriptors_of": "who cannot be looked into does not count as a person",
