@@ -16,13 +16,18 @@ from tests.support import WORKERS, Completed, run
 
 def agent_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cap: int = 2, grace: float = 1) -> Task:
     """Make a task, in an environment whose only agent program is the one that needs no model."""
+    claude_in(tmp_path, monkeypatch)
+    return new_task(cap=cap, grace=grace)
+
+
+def claude_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put an agent program that needs no model in front of all others."""
     programs = tmp_path / "bin"
     programs.mkdir()
     claude = programs / "claude"
     claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
     claude.chmod(0o700)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
-    return new_task(cap=cap, grace=grace)
 
 
 def agent(prompt: str, *options: str | Path, name: str = "a", check: bool = True) -> Completed:

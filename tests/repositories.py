@@ -80,6 +80,11 @@ def worktrees(folder: Path) -> list[str]:
 
 
 def record(task: Task, instance: str) -> dict[str, Any]:
-    """Return the content of `worktree.json`."""
+    """Return the content of `worktree.json`, with whole paths."""
     value: dict[str, Any] = json.loads((task.agent(instance) / "worktree.json").read_bytes())
-    return value
+    root = task.path.parent.parent
+    paths = {"path", "repository", "commonDir", "gitDir", "cwd"} & value.keys()
+    whole = {key: str(root / value[key]) for key in paths}
+    if "patch" in value.get("changes", {}):
+        value["changes"]["patch"] = str(root / value["changes"]["patch"])
+    return {**value, **whole}

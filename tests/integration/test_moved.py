@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.agent_steps import agent, claude_in, ends, plays
 from tests.life import lives, members
-from tests.repositories import git, new_repository
+from tests.repositories import git, new_repository, record
 from tests.steps import Task
 from tests.support import run, wait_until, worker
 
@@ -72,10 +73,11 @@ def test_doctor_leads_a_task_to_its_place_that_an_earlier_version_has_trusted(
     run("spawn", "--worktree", "--name", "w", "--wait", "--", "sh", "-c", WORK)
     to = moved(project, monkeypatch)
     task = to / ".agentctl" / "tasks" / "t1"
-    record = (task / "agents" / "w" / "worktree.json").read_bytes()
+    before = record(Task(task), "w")  # An earlier version wrote whole paths.
+    older = {key: value.replace("/mv2/", "/mv1/") for key, value in before.items() if isinstance(value, str)}
     (task / "place").unlink()
     run("trust", task)
-    (task / "agents" / "w" / "worktree.json").write_bytes(record)
+    (task / "agents" / "w" / "worktree.json").write_text(json.dumps({**before, **older}))
     (task / "place").unlink()
     told = [one for one in run("doctor", "--json", check=False).json if "name the place" in one["what"]]
     assert [(one["what"].endswith("/mv1/.agentctl"), one["fixed"]) for one in told] == [(True, False)]
@@ -117,3 +119,44 @@ def test_a_worker_that_runs_while_its_project_is_moved_is_cancelled_and_says_so(
     run("trust", task.path)
     run("use", "t1")
     assert [row["status"] for row in run("list", "--json").json] == ["cancelled"]
+
+
+@pytest.mark.slow
+def test_a_moved_agent_is_shown_and_goes_on_in_the_new_place(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claude_in(tmp_path, monkeypatch)
+    agent(plays(tmp_path, "open('note.txt', 'w').write('n'); me.answer('done')"), "--worktree", name="w")
+    agent("hello", name="p")
+    reported = "echo r > 'a report.md'; agentctl report result --summary done --file 'a report.md'"
+    run("spawn", "--worktree", "--name", "r", "--wait", "--", "sh", "-c", reported)
+    run("spawn", "--name", "q", "--wait", "--", "sh", "-c", reported)
+    for name in ("w", "p"):
+        ends(name)
+    to = moved(project, monkeypatch)
+    run("trust", to / ".agentctl" / "tasks" / "t1")
+
+    assert run("resume", "w", "hello again", "--name", "w-on", "--json").json["worktree"]["path"].startswith(str(to))
+    for command in (["resume", "p", "hello again", "--name", "p-on"], ["retry", "w"], ["retry", "p"], ["retry", "r"]):
+        run(*command)
+    run("wait-all")
+    task = Task(to / ".agentctl" / "tasks" / "t1")
+    for name in ("w", "r"):
+        on_disk = (task.agent(name) / "worktree.json").read_text() + (task.agent("r") / "result.json").read_text()
+        assert f"{to}/.agentctl" not in on_disk, "below the root, paths are relative"
+    assert json.loads((task.agent("p-on") / "spec.json").read_bytes())["order"]["cwd"] == str(to)
+    for name in ("w", "p", "r", "q", "w-on", "p-on", "w-2", "p-2", "r-2"):
+        for command in (["result", name], ["result", name, "--json"], ["activity", name], ["why", name]):
+            told = run(*command, check=False)
+            assert "/mv1" not in told.out + told.err, (command, told)
+        shown = run("show", name, "--json").json
+        for key in ("walls", "mcpServers"):  # What it was started with; another run gets its own.
+            (shown["spec"].get("order") or {}).pop(key, None)
+        text = json.dumps(shown)
+        assert "/mv1" not in text, text[text.find('/mv1') - 300 : text.find('/mv1') + 100]
+    for name in ("w", "r", "w-on", "r-2"):
+        assert "/mv1" not in run("worktrees", "diff", name).out
+    for name in ("q", "r"):
+        (report,) = [one for one in run("result", name, "--json").json["files"] if one["path"].endswith("report.md")]
+        assert Path(report["path"]).read_text() == "r\n"
+    assert not [one for one in run("doctor", "--json", check=False).json if "/mv1" in json.dumps(one)]

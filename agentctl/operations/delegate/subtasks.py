@@ -326,4 +326,4 @@ def _worker_in(root: Root, reference: str) -> tuple[WorkerDir | None, str]:
 def _declared_by(worker: WorkerDir) -> list[str]:
     from agentctl.operations.show.results import artifacts_in  # It imports git; few sub-tasks need it.
 
-    return [one["path"] for one in artifacts_in(read_known(worker.result))]
+    return [one["path"] for one in artifacts_in(read_known(worker.result), worker)]

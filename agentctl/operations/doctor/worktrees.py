@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentctl.adapters.files import read_known, set_aside
+from agentctl.adapters.files import set_aside
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import Damaged
 from agentctl.operations.where.findings import Finding, finding
-from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded, record_of
+from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded
 from agentctl.supervision.worktree.aside import abandoned_scratch
+from agentctl.supervision.worktree.record import known_record, read_record
 
 
 def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
@@ -24,7 +25,7 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
             continue
         yield from _scratch(worker, fix)
         try:
-            record = record_of(worker)
+            record = read_record(worker) or {}
         except Damaged as error:
             if fix:
                 set_aside(worker.worktree)
@@ -39,7 +40,7 @@ def _unrecorded(worker: WorkerDir, record: Mapping[str, Any], fix: bool) -> Find
     """Return a finding for changes that were not recorded: a note where they never can be, since nothing mends that."""
     if fix:
         ensure_recorded(worker, again=True)
-        record = read_known(worker.worktree)
+        record = known_record(worker)
     changes = changes_of(record)
     why = changes.get("error") or changes.get("submodulesError")
     what = "what it changed in its worktree was not recorded" + (f": {why}" if why else "")
@@ -61,7 +62,7 @@ def examine_unknown(root: Root) -> Iterator[Finding]:
     """Yield the worktree folders that belong to no worker of the root; they may hold work, and are left alone."""
     for folder in sorted(Path(root.worktrees).glob("*/*")):
         task = root.task(folder.parent.name)
-        known = (read_known(task.worker(instance).worktree).get("path") for instance in task.instances())
+        known = (known_record(task.worker(instance)).get("path") for instance in task.instances())
         if str(folder) not in known:
             quoted = shlex.quote(str(folder))
             what = "a worktree of no worker: its task was removed, or its spawn was killed"

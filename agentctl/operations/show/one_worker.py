@@ -18,6 +18,7 @@ from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.cancel_request import request_of
 from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.relative_paths import from_disk, with_artifacts
 
 
 def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "shim": read_to_show(worker_dir.shim) or None,
         "cancel": request_of(worker_dir) or None,
         "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
-        "result": read_to_show(worker_dir.result) or None,
+        "result": with_artifacts(read_to_show(worker_dir.result), from_disk, task.root.path) or None,
         "fallback": read_to_show(worker_dir.fallback) or None,
         "worktree": worktree_of(worker_dir),
         "questions": [

@@ -26,6 +26,7 @@ from agentctl.operations.show.sessions_by_hand import opening_of
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import kept_files
+from agentctl.supervision.worker.relative_paths import from_disk, with_artifacts
 from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 #: As much output as a worker may produce by default.
@@ -90,7 +91,7 @@ def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     return {
         **found,
         **_summary(worker, summary, max_bytes),
-        "files": artifacts_in(known),
+        "files": artifacts_in(known, worker),
         **{key: known[key] for key in _AGENT_KEYS if key in known},
     }
 
@@ -201,9 +202,9 @@ def _summary(worker: WorkerDir, summary: str | None, max_bytes: int) -> dict[str
     return shown | ({"summaryCut": found} if found["truncated"] else {})
 
 
-def artifacts_in(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the files that a worker's result.json names; entries without a path are left out."""
-    declared = result.get("artifacts")
+def artifacts_in(result: Mapping[str, Any], worker: WorkerDir) -> list[dict[str, Any]]:
+    """Return the files that a worker's result.json names, with whole paths; entries without a path are left out."""
+    declared = with_artifacts(result, from_disk, worker.task.root.path).get("artifacts")
     found = declared if isinstance(declared, list) else []
     return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
 

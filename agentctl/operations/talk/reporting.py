@@ -24,6 +24,7 @@ from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.placed import is_away, launch_of
+from agentctl.supervision.worker.relative_paths import on_disk, with_artifacts
 
 _TEXT_SHOWN = 2000
 #: The number of characters of one report: every reader reads the whole file that holds it.
@@ -123,7 +124,7 @@ def keep(worker: WorkerDir, report: Report) -> dict[str, Any]:
             case MessageReport():
                 _append(worker, content)
             case ResultReport():
-                write_whole(worker.result, to_json(content))
+                write_whole(worker.result, to_json(with_artifacts(content, on_disk, worker.task.root.path)))
                 eventlog.append(worker.task.events, [_event_of(worker, report)])
     return content
 

@@ -78,21 +78,21 @@ def _place_of(explicit: str | None, *, apart: bool = False) -> tuple[FilePath, b
     return (working_folder() / ROOT_NAME if found is None or outside is not None else found), False
 
 
-def _outside(root: FilePath) -> RootAbove | None:
+def _outside(found: FilePath) -> RootAbove | None:
     """Return why a root above the working folder is not used; None if it is the one of the project there."""
     here = working_folder()
-    if root.parent == here:  # Mostly.
+    if found.parent == here:  # Mostly.
         return None
     from agentctl.operations.where.project_top import top_below
 
-    top = top_below(root, here)
+    top = top_below(found, here)
     if top is None:
         return None
     import shlex
 
     return RootAbove(
-        f"{root} lies above the repository {top}, so it is used only where it is named",
-        hint=f'agentctl new "TITLE" starts a task here; --root {shlex.quote(root)} names that one',
+        f"{found} lies above the repository {top}, so it is used only where it is named",
+        hint=f'agentctl new "TITLE" starts a task here; --root {shlex.quote(found)} names that one',
     )
 
 

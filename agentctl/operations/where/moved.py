@@ -1,15 +1,16 @@
 """A task that was moved with its project: its files are led from the old place to the new one.
 
-Paths in the files of a task are absolute. `place` says under which root they are right; once the task is a person's own
-in another one, all below the old project that is found in the new one is written anew, and git is told where its
-worktrees are. `place` comes last: if this is interrupted, the next call does it once more.
+Paths below the root are relative to it in `worktree.json` and `result.json`, and so are right wherever it lies. All
+others are absolute: `place` says under which root they are right; once the task is a person's own in another one, all
+below the old project that is found in the new one is written anew, and git is told where its worktrees are. `place`
+comes last: if this is interrupted, the next call does it once more.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.git import GitError, git_in
@@ -18,11 +19,12 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
+from agentctl.supervision.worker.relative_paths import with_artifacts
+from agentctl.supervision.worktree.record import whole_record, with_paths, write_record
 from agentctl.supervision.worktree.recorded import git_from
 
 _LIMIT_S = 60.0
 _LONGEST = 8192
-_OF_RECORD = ("path", "repository", "commonDir", "gitDir", "cwd")
 
 
 class Move(NamedTuple):
@@ -60,8 +62,30 @@ def move_of(task: TaskDir) -> Move | None:
 
 
 def _names_old(worker: WorkerDir, move: Move) -> bool:
-    record, cwd = read_known(worker.worktree), read_known(worker.spec).get("cwd")
-    return move.led(cwd) != cwd or _led(record, move) != record
+    """Return whether a worker's files, or git's link to its worktree, name the old place."""
+    files = (worker.spec, _led_spec), (worker.result, _led_result)
+    if any(led(value := read_known(path), move) != value for path, led in files):
+        return True
+    record = whole_record(read_known(worker.worktree), move.old)
+    return not record.get("removed") and with_paths(record, move.led) != record
+
+
+def _led_spec(spec: dict[str, Any], move: Move) -> dict[str, Any]:
+    """Return a spec with its folder in the new place; its walls say what was closed when it was started."""
+    order = spec.get("order")
+    led = {**spec, "cwd": move.led(spec.get("cwd"))}
+    return {**led, "order": {**order, "cwd": move.led(order["cwd"])}} if _has(order, "cwd") else led
+
+
+def _led_result(result: dict[str, Any], move: Move) -> dict[str, Any]:
+    led, touched = with_artifacts(result, lambda path, _: move.led(path), ""), result.get("touchedFiles")
+    if isinstance(touched, list):
+        led["touchedFiles"] = [move.led(path) for path in touched]
+    return led
+
+
+def _has(value: object, key: str) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict) and key in value
 
 
 def _is_same(one: str, other: str) -> bool:
@@ -85,12 +109,10 @@ def follow_move(task: TaskDir) -> list[str]:
     if move is not None:
         for worker in map(task.worker, task.instances()):
             with locked(worker.lock):
-                _rewrite(worker.spec, lambda spec: {**spec, "cwd": move.led(spec.get("cwd"))})
-                before = read_known(worker.worktree)
-                problem = _relink(before, _led(before, move)) if before and not before.get("removed") else None
-                if problem is None:
-                    _rewrite(worker.worktree, lambda record: _led(record, move))
-                else:  # The record stays as it is, so that the next call tries again.
+                _rewrite(worker.spec, lambda spec: _led_spec(spec, move))
+                _rewrite(worker.result, lambda result: _led_result(result, move))
+                problem = _lead_worktree(worker, move)
+                if problem is not None:
                     problems.append(f"{worker.instance}: {problem}")
     if not problems:
         note_place(task)
@@ -103,12 +125,15 @@ def _rewrite(path: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> N
         write_whole(path, to_json(changed))
 
 
-def _led(record: dict[str, Any], move: Move) -> dict[str, Any]:
-    led = {**record, **{key: move.led(record[key]) for key in _OF_RECORD if key in record}}
-    changes = record.get("changes")
-    if isinstance(changes, dict) and "patch" in changes:
-        led["changes"] = {**changes, "patch": move.led(changes["patch"])}
-    return led
+def _lead_worktree(worker: WorkerDir, move: Move) -> str | None:
+    """Lead the record of a worktree; return what git could not be told: then it stays for the next call."""
+    written = read_known(worker.worktree)
+    before = whole_record(written, move.old)
+    led = with_paths(before, move.led)
+    problem = _relink(before, led) if led != before and not before.get("removed") else None
+    if problem is None and led != whole_record(written, move.new):
+        write_record(worker, led)
+    return problem
 
 
 def _relink(before: Mapping[str, Any], record: Mapping[str, Any]) -> str | None:

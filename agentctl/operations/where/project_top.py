@@ -18,16 +18,17 @@ _POINTS = "gitdir: "
 _LONGEST = 8192
 
 
-def top_below(root: FilePath, folder: FilePath) -> FilePath | None:
-    """Return the top of the repository of a folder if a root lies above it; None if the root belongs to the project.
+def top_below(above: FilePath, folder: FilePath) -> FilePath | None:
+    """Return the top of the repository of a folder if a root lies above it; None if they belong together.
 
     Args:
+        above: The root, which was found in a folder above.
         folder: Where somebody works; links in it are resolved.
     """
-    if _is_in(folder, root):  # A worktree that agentctl has made, of whichever repository.
+    if _is_in(folder, above):  # A worktree that agentctl has made, of whichever repository.
         return None
     top = _top_of(folder)
-    return None if top is None or _is_in(root.parent, top) else top
+    return None if top is None or _is_in(above.parent, top) else top
 
 
 def _is_in(path: str, folder: str) -> bool:

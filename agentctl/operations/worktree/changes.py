@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.files import read_json, read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Damaged, NotFound
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.standing import state_now
+from agentctl.supervision.worktree.record import known_record, read_record
 
 _RECORD_LIMIT_S = 600.0
 Record = dict[str, Any]
@@ -19,7 +19,7 @@ Record = dict[str, Any]
 
 def known_worktree(worker: WorkerDir) -> Record | None:
     """Return what is known of a worker's worktree without asking git; None if it has none."""
-    record = read_known(worker.worktree)
+    record = known_record(worker)
     if not record:
         return None
     shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
@@ -66,7 +66,7 @@ def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[dict[str, Any
     mine = _touched(record)
     found = []
     for instance in worker.task.instances() if mine else ():
-        other = read_known(worker.task.worker(instance).worktree) if instance != worker.instance else {}
+        other = known_record(worker.task.worker(instance)) if instance != worker.instance else {}
         is_rival = other.get("commonDir") == record.get("commonDir") and other.get("path") != record.get("path")
         both = mine & _touched(other) if is_rival else set()
         if both:
@@ -100,7 +100,7 @@ def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
     Args:
         again: Also if an earlier try failed.
     """
-    record = read_known(worker.worktree)
+    record = known_record(worker)
     if _lacks_changes(worker, record) and (again or not record.get("changes")):
         from agentctl.supervision.worktree.changes import record_changes
 
@@ -137,7 +137,7 @@ def show_worktree(task: TaskDir, instance: str) -> Record:
 
 
 def record_of(worker: WorkerDir) -> Record:
-    record = read_json(worker.worktree)
+    record = read_record(worker)
     if record is None:
         raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree -- COMMAND makes one")
     if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
@@ -147,7 +147,7 @@ def record_of(worker: WorkerDir) -> Record:
 
 def _row(worker: WorkerDir) -> Record:
     ensure_recorded(worker)
-    record = read_known(worker.worktree)
+    record = known_record(worker)
     changes = changes_of(record)
     known = known_worktree(worker) or {}
     return {

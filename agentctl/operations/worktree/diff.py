@@ -23,6 +23,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.changes import changes_of, ensure_recorded
 from agentctl.supervision.worktree.aside import AS_PATCH, MOST_BYTES, MOST_FILES, git_aside, scratch_folder, take_in
+from agentctl.supervision.worktree.record import known_record
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 from agentctl.supervision.worktree.turns import objects_of, turns_of
 
@@ -80,13 +81,13 @@ def make_diff(
     """
     check_own(task)
     worker = find_worker(task, instance)
-    record = read_known(worker.worktree)
+    record = known_record(worker)
     if not record:
         return _touched(worker)
     tree = _turn_begin(worker, record) if since is Since.TURN else None
     if tree is None and worker.has_ended:
         ensure_recorded(worker)
-        changes = changes_of(read_known(worker.worktree))
+        changes = changes_of(known_record(worker))
         if changes and "error" not in changes:
             return _recorded(worker, record, changes, since, into, most_bytes)
     if record.get("removed"):

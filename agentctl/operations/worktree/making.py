@@ -13,11 +13,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import (
     create_whole,
     make_folder,
-    read_json,
-    read_known,
     storage_errors,
-    to_json,
-    write_whole,
 )
 from agentctl.adapters.git import Git, GitError, git_in, pause
 from agentctl.adapters.paths import FilePath
@@ -27,6 +23,7 @@ from agentctl.domain.containment import lies_in
 from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import Caller
+from agentctl.supervision.worktree.record import known_record, read_record, write_record
 from agentctl.supervision.worktree.recorded import git_from
 
 #: A checkout may fetch large files.
@@ -133,12 +130,12 @@ def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
         _refuse_taken_prefix(git, origin)
         for number in range(_TRIES):
             record["path"], record["branch"] = _take_folder(git, worker)
-            write_whole(worker.worktree, to_json(record))
+            write_record(worker, record)
             if _add(git, record, number):
                 break
         git_dir = git_in(record["path"], limit_s=_LIMIT_S).text("rev-parse", "--absolute-git-dir")
         record |= {"gitDir": git_dir, "cwd": _folder_in(record["path"], origin), "warnings": _warnings(git, record)}
-        write_whole(worker.worktree, to_json(record))
+        write_record(worker, record)
     except BaseException as error:
         take_back(worker)
         if isinstance(error, GitError):
@@ -150,12 +147,12 @@ def make_worktree(worker: WorkerDir, origin: WorktreeOrigin) -> dict[str, Any]:
 def adopt_worktree(worker: WorkerDir, cwd: str) -> dict[str, Any] | None:
     """Give a worker that continues an earlier run the worktree of that run; return None if it had none."""
     for instance in worker.task.instances():
-        record = read_known(worker.task.worker(instance).worktree)
+        record = known_record(worker.task.worker(instance))
         path = record.get("path")
         if path and not record.get("removed") and is_within(cwd, path):
             kept = {key: value for key, value in record.items() if key not in ("changes", "spawner")}
             adopted = {**kept, "cwd": cwd, "warnings": [], "adopted": True}
-            write_whole(worker.worktree, to_json(adopted))
+            write_record(worker, adopted)
             return adopted
     return None
 
@@ -253,14 +250,14 @@ def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
 
 def is_being_made(worker: WorkerDir) -> bool:
     """Return whether the spawn that makes a worker's worktree may still be alive."""
-    spawner = processes.identity_from(read_known(worker.worktree).get("spawner"))
+    spawner = processes.identity_from(known_record(worker).get("spawner"))
     return spawner is not None and processes.life_of(spawner) is not Life.GONE
 
 
 def take_back(worker: WorkerDir) -> None:
     """Remove the worktree of a worker whose start failed; nobody knows of it yet."""
     with contextlib.suppress(AgentctlError, OSError):
-        record = read_json(worker.worktree) or {}
+        record = read_record(worker) or {}
         if record.get("path") and not record.get("adopted") and is_ours(worker, record["path"]):
             _undo(record)
         if record:

@@ -12,13 +12,14 @@ import shlex
 import shutil
 from typing import Any
 
-from agentctl.adapters.files import make_folder, read_known, storage_errors, to_json, write_whole
+from agentctl.adapters.files import make_folder, storage_errors, write_whole
 from agentctl.adapters.git import Git, GitError, git_in, git_of_worktree
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import Refused
 from agentctl.operations.worktree.making import is_ours, is_within
+from agentctl.supervision.worktree.record import known_record, write_record
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 
 #: A checkout may fetch large files.
@@ -38,7 +39,7 @@ def where_begun(worker: WorkerDir, cwd: str) -> tuple[str, bool]:
     """
     if not worker.worktree.exists():
         return cwd, False
-    record = read_known(worker.worktree)
+    record = known_record(worker)
     top, repository = record.get("path"), record.get("repository")
     if not isinstance(top, str) or not isinstance(repository, str) or not is_within(cwd, top):
         raise Refused(f"{worker.worktree} does not say where the worktree was made from", hint="spawn it again")
@@ -52,7 +53,7 @@ def make_again(worker: WorkerDir) -> None:
     Raises:
         GitError: git has nothing of it any more, or refuses.
     """
-    record = read_known(worker.worktree)
+    record = known_record(worker)
     tree = tree_from(record)
     if tree is None:
         raise GitError("it was never finished")
@@ -105,8 +106,8 @@ def _note(worker: WorkerDir, record: dict[str, Any], git_dir: str) -> None:
     """Note that the worktree is there again, also for other runs of an agent that worked in it."""
     for other in map(worker.task.worker, worker.task.instances()):
         with locked(other.lock):
-            found = read_known(other.worktree)
+            found = known_record(other)
             if other.instance != worker.instance and (found.get("path") != record["path"] or found.get("removed")):
                 continue
             kept = {key: value for key, value in found.items() if key != "removed"}
-            write_whole(other.worktree, to_json({**kept, "gitDir": git_dir}))
+            write_record(other, {**kept, "gitDir": git_dir})

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_known, to_json, write_whole
+from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -22,6 +22,7 @@ from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.changes import ensure_recorded, record_of
 from agentctl.operations.worktree.making import is_within
 from agentctl.operations.worktree.standing import LOOK_LIMIT_S, Holding, holding
+from agentctl.supervision.worktree.record import write_record
 from agentctl.supervision.worktree.recorded import git_from, tree_from
 from agentctl.supervision.worktree.submodules import InnerWork, give_commits, keep
 
@@ -58,7 +59,7 @@ def remove_worktree(task: TaskDir, instance: str) -> dict[str, Any]:
     is_deleted = _delete_branch(record)
     with locked(worker.lock):
         removed = {"at": now_iso(), "branchDeleted": is_deleted, "submodules": kept}
-        write_whole(worker.worktree, to_json({**record_of(worker), "removed": removed}))
+        write_record(worker, {**record_of(worker), "removed": removed})
     return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
             "branchDeleted": is_deleted, "submodules": kept}  # fmt: skip
 

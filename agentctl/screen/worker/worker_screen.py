@@ -18,7 +18,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from agentctl.adapters.files import read_known
 from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.show.activity import has_transcript
@@ -39,6 +38,7 @@ from agentctl.screen.worker.output_pagers import OutputPagers
 from agentctl.screen.worker.tab_row import TABS, Tab, TabRow
 from agentctl.screen.worker.tabbed_pager import TabbedPager
 from agentctl.screen.worker.worker_texts import RenewedText, WorkerDiff, answered_text, result_text, why_text
+from agentctl.supervision.worktree.record import known_record
 
 #: How often what no file announces is looked at anew, while it is shown and its worker has not ended.
 _RENEWED_S = 3.0
@@ -170,7 +170,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Return whether a key does anything now."""
         if action == "since":
-            return self.tab in (Tab.FILES, Tab.DIFF) and bool(read_known(self._folder.worktree))
+            return self.tab in (Tab.FILES, Tab.DIFF) and bool(known_record(self._folder))
         if action in ("choose", "scroll_peek"):
             return self.tab is Tab.QUESTIONS
         return self.does_something(action)
@@ -393,7 +393,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
             log = str(self._folder.stderr if view.current is view.stderr else self._folder.stdout)
             return lambda: file_to_edit(log)
         if isinstance(view, ChangedFiles) and view.file is not None:
-            name, place = os.fsdecode(view.file.path), read_known(self._folder.worktree).get("path")
+            name, place = os.fsdecode(view.file.path), known_record(self._folder).get("path")
             return lambda: file_to_edit(os.path.join(place, name), place) if place else file_to_edit(name)
         if self.tab is Tab.DIFF:
             patch = self._place_of_text("patch")

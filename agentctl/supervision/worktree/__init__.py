@@ -1,4 +1,4 @@
 """What a worker has changed in its git worktree, found out without running anything that lies there.
 
-Doors: `aside`, `changes`, `recorded`, `submodules`, `turns`.
+Doors: `aside`, `changes`, `record`, `recorded`, `submodules`, `turns`.
 """

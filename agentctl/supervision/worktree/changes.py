@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_json, storage_errors, sync_folder, to_json, write_whole
+from agentctl.adapters.files import storage_errors, sync_folder
 from agentctl.adapters.git import Git, GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
@@ -28,6 +28,7 @@ from agentctl.supervision.worktree.aside import (
     take_in,
     write_patch,
 )
+from agentctl.supervision.worktree.record import read_record, write_record
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 from agentctl.supervision.worktree.submodules import record_inner
 
@@ -36,19 +37,19 @@ def record_changes(worker: WorkerDir, *, limit_s: float, environ: Mapping[str, s
     """Make the patch of a worker and record what it is, or why git could not make it; return the record."""
     draft = f"{worker.patch}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     try:
-        tree = tree_from(read_json(worker.worktree) or {})
+        tree = tree_from(read_record(worker) or {})
         changes = _look(tree, worker, draft, limit_s, environ) if tree else {"error": "the worktree was never finished"}
     except (AgentctlError, OSError) as error:
         changes = {"error": str(error)}
     try:
         with locked(worker.lock):  # Patch and record belong together, even if another process makes them too.
-            record = read_json(worker.worktree) or {}
+            record = read_record(worker) or {}
             changes |= {"at": now_iso()}
             if changes.get("patch"):
                 with storage_errors(worker.patch, "write"):
                     os.rename(draft, worker.patch)
                     sync_folder(worker.path)
-            write_whole(worker.worktree, to_json({**record, "changes": changes}))
+            write_record(worker, {**record, "changes": changes})
             _remove_unnamed(worker, changes)
     finally:
         if os.path.exists(draft):

@@ -17,12 +17,13 @@ from collections.abc import Iterable, Mapping
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import read_json, storage_errors, to_json, write_all
+from agentctl.adapters.files import storage_errors, to_json, write_all
 from agentctl.adapters.git import GitError
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worktree.aside import git_aside, scratch_folder, take_in
+from agentctl.supervision.worktree.record import read_record
 from agentctl.supervision.worktree.recorded import tree_from
 
 #: How much of the end of `turns.jsonl` is read: some thousand turns.
@@ -74,7 +75,7 @@ def note_end(worker: WorkerDir, number: int, *, limit_s: float) -> None:
     Raises:
         GitError: git cannot tell; nothing was noted.
     """
-    recorded = tree_from(read_json(worker.worktree) or {})
+    recorded = tree_from(read_record(worker) or {})
     if recorded is None:
         raise GitError("the worktree was never finished")
     with scratch_folder(worker) as scratch:
