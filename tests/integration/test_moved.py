@@ -153,7 +153,7 @@ def test_a_moved_agent_is_shown_and_goes_on_in_the_new_place(
         for key in ("walls", "mcpServers"):  # What it was started with; another run gets its own.
             (shown["spec"].get("order") or {}).pop(key, None)
         text = json.dumps(shown)
-        assert "/mv1" not in text, text[text.find('/mv1') - 300 : text.find('/mv1') + 100]
+        assert "/mv1" not in text, text[text.find("/mv1") - 300 : text.find("/mv1") + 100]
     for name in ("w", "r", "w-on", "r-2"):
         assert "/mv1" not in run("worktrees", "diff", name).out
     for name in ("q", "r"):
