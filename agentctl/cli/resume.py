@@ -1,6 +1,7 @@
 """`resume`: continue ended agents."""
 
 import sys
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -11,10 +12,13 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import is_terminal, note, plain
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
+from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.delegate.recovering import recover_root, recover_task
+from agentctl.operations.delegate.recovering import Recovered, recover_root, recover_task
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.where.calling import caller
+from agentctl.operations.where.command_lines import program_words, root_option
+from agentctl.text.words import local_time
 
 app = module()
 
@@ -46,8 +50,9 @@ def resume(
     passed on.
 
     With --lost, what a crash or a reboot has stopped goes on: the queues of all tasks of the root (with your
-    environment, where theirs is lost), the lost agents of the chosen task, and those of other tasks that were at work
-    until then; with --task only what is of that task. `agentctl install boot` has it done at each boot.
+    environment, where theirs is lost), and the agents that were found lost since the machine was started, but no more
+    than a day ago. Others are named: with --task all that is of that task goes on, whenever it was lost. `agentctl
+    install boot` has it done at each boot.
     """
     if lost == (instance is not None):
         raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")
@@ -64,11 +69,20 @@ def _recover(call: Invocation) -> int:
         found = recover_task(call.task())
     else:
         found = recover_root(call.root(), call.task_if_any())
-    nothing = not found.workers and not found.problems and is_terminal(sys.stderr)
-    notes = ["nothing was lost that could be continued, and no queue stands still"] if nothing else []
+    notes = list(_notes(found)) if is_terminal(sys.stderr) else []
     call.show([one.to_json() for one in found.workers], map(spawned_line, found.workers), notes=notes)
     for problem in found.problems:
         note(f"error: {plain(problem.message)}")
         if problem.hint:
             note(f"hint: {plain(problem.hint)}")
     return ExitCode.REFUSED if found.problems else ExitCode.DONE
+
+
+def _notes(found: Recovered) -> Iterator[str]:
+    """Yield what a person wants to know besides; at boot it would come as mail, each time."""
+    if not found.workers and not found.problems and not found.left:
+        yield "nothing was lost that could be continued, and no queue stands still"
+    for one in found.left:
+        words = [*program_words(), "resume", "--lost", "--task", one.task.id, *root_option(one.task.root)]
+        lost = f"{first_of(one.instances)} of {one.task.id}"
+        yield f"left alone, as lost before ({local_time(one.lost_at)}): {lost}; {' '.join(words)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ import pytest
 from tests.agent_steps import agent, agent_world, blocked, ends
 from tests.life import known, living, read, set_config
 from tests.steps import Task, new_task, row, statuses
-from tests.support import alike, run, start, wait_until
+from tests.support import PROGRAM, alike, run, start, wait_until
+from tests.terminal import on_a_terminal
 
 
 @pytest.fixture
@@ -148,6 +150,36 @@ def test_lost_agents_are_continued(task: Task) -> None:
     assert [one["status"] for one in told] == ["running"]
     assert ends(told[0]["agentInstance"])["status"] == "completed"
     assert run("resume", "--lost", "--json").json == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_chosen", [True, False])
+def test_an_agent_that_was_lost_days_ago_is_left_alone_and_named(task: Task, is_chosen: bool) -> None:
+    """Whoever wanted it back could have had it by then; at boot nobody is asked."""
+    agent("hang")
+    activity = task.agent("a") / "activity.jsonl"
+    wait_until(lambda: activity.exists() and b"working" in activity.read_bytes(), what="its first word")
+    leader = known(read(task.agent("a") / "worker.json")["pid"])
+    os.kill(task.shim_of("a"), signal.SIGKILL)
+    os.killpg(leader.pid, signal.SIGKILL)
+    wait_until(lambda: row("a")["reason"], what="its loss", accept=lambda reason: reason == "lost")
+    log = task.path / "events.jsonl"
+    *before, end = log.read_text(encoding="utf-8").splitlines()
+    assert '"type":"agent.failed"' in end
+    two_days_ago = (datetime.now(UTC) - timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    event = {**json.loads(end), "ts": two_days_ago}
+    log.write_text("".join(f"{line}\n" for line in (*before, json.dumps(event, separators=(",", ":")))), "utf-8")
+    if not is_chosen:
+        run("new", "Another", "--id", "another")
+    quiet = run("resume", "--lost")
+    assert (quiet.out, quiet.err) == ("", ""), "cron would send it by mail at each boot"
+    _, shown = on_a_terminal([*PROGRAM, "resume", "--lost"])
+    command = f"agentctl resume --lost --task {task.path.name}"
+    assert f"a of {task.path.name}; {command}" in shown.decode()
+    told = run(*command.split()[1:], "--json").json
+    assert [one["message"] for one in told] == [f"continues a, lost since {two_days_ago}"]
+    run("use", task.path.name)
+    assert ends(told[0]["agentInstance"])["status"] == "completed"
 
 
 @pytest.mark.parametrize(

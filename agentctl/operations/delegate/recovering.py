@@ -12,21 +12,34 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.operations.delegate.resuming import resume_lost
+from agentctl.operations.delegate.resuming import lost_agents, resume_lost
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.start.requeuing import resume_queue
 from agentctl.operations.where.ownership import check_own, is_own
 from agentctl.supervision.dispatch.standstill import standstill_of
 from agentctl.supervision.queue.tickets import read_queue
 
+#: What was lost longer ago was left alone by somebody.
+_FRESH_S = 24 * 3600.0
+
+
+class LeftAlone(NamedTuple):
+    """The agents of a task that were lost before, and that are continued only if the task is named."""
+
+    task: TaskDir
+    instances: list[str]
+    #: When the last loss of these was found.
+    lost_at: str
+
 
 class Recovered(NamedTuple):
-    """What goes on, and what cannot."""
+    """What goes on, and what does not."""
 
     #: The workers that were stranded in a queue, then the new workers that continue lost agents.
     workers: list[Spawned]
     #: Why a task, or an agent, could not go on.
     problems: list[AgentctlError]
+    left: list[LeftAlone]
 
 
 def recover_task(task: TaskDir) -> Recovered:
@@ -40,35 +53,54 @@ def recover_task(task: TaskDir) -> Recovered:
 
 
 def recover_root(root: Root, chosen: TaskDir | None) -> Recovered:
-    """Move all queues of a root, and continue the agents that a crash has ended.
+    """Move all queues of a root, and continue the agents that were found lost since the machine was started.
 
-    Those of the chosen task are continued whenever they were lost; of other tasks those that were found lost since the
-    machine was started: an older one would have been wanted back before.
+    What was found lost before its last start, or more than a day ago, could have been continued then: it is left alone.
+    An agent whose program alone was killed is continued in the chosen task only.
 
     Raises:
         Refused: The chosen task is not this person's own; other such tasks are left alone.
     """
     if chosen is not None:
         check_own(chosen)
-    booted = iso_of(time.time() - since_boot())
+    oldest = iso_of(time.time() - _fresh_s(since_boot()))
 
     def is_meant(task: TaskDir, worker: WorkerView) -> bool:
-        if chosen is not None and task.id == chosen.id:
-            return True
-        return worker.reason == Reason.LOST and (worker.ended_at or "") >= booted
+        is_chosen = chosen is not None and task.id == chosen.id
+        return (is_chosen or worker.reason == Reason.LOST) and (worker.ended_at or "") >= oldest
 
     return _recover([task for task in map(root.task, root.task_ids()) if is_own(task)], is_meant)
 
 
+def _fresh_s(since_boot_s: float) -> float:
+    """Return for how long what was lost is taken for what is wanted back.
+
+    >>> _fresh_s(60.0), _fresh_s(200 * 24 * 3600.0)
+    (60.0, 86400.0)
+    """
+    return min(since_boot_s, _FRESH_S)
+
+
 def _recover(tasks: Sequence[TaskDir], is_meant: Callable[[TaskDir, WorkerView], bool]) -> Recovered:
     """Move the queues, then queue the lost agents behind: only the look at a queue decides who starts in it."""
-    found = Recovered([], [])
+    found = Recovered([], [], [])
     trees = {top.id: top for top in map(root_task_of, tasks)}
     for top in trees.values():
         _collect(found, lambda top=top: (_move_queue(top), []))  # type: ignore[misc]
     for task in tasks:
-        _collect(found, lambda task=task: resume_lost(task, lambda worker: is_meant(task, worker)))  # type: ignore[misc]
+        _collect(found, lambda task=task: _continue_lost(task, is_meant, found.left))  # type: ignore[misc]
     return found
+
+
+def _continue_lost(
+    task: TaskDir, is_meant: Callable[[TaskDir, WorkerView], bool], left: list[LeftAlone]
+) -> tuple[list[Spawned], list[AgentctlError]]:
+    lost = list(lost_agents(task))
+    others = [one for one in lost if one.reason == Reason.LOST and not is_meant(task, one)]
+    if others:
+        lost_at = max(one.ended_at or "" for one in others)
+        left.append(LeftAlone(task, [one.instance for one in others], lost_at))
+    return resume_lost(task, [one for one in lost if is_meant(task, one)])
 
 
 def _collect(found: Recovered, recover: Callable[[], tuple[list[Spawned], list[AgentctlError]]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.adapters.files import read_known
@@ -52,28 +52,34 @@ def resume_worker(
     return spawned
 
 
-def resume_lost(
-    task: TaskDir, is_meant: Callable[[WorkerView], bool]
-) -> tuple[list[Spawned], list[AgentctlError]]:  # fmt: skip
-    """Queue again the agents that are meant, that a crash or a reboot ended, and that nobody has continued yet.
+def lost_agents(task: TaskDir) -> Iterator[WorkerView]:
+    """Yield the agents that a crash or a reboot ended, that nobody has continued yet, and that can be continued."""
+    newest = {chain[-1] for chain in chains_of(task).values()}
+    for worker in read_task(task)[0].workers.values():
+        worker_dir = task.worker(worker.instance)
+        is_lost = worker.reason in _CRASHES and worker.driver is not None and worker.instance in newest
+        if is_lost and (session_of(worker_dir) or not has_spoken(worker_dir)):
+            yield worker
+
+
+def resume_lost(task: TaskDir, lost: Sequence[WorkerView]) -> tuple[list[Spawned], list[AgentctlError]]:
+    """Queue lost agents again; each says which one it continues, and since when that was lost.
 
     Returns them, and why others cannot be continued.
     """
     check_own(task)
-    view, _ = read_task(task)
-    newest = {chain[-1] for chain in chains_of(task).values()}
     requests: list[SpawnRequest] = []
+    told: list[str] = []
     problems: list[AgentctlError] = []
-    for worker in view.workers.values():
-        worker_dir = task.worker(worker.instance)
-        is_lost = worker.reason in _CRASHES and worker.driver is not None and worker.instance in newest
-        if is_lost and is_meant(worker) and (session_of(worker_dir) or not has_spoken(worker_dir)):
-            try:
-                requests.append(_request(worker_dir, None, None))
-            except Refused as error:
-                problems.append(error)
+    for one in lost:
+        try:
+            requests.append(_request(task.worker(one.instance), None, None))
+            told.append(f"continues {one.instance}, lost since {one.ended_at}")
+        except Refused as error:
+            problems.append(error)
     spawned = spawn_workers(task, requests, queue=True) if requests else []
-    return [one for one in spawned if not one.reused], problems
+    continued = (one._replace(message=one.message or what) for one, what in zip(spawned, told, strict=True))
+    return [one for one in continued if not one.reused], problems
 
 
 def newest_run(task: TaskDir, name: str) -> WorkerDir:
