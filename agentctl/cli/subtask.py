@@ -12,7 +12,7 @@ from agentctl.cli.captured import taker
 from agentctl.cli.completing import complete_agents
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, note, out_json, plain, warn
+from agentctl.cli.render import QuestionNotes, StrandedNotes, note, out_json, plain, warn
 from agentctl.cli.startoptions import with_start_options
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import AgentctlError, ExitCode, NotFound
@@ -125,7 +125,8 @@ def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
     from agentctl.operations.delegate.subtasks import await_subtask
 
     with in_foreground(wait_s) as limit_s:
-        end = await_subtask(begun, wait_s=limit_s, on_asked=QuestionNotes(begun.task.root))
+        on_asked, on_stranded = QuestionNotes(begun.task.root), StrandedNotes(command_line(begun.task, "resume", "--lost"))
+        end = await_subtask(begun, wait_s=limit_s, on_asked=on_asked, on_stranded=on_stranded)
     _outlast_interrupts()
     return _show_end(call, end)
 

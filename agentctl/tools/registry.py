@@ -19,7 +19,7 @@ from agentctl.tools.listing import LIST_AGENTS
 from agentctl.tools.results import for_model, question_of
 from agentctl.tools.scope import Scope, ScopeSource, Situation, is_for_worker, is_granted
 from agentctl.tools.session import Session
-from agentctl.tools.waiting import WAIT
+from agentctl.tools.waiting import WAIT, told_of_stranded
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
@@ -180,7 +180,7 @@ class Toolbox:
         """Wait until all have ended or, with `asked`, until there is a question that is not in it."""
 
         def is_enough(sight: Sight) -> bool:
-            if all(key in sight and sight[key].is_terminal for key in pending.keys):
+            if all(key in sight and sight[key].is_final for key in pending.keys):
                 return True
             news = ((key, seen) for key, seen in sight.items() if seen.is_news and not seen.is_terminal)
             return asked is not None and any((key, seen.seq) not in asked for key, seen in news)
@@ -253,6 +253,7 @@ def _still_running(scope: Scope, pending: Pending, sight: Sight) -> dict[str, An
     ids = [target.id for target in pending.targets]
     answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
     answer |= {"questions": questions} if questions else {}
+    answer |= told_of_stranded({target: sight[target.key] for target in pending.targets if target.key in sight})
     first = "answer the questions with send_input, then " if questions else ""
     hint = f"no agent was stopped: {first}call wait with these ids, repeatedly, until all have ended"
     return answer | {"hint": hint}

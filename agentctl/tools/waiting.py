@@ -52,6 +52,10 @@ class Cursors:
 
 
 _cursors = Cursors()
+_STRANDED = (
+    "nobody will start those that are stranded: everything was killed, or the machine was restarted. Tell the user, who"
+    " has them started by `agentctl resume --lost`"
+)
 _NOBODY = "there is no agent to wait for: nothing was started"
 
 
@@ -96,7 +100,7 @@ def _nobody_known(unknown: list[str]) -> dict[str, Any]:
 def has_news(sight: Sight, reported: Given) -> bool:
     """Return whether there is something new to report, or nothing more can come."""
     fresh = any(seen.is_news and (key, seen.seq) not in reported for key, seen in sight.items())
-    return fresh or all(seen.is_terminal for seen in sight.values())
+    return fresh or all(seen.is_final for seen in sight.values())
 
 
 def _answer(
@@ -113,7 +117,8 @@ def _answer(
     status: dict[str, str] = {target.id: str(one.status) for target, one in now.items()}
     status |= dict.fromkeys(map(short, unknown[:_MOST_NAMED]), "not_found")
     left = {target: one for target, one in seen.items() if not one.is_terminal and target not in now}
-    answer: dict[str, Any] = {"status": status, "timed_out": not status and bool(left)}
+    is_late = not status and any(not one.is_stranded for one in left.values())
+    answer: dict[str, Any] = {"status": status, "timed_out": is_late}
     if now:
         share = share_of(len(now))
         answer["results"] = {target.id: _result(scope, target, one, share) for target, one in now.items()}
@@ -122,11 +127,18 @@ def _answer(
     answer["still_running"] = [target.id for target in left][:_MOST_NAMED]
     if len(left) > _MOST_NAMED:
         answer["more_running"] = len(left) - _MOST_NAMED
+    answer |= told_of_stranded(left)
     questions = _open_questions(scope, left)
     if questions:  # Reported before, and still open: a caller that has lost one would wait for ever.
         answer["questions"] = questions
     known = reported | {(target.key, one.seq) for target, one in now.items()}
     return answer | {"cursor": _cursors.after(known if len(known) > len(reported) else reported)}
+
+
+def told_of_stranded(seen: Mapping[Target, Seen]) -> dict[str, Any]:
+    """Return what an answer says of workers in the queue that nobody will start; nothing where there are none."""
+    stranded = [target.id for target, one in seen.items() if one.is_stranded]
+    return {"stranded": stranded[:_MOST_NAMED], "note": _STRANDED} if stranded else {}
 
 
 def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:

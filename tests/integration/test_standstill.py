@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
+from tests.agent_steps import agent_world, define
 from tests.life import kill_shims
 from tests.steps import Task, held, most_at_once, new_task, row, spawn, spawn_batch, statuses
-from tests.support import Completed, run, start, wait_until, worker
+from tests.support import Completed, run, start, start_argv, wait_until, worker
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +106,38 @@ def test_a_wait_says_what_it_cannot_move(root: Path, tmp_path: Path, command: st
     waiting.communicate(timeout=20)
     task.ended("b", "c")
     assert (task.agent("b") / "stdout.log").read_text() == "now\n"
+
+
+def calling(*calls: tuple[str, dict[str, Any]]) -> subprocess.Popen[str]:
+    """Start calls of tools in a person's session."""
+    return start_argv(worker("calls_tools", "all", json.dumps([(*call, 60) for call in calls])))
+
+
+def answers_of(calling: subprocess.Popen[str]) -> list[Any]:
+    out, _ = calling.communicate(timeout=40)
+    return [json.loads(line) for line in out.splitlines()][1:]
+
+
+def test_a_wait_of_a_tool_names_what_nobody_starts(root: Path, tmp_path: Path) -> None:
+    stranded(tmp_path)
+    restart()
+    (told,) = answers_of(calling(("wait", {"ids": ["b", "c"], "timeout_ms": 50_000})))
+    assert (told["stranded"], told["still_running"], told["timed_out"]) == (["b", "c"], ["b", "c"], False)
+    assert NEXT in told["note"]
+
+
+def test_a_call_for_a_subtask_ends_when_nobody_starts_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch, cap=1)
+    define(root, "echo", 'echo "said: $1"')
+    spawn(worker("sleeps", 100), name="a")
+    call = calling(("create_subtask_echo", {"title": "Sub", "intent": "hello"}))
+    wait_until(lambda: run("list", "--task", "sub", check=False).out, accept=lambda out: "queued" in out)
+    restart()
+    fall(task, "a")
+    (told,) = answers_of(call)
+    assert (told["still_running"], told["stranded"], NEXT in told["note"]) == (True, ["sub"], True)
 
 
 def test_what_only_waits_is_not_stranded(root: Path, tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.integration.test_standstill import stranded
 from tests.support import run, wait_until, worker
-from tests.web.support import API, Answered, Server, ended, new_task, spawned
+from tests.web.support import API, Answered, Server, ended, new_task, serving, spawned
 
 pytestmark = pytest.mark.server
 
@@ -469,3 +470,12 @@ def test_requests_follow_each_other_on_a_connection(server: Server, task: str) -
 def test_the_log_of_bugs_is_empty(server: Server, root: Path) -> None:
     new_task(server)
     assert not list((root.parent / "home").rglob("bugs.log"))
+
+
+@pytest.mark.slow
+def test_a_queue_that_stands_still_is_told(root: Path, tmp_path: Path) -> None:
+    stranded(tmp_path)
+    with serving(root) as server:
+        assert {one["taskId"]: one["state"] for one in server.get("/tasks").done()} == {"t1": "stranded"}
+        workers = {one["agentInstance"]: one["health"] for one in server.get("/tasks/t1/list").done()}
+    assert (workers["b"], workers["c"]) == ("stranded", None)

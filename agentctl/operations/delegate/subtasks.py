@@ -35,6 +35,7 @@ from agentctl.supervision.worker.spec import read_spec
 
 if TYPE_CHECKING:
     from agentctl.operations.show.subtask_answer import SubtaskEnd
+    from agentctl.operations.wait.rounds import OnStranded
     from agentctl.operations.wait.waiting import OnAsked
 
 USER = "user"
@@ -233,7 +234,13 @@ def _begun_at(worker: WorkerDir) -> float:
         return float("inf")
 
 
-def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: OnAsked | None = None) -> SubtaskEnd:
+def await_subtask(
+    subtask: Subtask,
+    *,
+    wait_s: float | None = None,
+    on_asked: OnAsked | None = None,
+    on_stranded: OnStranded | None = None,
+) -> SubtaskEnd:
     """Wait for the end of a sub-task, also through its questions; within a worker, its slot is lent meanwhile.
 
     If the calling worker is cancelled, the child is too, unless its task leaves children. A child that succeeds at
@@ -242,6 +249,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: On
     Args:
         wait_s: After this time, the answer is that it still runs.
         on_asked: Called with the open questions of the child and of all below it.
+        on_stranded: Called with the workers that stay in the queue for ever, if there are any.
     """
     # The child already works while these are loaded.
     from agentctl.operations.show.subtask_answer import still_running
@@ -249,7 +257,7 @@ def await_subtask(subtask: Subtask, *, wait_s: float | None = None, on_asked: On
 
     instance = subtask.spawned.agent_instance
     try:
-        wait_all(subtask.task, [instance], timeout_s=wait_s, on_asked=on_asked)
+        wait_all(subtask.task, [instance], timeout_s=wait_s, on_asked=on_asked, on_stranded=on_stranded)
     except WaitTimedOut:
         return still_running(subtask.task.id, subtask.agent_id, "timeout")
     except WaitStopped as stop:

@@ -26,11 +26,18 @@ class Seen(NamedTuple):
     reason: str | None
     #: The seq of the event that set this status; 0 for a worker at work.
     seq: int
+    #: It is in the queue, and nobody will start it.
+    is_stranded: bool = False
 
     @property
     def is_terminal(self) -> bool:
         """Return whether the worker has ended."""
         return self.status in TERMINAL
+
+    @property
+    def is_final(self) -> bool:
+        """Return whether nothing more can come of it, unless a person sees to it."""
+        return self.is_terminal or self.is_stranded
 
     @property
     def is_news(self) -> bool:
@@ -84,12 +91,14 @@ def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> tuple[Sight, list[
     """Return what is seen of workers, and those that have not ended."""
     found: dict[WorkerId, Seen] = {}
     alive: list[WorkerView] = []
+    stranded = frozenset(live_tree.stranded())
     views = {live_task.task.id: (live_task.task, view) for live_task, view in live_tree.update()}
     for key in keys:
         task, view = views.get(key.task_id, (None, None))
         worker = view.workers.get(key.instance) if view is not None else None
         if worker is not None and task is not None:
-            found[key] = Seen(Status.RUNNING, None, 0) if _is_replaced(task, worker) else _seen(worker)
+            at_work = Seen(Status.RUNNING, None, 0)
+            found[key] = at_work if _is_replaced(task, worker) else _seen(worker, is_stranded=key in stranded)
             alive += [worker] * (not worker.is_terminal)
     return found, alive
 
@@ -100,7 +109,8 @@ def _is_replaced(task: TaskDir, worker: WorkerView) -> bool:
     return worker.end_seq is not None and not worker_dir.has_ended and worker_dir.spec.exists()
 
 
-def _seen(worker: WorkerView) -> Seen:
+def _seen(worker: WorkerView, *, is_stranded: bool) -> Seen:
     if worker.is_terminal:
         return Seen(worker.status, worker.reason, worker.end_seq or 0)
-    return Seen(worker.status, None, (worker.block_seq or 0) if worker.status is Status.BLOCKED else 0)
+    is_stranded = is_stranded and worker.status is Status.QUEUED
+    return Seen(worker.status, None, (worker.block_seq or 0) if worker.status is Status.BLOCKED else 0, is_stranded)
