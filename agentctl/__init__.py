@@ -21,6 +21,7 @@ _OFFERED = {
     "SubtaskEnd": "agentctl.operations.show.subtask_answer",
     "EndStatus": "agentctl.domain.states",
     "OnQuestion": "agentctl.api.answering",
+    "ShownWorker": "agentctl.api.shown_worker",
     "Status": "agentctl.domain.states",
     "TaskStatus": "agentctl.operations.delegate.delegating",
     "WorkerResult": "agentctl.api.worker_result",

@@ -2,6 +2,7 @@ from agentctl.api.answering import OnQuestion as OnQuestion
 from agentctl.api.executor import TaskExecutor as TaskExecutor
 from agentctl.api.options import SpawnOptions as SpawnOptions
 from agentctl.api.questions import Question as Question
+from agentctl.api.shown_worker import ShownWorker as ShownWorker
 from agentctl.api.task import Task as Task
 from agentctl.api.verbs import cancel as cancel
 from agentctl.api.verbs import respond as respond

@@ -9,6 +9,7 @@ from typing import Any, Unpack, cast
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.options import SpawnOptions, plain
 from agentctl.api.questions import Question, question_from
+from agentctl.api.shown_worker import ShownWorker
 from agentctl.api.wording import for_python
 from agentctl.api.worker_result import WorkerResult
 from agentctl.domain.limits import KEYS, RESULT_BYTES
@@ -144,9 +145,9 @@ class Task:
         return list_workers(self.folder)[0]
 
     @for_python()
-    def show(self, instance: str) -> dict[str, Any]:
+    def show(self, instance: str) -> ShownWorker:
         """Return everything that is known about a worker."""
-        return show_worker(self.folder, instance)
+        return cast("ShownWorker", show_worker(self.folder, instance))
 
     @for_python()
     def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> WorkerResult:

@@ -620,6 +620,16 @@ def test_the_keys_of_a_result_are_those_of_its_type(
     assert chosen.result("cut", max_bytes=100)["truncated"]
 
 
+def test_the_keys_of_what_is_shown_are_those_of_its_type(task: Task) -> None:
+    chosen = agentctl.Task.find()
+    chosen.spawn(argv=["true"], name="a")
+    found = chosen.show("a")
+    assert set(agentctl.ShownWorker.__annotations__) <= set(found)
+    assert set(found) <= {*agentctl.WorkerRow.__annotations__, *agentctl.ShownWorker.__annotations__}
+    assert (found["taskId"], found["agentInstance"], found["spec"]["argv"]) == (task.path.name, "a", ["true"])
+    chosen.wait("a", timeout_seconds=30)
+
+
 def test_a_status_is_one_of_an_enumeration_everywhere(task: Task) -> None:
     """So a type checker can tell whether a program handles each."""
     chosen = agentctl.Task.find()
