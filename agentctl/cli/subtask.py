@@ -125,7 +125,8 @@ def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
     from agentctl.operations.delegate.subtasks import await_subtask
 
     with in_foreground(wait_s) as limit_s:
-        on_asked, on_stranded = QuestionNotes(begun.task.root), StrandedNotes(command_line(begun.task, "resume", "--lost"))
+        on_asked = QuestionNotes(begun.task.root)
+        on_stranded = StrandedNotes(command_line(begun.task, "resume", "--lost"))
         end = await_subtask(begun, wait_s=limit_s, on_asked=on_asked, on_stranded=on_stranded)
     _outlast_interrupts()
     return _show_end(call, end)

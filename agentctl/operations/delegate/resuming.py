@@ -69,16 +69,16 @@ def resume_lost(task: TaskDir, lost: Sequence[WorkerView]) -> tuple[list[Spawned
     """
     check_own(task)
     requests: list[SpawnRequest] = []
-    told: list[str] = []
+    messages: list[str] = []
     problems: list[AgentctlError] = []
     for one in lost:
         try:
             requests.append(_request(task.worker(one.instance), None, None))
-            told.append(f"continues {one.instance}, lost since {one.ended_at}")
+            messages.append(f"continues {one.instance}, lost since {one.ended_at}")
         except Refused as error:
             problems.append(error)
     spawned = spawn_workers(task, requests, queue=True) if requests else []
-    continued = (one._replace(message=one.message or what) for one, what in zip(spawned, told, strict=True))
+    continued = (one._replace(message=one.message or what) for one, what in zip(spawned, messages, strict=True))
     return [one for one in continued if not one.reused], problems
 
 
