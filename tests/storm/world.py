@@ -38,6 +38,9 @@ class Ran(NamedTuple):
 
     argv: tuple[str, ...]
     process: subprocess.Popen[str]
+    #: What it prints: files, since nobody reads a pipe meanwhile.
+    out: Path
+    err: Path
 
 
 class Told(NamedTuple):
@@ -85,6 +88,8 @@ class World:
         self.shim_kills = 0
         self.told: list[Told] = []
         self._running: list[Ran] = []
+        self._many, self._said = 0, self.folder / "said"
+        self._said.mkdir()
 
     def chance(self, of: str) -> random.Random:
         """Return the chance of one part of the storm: what another part does does not move it."""
@@ -115,7 +120,11 @@ class World:
         """Have a command run, as soon as not too many do."""
         while len(self.running()) >= _COMMANDS:
             self.reap(0.05)
-        self._running.append(Ran(tuple(map(str, argv)), start(*argv)))
+        self._many += 1
+        out, err = (self._said / f"{self._many}.{kind}" for kind in ("out", "err"))
+        with out.open("wb") as told, err.open("wb") as problems:
+            process = start(*argv, stdout=told.fileno(), stderr=problems.fileno())
+        self._running.append(Ran(tuple(map(str, argv)), process, out, err))
 
     def running(self) -> list[Ran]:
         """Return the commands that run; what the others have said is kept."""
@@ -135,7 +144,7 @@ class World:
 
     def _ended(self, ran: Ran) -> None:
         self._running.remove(ran)
-        out, err = ran.process.communicate(timeout=30)
+        out, err = (file.read_text(encoding="utf-8", errors="replace") for file in (ran.out, ran.err))
         self.told.append(Told(ran.argv, ran.process.returncode, out, err))
 
     def mine(self, processes: Iterable[psutil.Process]) -> list[psutil.Process]:
