@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import WorkerDir
@@ -20,6 +21,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Driver, Say
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.offering import Offering
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Refused
@@ -69,7 +71,7 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
     if order.driver != COMMAND:
         order = order._replace(prompt=whole(order.prompt), instructions=whole(order.instructions))
     for folder in (worker.inbox, worker.interactions, worker.outbox):
-        make_folder(folder)
+        when_there_is_room(partial(make_folder, folder))
     if driver.leaves_mount_points:
         note_mount_points(worker, os.getcwd())
     outbox = os.open(worker.outbox, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

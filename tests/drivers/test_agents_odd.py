@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests import faults as layer
 from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds_the_same
+from tests.faults import Faults
 from tests.integration.test_disk import Disk, disk  # noqa: F401 - a fixture
 from tests.life import read
 from tests.steps import Task, spawn_batch, statuses
@@ -164,3 +167,13 @@ open({str(tried)!r}, "w").close()
     run("interact", "respond", "a", "--id", "q1", "allow")
     assert ends()["result"]["finalMessage"] == "allowed"
     rebuilds_the_same(task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("folder", ["inbox", *alike("interactions", "outbox")])
+def test_an_agent_that_starts_on_a_full_disk_waits_for_room(task: Task, faulty: Faults, folder: str) -> None:
+    fault = faulty.fail(task.agent("a") / folder, layer.MKDIR, errno.ENOSPC)
+    agent("say hello")
+    wait_until(lambda: faulty.hits(fault) > 1, what="its driver to be refused")
+    faulty.mend()
+    assert ends()["result"]["finalMessage"] == "hello"
