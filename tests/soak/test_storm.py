@@ -12,8 +12,8 @@ import pytest
 from tests.integration.test_identity import can_unshare
 from tests.support import REPOSITORY, start_argv
 
-#: The seeds of the storms, and how long each rages: ten minutes together. STORM_SEED and STORM_SECONDS name others.
-SEEDS = [int(seed) for seed in os.environ.get("STORM_SEED", "1 2 3 4 5 6").split()]
+#: The seeds of the storms, and how long each rages: ten minutes together. STORM_SEEDS and STORM_SECONDS name others.
+SEEDS = [int(seed) for seed in os.environ.get("STORM_SEEDS", "1 2 3 4 5 6").split()]
 SECONDS = float(os.environ.get("STORM_SECONDS", "100"))
 #: Its first process reaps what is left to it. What the storm leaves behind ends with it.
 _OWN_PIDS = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", "/bin/sh", "-c", '"$@"; exit $?', "sh"]

@@ -107,9 +107,10 @@ def _tickets(world: World) -> list[str]:
 
 
 def reported(world: World) -> list[str]:
-    """Return what shims and commands have reported as a bug."""
-    files = [world.task.path / "shim.log", world.folder / "home" / ".local" / "state" / "agentctl" / "bugs.log"]
-    return [f"{file.name}: {file.read_text(encoding='utf-8')}" for file in files if file.exists()]
+    """Return what shims and commands have reported as a bug; `doctor --fix` puts aside what a shim has noted."""
+    logs = [*world.task.path.glob("shim.log*"), *(world.folder / "home" / ".local/state/agentctl").glob("bugs.log*")]
+    texts = {file.name: file.read_text(encoding="utf-8", errors="replace") for file in sorted(logs)}
+    return [f"{name}: {text}" for name, text in texts.items() if "Traceback" in text]
 
 
 def _doctor() -> list[str]:

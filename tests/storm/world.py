@@ -114,6 +114,8 @@ class World:
     def new_name(self, prefix: str) -> str:
         """Return a new name for a worker."""
         self.names.append(f"{prefix}{len(self.names)}")
+        if any("--all" in ran.argv for ran in self.running()):  # It may find this one, too.
+            self.cancelled.add(self.names[-1])
         return self.names[-1]
 
     def command(self, *argv: str | Path) -> None:
