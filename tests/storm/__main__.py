@@ -113,7 +113,7 @@ class Storm:
             f"{len(self.world.names)} workers, {len(checks.accepted(self.world))} accepted, "
             f"{len(self.world.told)} commands, {parked} parked, {idle} times idle, "
             f"{self.disk.many} faults, {self.clock.many} steps of the clock, {self.upgrades.many} upgrades, "
-            f"{self.pids.many} pids reused, {self.world.shim_kills} shims killed"
+            f"{self.pids.many} pids reused, {self.world.kills['lost']} shims killed"
         )
 
 

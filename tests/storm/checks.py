@@ -71,8 +71,8 @@ def _ends(world: World) -> list[str]:
         if len(mine) - len(ends) > 1:
             found.append(f"{name} was started {len(mine) - len(ends)} times: {mine}")
     lost = [row["agentInstance"] for row in rows.values() if row["reason"] == "lost"]
-    if len(lost) > world.shim_kills:
-        found.append(f"{len(lost)} are lost, although only {world.shim_kills} shims were killed: {lost}")
+    if len(lost) > world.kills["lost"]:
+        found.append(f"{len(lost)} are lost, although only {world.kills['lost']} shims were killed: {lost}")
     return found
 
 
@@ -88,7 +88,7 @@ def _ledger(world: World) -> list[str]:
     for name, what, *code in lines:
         decision = world.task.exit(name) or {}
         if what == "exit" and decision.get("status") in ("completed", "failed"):
-            if decision.get("reason") == "lost" and world.shim_kills:
+            if world.kills[decision.get("reason")]:  # It was killed on its last step.
                 continue
             if decision.get("exitCode") != int(code[0]):
                 found.append(f"{name} has ended with {code[0]}, and its end says {decision}")
@@ -140,7 +140,7 @@ def freed_accounts() -> list[str]:
 
 def unended() -> list[str]:
     """Return who has not ended yet, and what they do."""
-    run("wait-any", "--timeout-seconds", "0.3", check=False)
+    run("wait-all", "--timeout-seconds", "1", check=False)  # Who waits keeps a queue going whose shims are all dead.
     return [
         f"{row['agentInstance']} {row['status']} {row['health']}" for row in run("list", "--json").json
         if row["status"] not in ("completed", "failed", "cancelled")

@@ -122,7 +122,7 @@ class Work:
     def kill_shim(self) -> None:
         """SIGKILL a shim of this task, between two workers too."""
         found = [one for one in self._world.mine(psutil.process_iter()) if _is_shim(one)]
-        self._world.shim_kills += self._kill(found)
+        self._world.kills["lost"] += self._kill(found)
 
     def kill_worker(self) -> None:
         """SIGKILL the first process of a worker."""
@@ -134,7 +134,7 @@ class Work:
                     found.append(process)
             except (psutil.Error, ValueError, OSError):
                 continue
-        self._kill(found)
+        self._world.kills["signal"] += self._kill(found)
 
     def _kill(self, processes: list[psutil.Process]) -> bool:
         if not processes:

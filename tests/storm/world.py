@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -61,7 +62,7 @@ class World:
         names: Those of all workers that were to be started, in this order.
         kept: Those of the agents that are kept after their turn.
         cancelled: Whom somebody has cancelled.
-        shim_kills: How many shims were killed.
+        kills: How many shims and workers were killed, by the reason that this gives an end.
     """
 
     def __init__(self, seed: int) -> None:
@@ -85,7 +86,7 @@ class World:
         self.names: list[str] = []
         self.kept: list[str] = []
         self.cancelled: set[str] = set()
-        self.shim_kills = 0
+        self.kills: Counter[str | None] = Counter()
         self.told: list[Told] = []
         self._running: list[Ran] = []
         self._many, self._said = 0, self.folder / "said"
