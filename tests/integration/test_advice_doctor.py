@@ -241,22 +241,6 @@ def test_a_task_whose_origin_was_changed(root: Path, way: str) -> None:
     run("cancel", "a")
 
 
-@pytest.mark.follows("operations/doctor/examining._moved: agentctl doctor --fix")
-def test_a_task_that_was_moved(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    repository = new_repository(tmp_path / "repository")
-    new_task()
-    spawn(["touch", "x"], "--worktree", "--cwd", repository, "--wait", name="w")
-    there = tmp_path / "there" / ".agentctl"
-    there.parent.mkdir()
-    shutil.move(root, there)
-    monkeypatch.setenv("AGENTCTL_ROOT", str(there))
-    run("trust", there / "tasks" / "t1")
-    if not found("/t1"):
-        pytest.skip("trust has led it to its place")
-
-    deal_with("/t1", FIX)
-
-
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.advice import follow
 from tests.agent_steps import agent, claude_in, ends, plays
 from tests.life import lives, members
 from tests.repositories import git, new_repository, record
@@ -67,6 +68,7 @@ def test_a_moved_project_keeps_its_worktrees_and_results(project: Path, monkeypa
     assert run("worktrees", "remove", "w", "--json").json["branchDeleted"] is True
 
 
+@pytest.mark.follows("operations/doctor/examining._moved: agentctl doctor --fix")
 def test_doctor_leads_a_task_to_its_place_that_an_earlier_version_has_trusted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,7 +83,7 @@ def test_doctor_leads_a_task_to_its_place_that_an_earlier_version_has_trusted(
     (task / "place").unlink()
     told = [one for one in run("doctor", "--json", check=False).json if "name the place" in one["what"]]
     assert [(one["what"].endswith("/mv1/.agentctl"), one["fixed"]) for one in told] == [(True, False)]
-    run("doctor", "--fix", check=False)
+    follow(run("doctor", check=False), "agentctl doctor --fix", check=False)
     assert [row["state"] for row in run("worktrees", "--json").json] == ["uncommitted"]
     assert (task / "place").exists()
 
