@@ -20,7 +20,7 @@ from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.errors import AgentctlError, NotFound, UsageError
 
 INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, FAILED, UNKNOWN_METHOD = -32602, -32600, -32002, -32603, -32601
-#: No capability says whether a client knows it. One that does not may ignore it, as any notification; some log it.
+#: Sent to every client, as no capability says which know it: one that does not passes it over (decision 33).
 _CANCEL = "$/cancel_request"
 #: The id of the request that a task sends, once it is sent.
 _sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
