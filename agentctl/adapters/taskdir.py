@@ -141,7 +141,11 @@ class Root(_Folder):
 
     def task_ids(self) -> list[str]:
         """Return the ids of all tasks, oldest name first."""
-        return sorted(name for name in _folders_in(self.tasks) if (self.tasks / name / "task.yaml").exists())
+        return sorted(name for name in _folders_in(self.tasks) if self.task(name).task_file.exists())
+
+    def unmade_task_ids(self) -> list[str]:
+        """Return the names of the folders that may become tasks: they have no `task.yaml` yet."""
+        return [name for name in _folders_in(self.tasks) if not self.task(name).task_file.exists()]
 
 
 class TaskDir(_Folder):

@@ -15,6 +15,7 @@ import pytest
 from agentctl.adapters.taskdir import Root
 from agentctl.adapters.watch import Watch
 from agentctl.operations.fleet import fleet as fleet_module
+from agentctl.operations.fleet.event_stream import EventStream
 from agentctl.operations.fleet.fleet import _TURN_S, Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
@@ -50,6 +51,20 @@ def test_another_task_in_the_place_of_one_is_another(root: Path, tmp_path: Path)
         shutil.move(tmp_path / "copy", task.path)
         found = wait_until(fleet.look, accept=lambda glance: not glance.tasks["t1"].is_own, what="a foreign task")
         assert names(found) == {"old"}
+
+
+def test_a_task_is_seen_once_it_is_made_however_long_that_took(root: Path) -> None:
+    """Its folder was listed before it had its files: what comes into it later changes nothing where the tasks lie."""
+    whole = new_task().path
+    late = whole.with_name("t2")
+    late.mkdir()
+    os.utime(late.parent, (1, 1))
+    with Fleet(Root(root), SeenEnds(Root(root))) as fleet:
+        stream = EventStream(Root(root))
+        assert set(fleet.look().tasks) == {"t1"}
+        shutil.copytree(whole, late, ignore=shutil.ignore_patterns("control"), dirs_exist_ok=True)
+        assert set(fleet.look().tasks) == {"t1", "t2"}
+        assert {row.key.task_id for row in stream.update() or ()} == {"t2"}
 
 
 def late(function: Callable[..., Any]) -> Callable[..., Any]:

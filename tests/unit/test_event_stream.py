@@ -233,19 +233,21 @@ def test_a_task_whose_log_appears_just_after_it_was_looked_for_is_listed_by_the_
 
 
 def test_two_changes_within_one_tick_are_both_noticed(tmp_path: Path) -> None:
-    times = ListingTimes(Root(str(tmp_path)).path)
+    folder = tmp_path / "tasks"
+    folder.mkdir()
+    times = ListingTimes(Root(str(tmp_path)))
     assert times.is_due()
-    os.utime(tmp_path)
+    os.utime(folder)
     assert times.is_due()  # It was changed just now: it may be changed again, and look the same.
     assert times.is_due()
-    os.utime(tmp_path, (1, 1))
+    os.utime(folder, (1, 1))
     assert times.is_due()
     assert times.has_changed
     assert not times.is_due()
     times.expire()
     assert times.is_due()
     assert not times.has_changed
-    tmp_path.rmdir()
+    folder.rmdir()
     assert times.is_due()
     assert not times.is_there
     assert not times.is_due()

@@ -69,7 +69,7 @@ class EventStream:
     def __init__(self, root: Root) -> None:
         self._root = root
         self._tails: dict[str, _Tail] = {}
-        self._listing = ListingTimes(root.tasks)
+        self._listing = ListingTimes(root)
         self._list()
         self.positions: Positions = {}
         self.pass_over()
@@ -111,7 +111,7 @@ class EventStream:
         if not self._listing.is_due():
             return
         found: dict[str, _Tail] = {}
-        for name in self._root.task_ids():
+        for name in self._listing.task_ids():
             tail = self._tails.get(name)
             try:
                 if tail is not None and tail.is_replaced():

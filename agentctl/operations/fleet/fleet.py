@@ -56,7 +56,7 @@ class Fleet:
         self._awaited = Awaited(folder_of_accounts())
         self._feeds: dict[str, TaskFeed] = {}
         self._unread: list[str] = []
-        self._listing = ListingTimes(root.tasks)
+        self._listing = ListingTimes(root)
         self._workers: dict[str, dict[WorkerId, FleetWorker]] = {}
         self._totals: dict[str, TaskTotals] = {}
         self._doings: dict[WorkerId, _WantedWorker] = {}
@@ -138,7 +138,7 @@ class Fleet:
             return False
         if not was_there and self._listing.is_there:
             self._watch.add(self.root.tasks, names_only=True)
-        names = dict.fromkeys(name for name in self.root.task_ids() if self._only in (None, name))
+        names = dict.fromkeys(name for name in self._listing.task_ids() if self._only in (None, name))
         # Where names have come and gone, one may have come again, for another task.
         replaced = [name for name, feed in self._feeds.items() if self._listing.has_changed and feed.is_replaced]
         for name in replaced:

@@ -6,8 +6,7 @@ import os
 import time
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.watch import SAFETY_S
 
 #: The kernel's clock for files ticks no more seldom than this.
@@ -17,10 +16,10 @@ _MAKING_S = 5.0
 
 
 class ListingTimes:
-    """Knows whether names may have come or gone in a folder since the last listing."""
+    """Knows whether tasks may have come or gone since the last listing."""
 
-    def __init__(self, folder: FilePath) -> None:
-        self._folder = folder
+    def __init__(self, root: Root) -> None:
+        self._root = root
         self._version: object = None
         self._next = 0.0
         self._is_settled = True
@@ -35,7 +34,7 @@ class ListingTimes:
     def is_due(self) -> bool:
         """Return whether to list it now; it is then taken as listed."""
         try:
-            found = os.stat(self._folder)
+            found = os.stat(self._root.tasks)
         except OSError:
             version, age_ns = None, _TICK_NS
         else:
@@ -47,6 +46,15 @@ class ListingTimes:
         self._version, self._is_settled = version, age_ns >= _TICK_NS
         self._next = monotonic() + SAFETY_S if self._is_settled else 0.0
         return True
+
+    def task_ids(self) -> list[str]:
+        """Return the tasks that there are; while one is still being made, the next look lists them again.
+
+        Its folder was made before it became a task: once it has, nothing changes any more where the tasks lie.
+        """
+        if any(_is_young(self._root.task(name)) for name in self._root.unmade_task_ids()):  # Before they are listed.
+            self.expire()
+        return self._root.task_ids()
 
     @property
     def at_most_s(self) -> float:
@@ -60,8 +68,11 @@ class ListingTimes:
 
 def is_being_made(task: TaskDir) -> bool:
     """Return whether a task may still lack something: its log is made last of all."""
+    return _is_young(task) and not task.events.exists()
+
+
+def _is_young(task: TaskDir) -> bool:
     try:
-        age_s = time.time() - os.stat(task.path).st_mtime
+        return time.time() - os.stat(task.path).st_mtime < _MAKING_S
     except OSError:
         return False
-    return age_s < _MAKING_S and not task.events.exists()
