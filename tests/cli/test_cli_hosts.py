@@ -59,6 +59,7 @@ def test_a_wrong_command_line_says_so(capsys: pytest.CaptureFixture[str], args: 
     assert "bug" not in refused.err
 
 
+@pytest.mark.slow
 def test_this_machine_is_a_host_like_the_others(root: Path, tmp_path: Path) -> None:
     put_ssh(tmp_path / "bin", "exit 255")
     new_task()

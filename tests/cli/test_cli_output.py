@@ -162,6 +162,7 @@ def test_what_is_cut_says_so_beside_the_data(root: Path) -> None:
     assert run("result", "a1", "--max-bytes", "100", "--json").json["truncated"] is True
 
 
+@pytest.mark.slow
 def test_one_worker_is_an_object_and_several_are_an_array(root: Path) -> None:
     one = run("spawn", "--json", "--name", "a1", "--", *worker("exits", 0)).json
     many = run("spawn", "--json", "--batch", "-", stdin=json.dumps({"name": "a2", "argv": worker("exits", 0)})).json

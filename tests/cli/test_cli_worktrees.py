@@ -149,6 +149,7 @@ def test_a_repository_that_is_gone_breaks_nothing(task: Task, repository: Path) 
     assert run("worktrees", "show", "a", "--json").json["changes"]["files"] == {"x": "added"}
 
 
+@pytest.mark.slow
 def test_a_commit_after_the_worker_s_end_counts(task: Task, repository: Path) -> None:
     work(repository, "true")
     assert state() == "clean"

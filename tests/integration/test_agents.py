@@ -55,6 +55,7 @@ def test_a_policy_answers_what_it_covers_and_leaves_the_rest_to_a_person(task: T
     assert ends("b")["result"]["finalMessage"] == "allowed"
 
 
+@pytest.mark.slow
 def test_an_agent_allows_its_child_no_more_than_it_may_itself(task: Task) -> None:
     agent("say x", "--keep")
     blocked()
@@ -194,6 +195,7 @@ def test_no_ending_is_a_success_that_was_none(task: Task, prompt: str, reason: s
     assert end["result"]["success"] is False
 
 
+@pytest.mark.slow
 def test_a_rate_limit_is_tried_again_in_the_same_session(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=0)
     agent(f"once 429 {tmp_path / 'tried'}", "--retries", "2", "--retry-delay-seconds", "0.05")
@@ -311,7 +313,7 @@ def test_a_stalled_worker_is_told_of_and_goes_on(task: Task, tmp_path: Path) -> 
     assert "stalled" in out or waiting.returncode == 6
 
 
-@pytest.mark.parametrize("prompt", ["- first\n- say second", "--- say a = b", "-x\tsay it"])
+@pytest.mark.parametrize("prompt", ["- first\n- say second", *alike("--- say a = b", "-x\tsay it")])
 def test_a_prompt_may_begin_with_a_dash(task: Task, prompt: str) -> None:
     agent(prompt)
     end = ends()
@@ -320,7 +322,7 @@ def test_a_prompt_may_begin_with_a_dash(task: Task, prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--driver", "claude", "say"], ["--model=m", "say"], ["say", "--permissions", "deny"]]
+    "words", [["--driver", "claude", "say"], *alike(["--model=m", "say"], ["say", "--permissions", "deny"])]
 )
 def test_one_word_is_a_prompt_where_an_option_of_agents_is_given(task: Task, words: list[str]) -> None:
     run("spawn", "--name", "a", *words)
@@ -337,7 +339,9 @@ def test_one_word_alone_is_neither_a_prompt_nor_a_command(task: Task) -> None:
     assert (refused.code, "a command follows --, and a prompt is one text, in quotes" in refused.err) == (2, True)
 
 
-@pytest.mark.parametrize("words", [["say it", "--name=a"], ["argv", "--agent", "general", "--name", "a", "--model=m"]])
+@pytest.mark.parametrize(
+    "words", [["say it", "--name=a"], *alike(["argv", "--agent", "general", "--name", "a", "--model=m"])]
+)
 def test_options_may_stand_behind_a_prompt(task: Task, words: list[str]) -> None:
     run("spawn", *words)
     assert ends()["status"] == "completed"

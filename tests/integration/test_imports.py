@@ -45,6 +45,7 @@ def test_a_frequent_command_that_has_work_to_do_loads_nothing_slow(root: Path, t
     assert "typer" in loaded_by("list", "--help")
 
 
+@pytest.mark.slow
 def test_work_for_an_agent_loads_no_yaml_once_its_files_are_known(root: Path) -> None:
     new_task()
     define_shells()
@@ -70,12 +71,14 @@ def test_rich_is_loaded_to_draw_on_a_terminal_and_only_then(root: Path, args: tu
     assert "rich" not in loaded_by(*args)
 
 
+@pytest.mark.slow
 def test_nothing_but_the_screen_loads_its_library(root: Path) -> None:
     new_task()
     for args in (("watch", "--help"), ("list",), ("tree",), ("spawn", "--name", "a1", "--wait", "--", "true")):
         assert "textual" not in loaded_by(*args), args
 
 
+@pytest.mark.slow
 def test_nothing_but_the_server_loads_its_libraries(root: Path) -> None:
     new_task()
     spawn = ("spawn", "--name", "a1", "--wait", "--", "true")
@@ -84,6 +87,7 @@ def test_nothing_but_the_server_loads_its_libraries(root: Path) -> None:
         assert sorted(loaded_by(*args) & OF_THE_SERVER) == [], args
 
 
+@pytest.mark.slow
 def test_nothing_but_the_agent_for_editors_loads_its_library(root: Path) -> None:
     new_task()
     spawn = ("spawn", "--name", "a1", "--wait", "--", "true")

@@ -43,6 +43,7 @@ def test_a_report_has_every_worker_in_the_order_of_the_roster(root: Path, tmp_pa
     assert f"sha256 {whole}" in text
 
 
+@pytest.mark.slow
 def test_a_report_tells_questions_and_who_answered(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn(worker("asks", "--kind", "confirm", "Delete the old logs?"), name="a")

@@ -237,6 +237,7 @@ def lifted(task: Task, key: str, value: int) -> str:
     return f"flock {task.path / 'task.lock'} sed -i -E 's/{key}: [0-9]+/{key}: {value}/' {file}"
 
 
+@pytest.mark.slow
 def test_nor_the_cap_of_those_at_work(task: Task, tmp_path: Path) -> None:
     set_config(task, maxConcurrentAgents=2, maxDepth=2)
     gate, made = tmp_path / "gate", tmp_path / "made"

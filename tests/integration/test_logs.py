@@ -7,6 +7,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.steps import held, new_task, spawn, spawn_batch
 from tests.support import run, start, wait_until
 
@@ -60,6 +62,7 @@ def test_follow_of_a_queued_worker_waits_for_its_first_word(root: Path, tmp_path
     assert follower.communicate(timeout=30)[0] == "at last\n"
 
 
+@pytest.mark.slow
 def test_tail_gives_the_last_lines_of_each_stream(root: Path) -> None:
     task = new_task()
     spawn(["sh", "-c", "seq 1 30000; seq 5 >&2; printf unended >&2"], name="a")

@@ -91,6 +91,7 @@ def test_codex(task: Task) -> None:
     talk("codex", to)
 
 
+@pytest.mark.slow
 def test_claude(task: Task) -> None:
     async def to(client: Client, call: Call) -> None:
         names = [tool.name for tool in (await client.list_tools()).tools]
@@ -213,6 +214,7 @@ def test_permissions_can_be_tightened_by_a_tool_and_not_loosened(
     run("cancel", "--all")
 
 
+@pytest.mark.slow
 def test_a_tool_gives_an_agent_a_worktree_and_the_driver_that_is_named(
     task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

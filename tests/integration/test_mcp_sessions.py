@@ -26,6 +26,7 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return made
 
 
+@pytest.mark.slow
 def test_two_servers_that_begin_at_once_where_there_is_no_task_do_not_mix(root: Path) -> None:
     root.mkdir()
     define(root, "echo", 'echo "said: $1"')

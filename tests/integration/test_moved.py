@@ -69,6 +69,7 @@ def test_a_moved_project_keeps_its_worktrees_and_results(project: Path, monkeypa
 
 
 @pytest.mark.follows("operations/doctor/examining._moved: agentctl doctor --fix")
+@pytest.mark.slow
 def test_doctor_leads_a_task_to_its_place_that_an_earlier_version_has_trusted(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -482,6 +482,7 @@ def test_targets_are_named_for_a_task_and_for_a_root(hook: Listener, home: Path)
     assert run("new", "bad", "--notify", "three", check=False).code == 3
 
 
+@pytest.mark.slow
 def test_what_happened_before_a_target_was_named_is_not_told(hook: Listener, home: Path) -> None:
     configure(home, {"hook": webhook(hook, events=["failed"])}, always=[])
     task = new_task()

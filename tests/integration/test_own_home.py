@@ -89,6 +89,7 @@ def test_no_key_is_written_into_the_task(tmp_path: Path) -> None:
     home.end()
 
 
+@pytest.mark.slow
 def test_what_a_killed_host_has_left_is_replaced_and_swept(tmp_path: Path) -> None:
     (tmp_path / "killed").mkdir()
     with subprocess.Popen(

@@ -76,6 +76,7 @@ def test_a_parent_that_waits_for_its_children_learns_that_its_sub_task_asks(
     assert ("question" in log.read_text(encoding="utf-8")) == notes, "of one child's wait, only what is below it counts"
 
 
+@pytest.mark.slow
 def test_a_wait_for_ends_alone_says_who_asks(task: Task) -> None:
     spawn(["sh", "-c", ASKS], name="a")
     are_asked("a")

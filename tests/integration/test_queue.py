@@ -176,6 +176,7 @@ def test_a_ticket_that_came_back_from_the_dead_runs_nothing_twice(root: Path, tm
     assert task.tickets() == []
 
 
+@pytest.mark.slow
 def test_a_waiter_starts_what_nobody_else_would(root: Path, tmp_path: Path) -> None:
     """All shims die with their workers, and nothing notices: the wait must find the free slots."""
     task = new_task(cap=1)

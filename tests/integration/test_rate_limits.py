@@ -109,6 +109,7 @@ def test_it_is_begun_again_only_so_often(task: Task) -> None:
     assert (end["status"], end["reason"], end["attempt"]) == ("failed", "rate_limited", 6)
 
 
+@pytest.mark.slow
 def test_no_cool_down_where_none_is_wanted(task: Task, tmp_path: Path) -> None:
     set_config(task, cooldownSeconds=0)
     agent(f"once 429 {tmp_path / 'tried'}")

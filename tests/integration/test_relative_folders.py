@@ -13,7 +13,13 @@ from tests.support import run
 FOLDERS = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")
 
 
-@pytest.mark.parametrize("variables", [("HOME",), ("XDG_RUNTIME_DIR", *FOLDERS)], ids=["home", "others"])
+@pytest.mark.parametrize(
+    "variables",
+    [
+        pytest.param(("HOME",), marks=pytest.mark.slow, id="home"),
+        pytest.param(("XDG_RUNTIME_DIR", *FOLDERS), id="others"),
+    ],
+)
 def test_a_relative_variable_is_ignored(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: tuple[str, ...]
 ) -> None:

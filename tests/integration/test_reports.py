@@ -96,7 +96,7 @@ def test_a_later_result_replaces_the_one_before(root: Path) -> None:
 def test_what_cannot_be_meant_is_refused(root: Path, tmp_path: Path) -> None:
     task, fifo = new_task(cap=7), tmp_path / "fifo"
     os.mkfifo(fifo)
-    for name, options in {
+    options = {
         "a": ["--progress", "140"],
         "b": ["--progress", "nan"],
         "c": ["--summary", "x", "--file", str(tmp_path / "missing")],
@@ -104,8 +104,9 @@ def test_what_cannot_be_meant_is_refused(root: Path, tmp_path: Path) -> None:
         "e": ["--summary", "x", "--file", "/dev/zero"],
         "f": ["--summary", "x", "--file", str(fifo)],
         "g": ["--summary", "x", "--file", str(tmp_path)],
-    }.items():
-        spawn(worker("reports", *options), name=name)
+    }
+    lines = [json.dumps({"name": name, "argv": worker("reports", *given)}) for name, given in options.items()]
+    run("spawn", "--batch", "-", stdin="\n".join(lines))
     task.ended(*"abcdefg")
     said = {name: (task.agent(name) / "stderr.log").read_text() for name in "abcdefg"}
     assert "from 0 to 100, not 140" in said["a"]

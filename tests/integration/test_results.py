@@ -124,6 +124,7 @@ def test_the_last_words_of_an_agent_are_never_its_protocol(agents: Task) -> None
     assert everywhere(agents, "b", "failed") == ["working"] * 4
 
 
+@pytest.mark.slow
 def test_a_declared_summary_stands_beside_the_last_words(agents: Task, tmp_path: Path) -> None:
     report = "import subprocess, sys\nsubprocess.run([sys.executable, '-m', 'agentctl', 'report', 'result',"
     agent(plays(tmp_path, f"{report} '--summary', 'the summary'], check=True)\nme.answer('my last words')"))
@@ -135,6 +136,7 @@ def test_a_declared_summary_stands_beside_the_last_words(agents: Task, tmp_path:
     assert run("result", "a").out == "the summary\nmy last words\n"
 
 
+@pytest.mark.slow
 def test_a_cut_text_is_whole_in_a_file_that_can_be_paged(agents: Task) -> None:
     text = f"{'word ' * 1500}\u00e9{'x' * 2500}"
     agent(f"say {text}")
@@ -216,6 +218,7 @@ def test_a_summary_that_no_json_should_hold_is_refused(agents: Task, tmp_path: P
     assert "a report is at most 1000000 characters long" in ends()["result"]["finalMessage"]
 
 
+@pytest.mark.slow
 def test_long_last_words_are_whole_also_where_nobody_wrote_a_result(agents: Task, tmp_path: Path) -> None:
     agent(plays(tmp_path, "me.assistant({'type': 'text', 'text': 'word ' * 20000})\nimport time; time.sleep(600)"))
     wait_until(lambda: run("result", "a", "--json", check=False).json["truncated"])
@@ -251,6 +254,7 @@ def test_what_was_said_after_an_answer_is_the_last_word(agents: Task, tmp_path: 
     assert told["usage"]["input"] == used["workers"][0]["input"] > 10
 
 
+@pytest.mark.slow
 def test_the_last_message_in_a_list_is_the_last_word(agents: Task) -> None:
     agent("hang")
     folder = TaskDir(str(agents.path)).worker("a")

@@ -31,6 +31,7 @@ def test_a_worker_that_fails_is_tried_again_until_it_completes(root: Path, tmp_p
     assert row("a")["attempt"] == 3
 
 
+@pytest.mark.slow
 def test_the_pause_doubles_and_only_the_last_end_is_terminal(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(worker("counts", tmp_path / "runs", 99), "--retries", "3", "--retry-delay-seconds", "0.02", name="a")

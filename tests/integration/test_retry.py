@@ -105,6 +105,7 @@ def test_what_cannot_be_started_again_says_what_to_do_instead(root: Path, tmp_pa
     assert task.order("agent.queued") == ["busy", "holds", "busy-2"]
 
 
+@pytest.mark.slow
 def test_a_worktree_is_made_anew_from_the_same_folder(root: Path, tmp_path: Path) -> None:
     repository = new_repository(tmp_path / "repository")
     task = new_task()

@@ -202,6 +202,7 @@ def test_a_comment_written_meanwhile_stays_and_nothing_is_missing_afterwards(roo
     assert file.read_bytes().startswith(b"# my note\nid:")
 
 
+@pytest.mark.slow
 def test_at_rest_the_roster_is_the_fold_of_the_log_whatever_came_of_each(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
     (tmp_path / "no-interpreter").write_text(f"#!{tmp_path}/missing\n", encoding="utf-8")

@@ -97,6 +97,7 @@ def test_all_words_in_one_text_a_phrase_case_and_a_pattern(root: Path) -> None:
     assert "nothing was found" in nothing.err
 
 
+@pytest.mark.slow
 def test_lines_for_a_pipe_and_for_a_terminal_and_no_flood(root: Path) -> None:
     task = new_task()
     said = [line(type="message", id=f"m{n}", text=f"{'x' * 300} \x1b[2Jneedle {n} {'y' * 300}") for n in range(12)]
@@ -119,6 +120,7 @@ def test_lines_for_a_pipe_and_for_a_terminal_and_no_flood(root: Path) -> None:
     assert b"\x1b[2J" not in shown
 
 
+@pytest.mark.slow
 def test_the_newest_task_comes_first_and_one_can_be_named(root: Path) -> None:
     run("new", "About eels", "--id", "older")
     run("new", "More eels", "--id", "newer")
@@ -182,6 +184,7 @@ def test_it_stops_when_it_is_told_to_and_counts_no_further_than_it_has_to(root: 
     assert list(Search(Root(str(root)), TextQuery(["needle"]), stopped=lambda: True).hits()) == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_ends_the_search(root: Path) -> None:
     """`search | head -1` prints its first hit at once, and ends without a traceback."""
     task = new_task()

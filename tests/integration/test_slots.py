@@ -38,6 +38,7 @@ def test_a_batch_larger_than_the_cap_waits_in_the_queue(root: Path, tmp_path: Pa
     task.ended("a", "b")
 
 
+@pytest.mark.slow
 def test_a_refused_key_is_free_again(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn_batch([held(tmp_path / "gate", "a")])
@@ -100,6 +101,7 @@ def test_a_raised_cap_is_used_by_the_next_command_that_waits(root: Path, tmp_pat
     task.ended("a", "b", "c")
 
 
+@pytest.mark.slow
 def test_a_cap_raised_while_a_wait_sleeps_is_seen_by_it(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     gate = tmp_path / "gate"

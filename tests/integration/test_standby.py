@@ -15,7 +15,7 @@ from agentctl.supervision.dispatch.standby import Standby
 from tests.agent_steps import agent, agent_world, plays
 from tests.life import read
 from tests.steps import Task, held, new_task, spawn, spawn_batch
-from tests.support import run, start, start_argv, wait_until
+from tests.support import alike, run, start, start_argv, wait_until
 
 #: Half of the time limit for a lock.
 SOON_S = 10.0
@@ -58,6 +58,7 @@ def kept_agent(tmp_path: Path) -> None:
     agent(plays(tmp_path, script), "--keep")
 
 
+@pytest.mark.slow
 def test_an_idle_agent_that_cannot_lend_its_slot_is_cancelled_at_once(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,7 +91,7 @@ def test_an_idle_agent_lends_its_slot_once_the_queue_is_free_and_takes_it_back(
     task.ended("a")
 
 
-@pytest.mark.parametrize("what", ["cancel", "pause"])
+@pytest.mark.parametrize("what", ["cancel", *alike("pause")])
 def test_who_waits_for_its_children_and_cannot_lend_its_slot_meets_what_is_asked(
     root: Path, tmp_path: Path, what: str
 ) -> None:

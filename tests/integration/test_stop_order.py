@@ -134,7 +134,7 @@ def says_ready_or_runs(task: Task, instance: str) -> None:
     task.has("agent.started", instance)
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.soak)])
 def test_between_the_order_and_its_end_nothing_starts(root: Path, count: int) -> None:
     """A queue in full swing, a cancel at any moment, which is killed, or goes on, once its order is on disk."""
     seed = int(os.environ.get("AGENTCTL_TEST_SEED", random.randrange(1 << 32)))
@@ -210,6 +210,7 @@ def test_the_running_ones_are_asked_although_the_queue_is_locked(root: Path, tmp
     assert "c" not in task.order("agent.started")
 
 
+@pytest.mark.slow
 def test_an_order_that_cannot_be_read_starts_nothing_and_doctor_sets_it_aside(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn_batch([held(tmp_path / "gate", "first"), *short_ones(1)])
