@@ -78,6 +78,17 @@ def test_a_sub_agent_of_the_program(acpx: Acpx, lab: Lab) -> None:
     assert all(one["_meta"]["agentctl"]["depth"] == 1 for one in below)
 
 
+def test_a_client_without_a_user(acpx: Acpx, lab: Lab) -> None:
+    """A client that dismisses every question does not hang: the turn ends, and the next prompt is the answer."""
+    assert acpx("sessions", "new").returncode == 0
+    asked = acpx("--format", "json", "SCENARIO:askus")
+    assert any("stopReason" in one.get("result", {}) for one in messages(asked)), asked
+    (worker,) = run("list", "--json").json
+    lab.question(worker["agentInstance"])
+    answered = acpx("--format", "quiet", "blue")
+    assert "The answer was: blue." in answered.stdout, answered
+
+
 def test_a_session_of_several_prompts(acpx: Acpx, lab: Lab) -> None:
     """An editor's session goes on with the next prompt."""
     assert acpx("sessions", "new").returncode == 0
