@@ -123,7 +123,7 @@ def test_the_rules_can_be_broken(tmp_path: Path) -> None:
 #: looked for here, or what a worker will call. All else is found by `adapters/searchpath.py`, never in a clone.
 AS_THEY_SAY = {
     "operations/doctor/examining.py",
-    "operations/start/batch_context.py",
+    "operations/start/own_program.py",
     "operations/start/requests.py",
     "operations/trust/definitions.py",
 }

@@ -11,7 +11,7 @@ READ = re.compile(r'(?:environ|inherited)(?:\.get\(|\[)"(?:HOME|XDG_[A-Z_]+)"[\]
 READERS = {
     "drivers/claude/account.py",
     "drivers/codex/account.py",
-    "drivers/codex/driver.py",
+    "drivers/codex/sessions.py",
 }
 
 
