@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import faults as layer
+from tests.advice import follow
 from tests.faults import Faults
 from tests.life import kill_shims, set_config
 from tests.shells import define_shells
@@ -211,6 +212,22 @@ def test_who_was_queued_while_the_cap_was_0_starts_once_it_is_not(root: Path, tm
     run("wait-all")
 
 
+@pytest.mark.follows(
+    "supervision/queue/queue_hold.QueueHold.way_out: agentctl unpause",
+    "operations/show/queue_holds.hold_in_words: agentctl unpause",
+    "operations/show/queued_reasons._hold: agentctl unpause",
+)
+def test_each_way_out_that_is_printed_is_one(root: Path) -> None:
+    new_task(cap=1)
+    for name, printed in (("a", "a refusal"), ("b", "list"), ("c", "why")):
+        run("pause")
+        refused = spawn(["true"], name=name, check=False)
+        spawn(["true"], "--queue", name=name)
+        told = refused if printed == "a refusal" else run(printed, *[name] * (printed == "why"))
+        follow(told, "agentctl unpause --task t1" if printed == "a refusal" else "agentctl unpause")
+        run("wait", name)
+
+
 def test_whoever_pauses_and_is_killed_has_held(root: Path) -> None:
     task = new_task(cap=1)
     assert run("pause", env=AFTER_WRITE, check=False).code == -signal.SIGKILL
@@ -221,6 +238,7 @@ def test_whoever_pauses_and_is_killed_has_held(root: Path) -> None:
     assert task.order("agent.started") == ["b"]
 
 
+@pytest.mark.follows("supervision/queue/queue_hold._parsed: agentctl doctor --fix")
 def test_what_cannot_be_read_holds_the_queue_until_it_is_set_aside(root: Path) -> None:
     task = new_task(cap=1)
     (task.path / "held.json").write_text("[]")
@@ -230,7 +248,7 @@ def test_what_cannot_be_read_holds_the_queue_until_it_is_set_aside(root: Path) -
     assert task.order("agent.started") == []
     found = run("doctor", "--json", check=False)
     assert [one["severity"] for one in found.json if "held.json" in one["where"]] == ["error"]
-    run("doctor", "--fix", check=False)
+    follow(refused, "agentctl doctor --fix", check=False)
     spawn(["true"], name="a")
     run("wait", "a")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.advice import follow
 from tests.repositories import commit, git, new_repository
 from tests.support import run
 
@@ -28,6 +29,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
+@pytest.mark.follows("operations/where/locating._outside: agentctl new")
 def test_no_command_takes_it_and_each_says_what_to_type(above: Path, repository: Path) -> None:
     before = sorted(above.rglob("*"))
     for command in COMMANDS:
@@ -38,6 +40,8 @@ def test_no_command_takes_it_and_each_says_what_to_type(above: Path, repository:
         assert 'agentctl new "TITLE"' in told.err, told
     assert sorted(above.rglob("*")) == before
     assert not (repository / "sub" / ".agentctl").exists()
+    follow(run("list", cwd=repository, check=False), 'agentctl new "TITLE"', cwd=repository)
+    assert run("list", cwd=repository).code == 0
 
 
 def test_it_is_used_where_it_is_named(above: Path, repository: Path) -> None:

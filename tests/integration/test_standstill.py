@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.advice import follow
 from tests.agent_steps import agent_world, define
 from tests.life import kill_shims
 from tests.steps import Task, held, most_at_once, new_task, row, spawn, spawn_batch, statuses
@@ -118,12 +119,33 @@ def answers_of(calling: subprocess.Popen[str]) -> list[Any]:
     return [json.loads(line) for line in out.splitlines()][1:]
 
 
+@pytest.mark.follows("tools/waiting._STRANDED: agentctl resume --lost")
 def test_a_wait_of_a_tool_names_what_nobody_starts(root: Path, tmp_path: Path) -> None:
     stranded(tmp_path)
     restart()
     (told,) = answers_of(calling(("wait", {"ids": ["b", "c"], "timeout_ms": 50_000})))
     assert (told["stranded"], told["still_running"], told["timed_out"]) == (["b", "c"], ["b", "c"], False)
-    assert NEXT in told["note"]
+    follow(told["note"], NEXT)
+    run("wait", "b", "c", check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.follows("cli/subtask._stay: agentctl resume --lost")
+def test_a_call_for_a_subtask_at_a_terminal_says_what_it_cannot_move(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = agent_world(tmp_path, monkeypatch, cap=1)
+    define(root, "echo", 'echo "said: $1"')
+    spawn(worker("sleeps", 100), name="a")
+    calling = start("subtask", "echo", "Sub", "--intent", "hello")
+    wait_until(lambda: run("list", "--task", "sub", check=False).out, accept=lambda out: "queued" in out)
+    restart()
+    fall(task, "a")
+    assert calling.stderr is not None
+    line = calling.stderr.readline()
+    follow(line, f"{NEXT} --task sub")
+    calling.communicate(timeout=40)
+    assert calling.returncode == 0
 
 
 def test_a_call_for_a_subtask_ends_when_nobody_starts_it(

@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.advice import follow
 from tests.agent_steps import agent, agent_world, blocked, ends
 from tests.repositories import branches, commit, git, new_repository, record, worktrees
 from tests.steps import Task, kill, new_task, spawn
@@ -115,14 +116,27 @@ def test_an_agent_goes_on_in_its_worktree_that_is_made_again(of_agent: Task, how
 
 
 @pytest.mark.slow
+@pytest.mark.follows("operations/delegate/resuming._see_to_folder: mkdir -p")
+def test_where_its_folder_is_not_in_the_worktree_that_is_made_again_it_says_so(of_agent: Task) -> None:
+    git(Path(record(of_agent, "a")["path"]), "rm", "-r", "-q", "sub")
+    commit(Path(record(of_agent, "a")["path"]), "without its folder")
+    take_away(of_agent, 'git worktree remove --force "$0"')
+    told = run("resume", "a", "hello again", check=False)
+    assert "sub is not in the worktree" in told.err
+    follow(told, told.err.partition("hint: ")[2].partition(" makes it again")[0])
+    run("resume", "a", "hello again", "--name", "b")
+    assert ends("b")["status"] == "completed"
+
+
+@pytest.mark.slow
+@pytest.mark.follows("operations/delegate/resuming._see_to_folder: agentctl retry")
 def test_where_its_branch_is_gone_too_the_work_begins_anew(of_agent: Task, tmp_path: Path) -> None:
     take_away(of_agent, 'git worktree remove --force "$0"; git branch --quiet -D agentctl/t1/a')
     told = run("resume", "a", "hello again", check=False)
     assert told.code == 1
     assert "its branch agentctl/t1/a is gone, too" in told.err
-    assert "hint: agentctl retry a " in told.err
-    run("retry", "a", "--name", "anew")
-    assert ends("anew")["status"] == "completed"
+    follow(told, "agentctl retry a")
+    assert ends("a-2")["status"] == "completed"
 
 
 @pytest.mark.slow
@@ -136,12 +150,16 @@ def test_where_its_branch_is_checked_out_elsewhere_the_advice_frees_it(of_agent:
 
 
 @pytest.mark.slow
+@pytest.mark.follows("operations/delegate/resuming._see_to_folder: agentctl resume")
 def test_an_agent_that_continues_another_has_no_git_run_for_that(of_agent: Task) -> None:
     path = take_away(of_agent, 'rm -rf "$0"')
     told = spawn(["agentctl", "resume", "a", "go on"], "--wait", name="c", check=False)
     assert told.code != 0
-    assert "a person has it made again: agentctl resume a" in run("logs", "c", "--stderr").out
+    told = run("logs", "c", "--stderr")
+    assert "a person has it made again: agentctl resume a" in told.out
     assert not path.exists()
+    follow(told, "agentctl resume a", stdin="hello again")
+    assert path.exists()
 
 
 @pytest.mark.slow

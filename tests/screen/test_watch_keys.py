@@ -259,7 +259,7 @@ def test_the_footer_names_only_what_a_key_does_now(root: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.follows("screen/fleet/drawing.said_of: agentctl resume --lost")
+@pytest.mark.follows("screen/fleet/drawing._WAYS_OUT: agentctl resume --lost")
 def test_a_stranded_worker_goes_on_by_what_its_row_says(root: Path) -> None:
     task = new_task(cap=1)
     spawn(worker("sleeps", 60), name="a1")
