@@ -38,8 +38,16 @@ def keep(later: Mapping[str, Sequence[str]]) -> None:
     sys.meta_path.insert(0, _KeptCode(kept))
     for name in missing:
         if name not in kept:
-            __import__(name)
+            _load(name)
     sys.path_importer_cache.clear()  # What is in the folders: 80 KB, and hardly ever needed from now on.
+
+
+def _load(name: str) -> None:
+    try:
+        __import__(name)
+    except ModuleNotFoundError as error:  # A library that is not there now will not be there later either.
+        if (error.name or "").partition(".")[0] == name.partition(".")[0]:
+            raise
 
 
 def _with_packages(names: Mapping[str, bool]) -> dict[str, bool]:

@@ -33,6 +33,8 @@ class ShownWorker(WorkerRow):
     questions: NotRequired[list[dict[str, Any]]]
     #: The command that opens an agent's session by hand.
     openSession: NotRequired[str | None]
+    #: Whether `retry` and `resume` take it; None until it has ended.
+    furtherRuns: NotRequired[dict[str, bool] | None]
     #: Paths.
     folder: NotRequired[str]
     stdout: NotRequired[str]

@@ -137,7 +137,7 @@ def _close(call: Invocation, agent: str) -> int:
 def _free(call: Invocation, name: str) -> int:
     from agentctl.operations.doctor.gates import free_account
 
-    free_account(name)
+    free_account(name, call.root_if_any())
     call.show({"account": name}, [f"{plain(name)} may be used again: workers that wait for it start"])
     return ExitCode.DONE
 

@@ -25,9 +25,10 @@ HOST = {
     ),
     "agentctl.operations.talk": ("outbox_entry", "reporting"),
     "agentctl.operations.trust": ("definitions",),
-    "agentctl.operations.where": ("model_providers", "observed", "shared_roots"),
+    "agentctl.operations.where": ("model_providers", "observed", "project_top", "shared_roots"),
+    "agentctl.operations.worktree": ("making", "remaking"),
     "agentctl.supervision.account": ("ledger",),
     "agentctl.supervision.dispatch": ("waking",),
-    "agentctl.supervision.worker": ("failures", "worktimes"),
-    "agentctl.supervision.worktree": ("aside", "recorded", "turns"),
+    "agentctl.supervision.worker": ("failures", "relative_paths", "worktimes"),
+    "agentctl.supervision.worktree": ("aside", "record", "recorded", "turns"),
 }  # fmt: skip

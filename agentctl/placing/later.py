@@ -43,11 +43,11 @@ POST = {
     "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
     "agentctl.operations.start": (
         "agent_order", "agent_server", "answer_schema", "inherited", "model_provider", "obeyed", "options",
-        "permissions", "prepared", "requests", "tested", "walls",
+        "own_program", "permissions", "prepared", "requests", "tested", "walls",
     ),
     "agentctl.operations.talk": ("outbox",),
     "agentctl.operations.trust": ("definitions",),
-    "agentctl.operations.where": ("model_providers", "observed", "shared_roots"),
+    "agentctl.operations.where": ("model_providers", "observed", "project_top", "shared_roots"),
     "agentctl.operations.worktree": ("making",),
     "agentctl.runners": ("loopback", "runner", "slurm"),
     "agentctl.supervision.account": ("holds",),

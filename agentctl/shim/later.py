@@ -23,6 +23,7 @@ SHIM = {
     ),
     "agentctl.supervision.life": ("judging", "process_tree", "strangers"),
     "agentctl.supervision.notify": ("sending", "switch"),
+    "agentctl.supervision.queue": ("queue_hold",),
     "agentctl.supervision.stop": ("escalating", "requesting", "undertaker"),
     "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "questions", "worktimes"),
     "agentctl.supervision.worktree": ("aside", "recorded"),

@@ -33,7 +33,7 @@ def test_a_session_by_hand_is_observed_in_the_task(root: Path) -> None:
         ("explore-her-9999", "running", True),
     ]
     assert (rows[0]["command"], rows[0]["agent"]) == ("found it", "Explore")
-    assert set(rows[0]) | {"taskId", "placement", "refused"} == set(WorkerRow.__annotations__), (
+    assert set(rows[0]) | {"taskId", "placement", "refused", "unreadable"} == set(WorkerRow.__annotations__), (
         "what is not known is null"
     )
     shown = run("tree").out

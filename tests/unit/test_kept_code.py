@@ -128,6 +128,14 @@ def test_a_module_whose_files_are_gone_is_loaded_from_what_was_kept(parcel: Path
     ]
 
 
+def test_a_library_that_is_not_there_is_asked_for_no_sooner_than_ever(parcel: Path) -> None:
+    """A host runs without the libraries of others: what needs them is loaded by other programs, and by it as well."""
+    (parcel / "three.py").write_text("import no_such_library\n", encoding="utf-8")
+    told = run_with(parcel, before="export PYTHONDONTWRITEBYTECODE=1")
+    assert told[0] == "at once: parcel"
+    assert "failed:" in told[1]
+
+
 def test_one_without_a_compiled_file_or_with_one_of_another_source_is_loaded_at_once(parcel: Path) -> None:
     (parcel / "three.py").write_text("NAME = 'new'  # longer\n", encoding="utf-8")
     next((parcel / "inner/__pycache__").glob("two.*")).unlink()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
-from agentctl.errors import NotFound
+from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller, who
-from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.ownership import check_own, is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts, forget
 from agentctl.supervision.account.holds import held_now
 from agentctl.supervision.account.ledger import Ledger
+from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.worker.failures import failed_ago
 
 _HELD_HINT = "agents in the queue start by themselves later; agentctl doctor --free-account {} lets them start now"
@@ -57,8 +59,8 @@ def examine_accounts() -> Iterator[Finding]:
             yield finding("note", hold.reason, "", _HELD_HINT.format(account.name))
 
 
-def free_account(name: str) -> None:
-    """Forget what is known of an account, so that nobody waits for it.
+def free_account(name: str, root: Root | None) -> None:
+    """Forget what is known of an account, so that nobody waits for it, and start those in a root that have waited.
 
     Raises:
         NotFound: Nothing is known of it.
@@ -69,6 +71,10 @@ def free_account(name: str) -> None:
     if name not in known or not forget(known[name]):
         names = ", ".join(sorted(known)) or "none"
         raise NotFound(f"nothing is known of an account {name}", hint=f"known: {names}")
+    for task in [] if root is None else map(root.task, root.task_ids()):
+        with contextlib.suppress(AgentctlError, OSError):  # Its waker, if it lives, has seen the change, too.
+            if root_task_of(task).path == task.path and is_own(task):
+                dispatch(task)
 
 
 def close_breaker(task: TaskDir, agent: str) -> Breaker:

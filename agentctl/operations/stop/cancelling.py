@@ -6,7 +6,6 @@ below have ended; since each guardian does the same, the deepest end first.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,12 +18,12 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
-from agentctl.errors import AgentctlError
 from agentctl.operations.show.current_state import mend_roster, read_task
+from agentctl.operations.stop.holding import run_queue
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
-from agentctl.operations.where.ownership import check_may_be_stopped, is_own, may_be_stopped
+from agentctl.operations.where.ownership import check_may_be_stopped, may_be_stopped
 from agentctl.supervision.life.judging import is_unguarded
 from agentctl.supervision.stop.requesting import Answer, Request, request_ends
 from agentctl.supervision.worker import deferred
@@ -119,7 +118,7 @@ def cancel_found(
     ends = _await_ends(pending) if wait else {_key(worker): _on_its_way(worker) for worker in pending}
     for task in {worker.task.path: worker.task for worker, _ in asked.values()}.values():
         _settle_books(task)
-    _run_queue(seen_from)
+    run_queue(seen_from)
     names = dict.fromkeys(map(_key, named))
     done = {
         key: replace(
@@ -302,12 +301,3 @@ def _settle_books(task: TaskDir) -> None:
     """Bring the roster up to date: those that ended in the queue have no shim that would do it."""
     if task.stale_roster.exists():
         mend_roster(task)
-
-
-def _run_queue(task: TaskDir) -> None:
-    from agentctl.supervision.dispatch.dispatch import dispatch
-
-    root_task = root_task_of(task)
-    with contextlib.suppress(AgentctlError, OSError):
-        if is_own(root_task):
-            dispatch(root_task)

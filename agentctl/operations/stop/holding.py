@@ -12,7 +12,7 @@ from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.where.lineage import shown_caller, who
-from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.ownership import check_own, is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, hold_queue, let_go, read_holds
@@ -48,9 +48,16 @@ def let_task_go(task: TaskDir) -> dict[str, Any]:
         raise Refused(
             f"the queue of {task.id} rests for another reason: {hold.in_words(root_task)}", hint=hold.way_out()
         )
-    with contextlib.suppress(AgentctlError, OSError):  # A broken disk: whoever looks at the queue next starts them.
-        dispatch(root_task)
+    run_queue(task)
     return _standing(task)
+
+
+def run_queue(task: TaskDir) -> None:
+    """Start what may start in the queue of a task's tree, as far as a broken disk lets it: or who looks next does."""
+    root_task = root_task_of(task)
+    with contextlib.suppress(AgentctlError, OSError):
+        if is_own(root_task):
+            dispatch(root_task)
 
 
 def _note(task: TaskDir, kind: str, by: str) -> None:

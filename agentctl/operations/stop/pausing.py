@@ -10,11 +10,11 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.errors import Refused
+from agentctl.operations.stop.holding import run_queue
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
-from agentctl.operations.where.ownership import check_own, is_own
-from agentctl.supervision.dispatch.dispatch import dispatch
+from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.queue.queue_hold import hold_queue, let_go
 from agentctl.supervision.stop.requesting import await_taken_up
@@ -79,8 +79,8 @@ def _let_go_below(workers: Sequence[WorkerDir]) -> None:
     """Let what is below workers start again; one that was paused by itself before goes on too, as its processes do."""
     for root_task in {str(root.path): root for root in _roots_of(workers[0])}.values():
         ended = [let_go(root_task, one) for one in workers]
-        if any(ended) and is_own(root_task):
-            dispatch(root_task)
+        if any(ended):
+            run_queue(root_task)
 
 
 def _roots_of(worker: WorkerDir) -> list[TaskDir]:
