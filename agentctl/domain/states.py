@@ -80,6 +80,8 @@ PARKED = "parked"
 STRANDED = "stranded"
 #: Nor this: a worker that stays in the queue until its queue is let go. Also a task of which nothing else is live.
 HELD = "held"
+#: Nor this: a worker or a task whose files cannot be read.
+UNKNOWN = "unknown"
 #: The policy by which the settings that a person has made in an agent program count as well: what they allow there is
 #: not asked about. What the program asks all the same is asked.
 OWN = "own"

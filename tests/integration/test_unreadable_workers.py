@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import OPEN, READ, SCAN, STAT, Faults
+from tests.shells import define_shells
 from tests.steps import Task, new_task, spawn
 from tests.support import Completed, alike, environment, run, start, wait_until, worker
 
@@ -137,6 +138,16 @@ def test_a_task_that_cannot_be_read_hides_no_other_one(root: Path, faulty: Fault
     assert _TOLD in rows["t1"]["unreadable"]
     assert rows["t1"]["own"] is None
     told("tasks")
+    assert "task t1 unknown" in glance_of(root, faulty).splitlines()
+
+
+def test_a_sub_task_that_cannot_be_read_hides_no_worker_of_another(root: Path, faulty: Faults) -> None:
+    define_shells()
+    task = new_task(depth=2)
+    run("subtask", "shell", ": one", "--id", "one")
+    run("subtask", "shell", ": two", "--id", "two")
+    faulty.fail(task.path.parent / "one" / "events.jsonl", LOOKS, errno.EIO)
+    assert {row["taskId"] for row in told("list", "--recursive", "--json").json} == {"two"}
 
 
 _GLANCE = """
@@ -152,7 +163,18 @@ with Fleet(root, SeenEnds(root)) as fleet:
         glance = fleet.look()
     for key, worker in glance.workers.items():
         print(key.instance, worker.row["status"], standing(worker.row), sep="|")
+    for name, task in glance.tasks.items():
+        print("task", name, task.state)
 """
+
+
+def glance_of(root: Path, faulty: Faults) -> str:
+    """Return what `watch` and the page see when they are opened."""
+    looked = subprocess.run(
+        [faulty.program[0], "-c", _GLANCE, str(root)], env=environment(), check=False, capture_output=True, text=True
+    )
+    assert looked.returncode == 0, looked.stderr
+    return looked.stdout
 
 
 @pytest.mark.parametrize("file", [".", *alike("shim.json", "exit.json", "interactions", "worktree.json")])
@@ -160,11 +182,7 @@ def test_the_screen_and_the_page_show_the_others(
     task: Task, faulty: Faults, root: Path, tmp_path: Path, file: str
 ) -> None:
     faulty.fail(task.agent("bad") / file, LOOKS, errno.EIO)
-    looked = subprocess.run(
-        [faulty.program[0], "-c", _GLANCE, str(root)], env=environment(), check=False, capture_output=True, text=True
-    )
-    assert looked.returncode == 0, looked.stderr
-    shown = dict(line.split("|", 1) for line in looked.stdout.splitlines())
+    shown = dict(line.split("|", 1) for line in glance_of(root, faulty).splitlines() if "|" in line)
     assert shown["good"] == "running|None"
     assert file in ("interactions", "worktree.json") or shown["bad"].startswith("running|unknown: "), shown
     faulty.mend()

@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import need_of
-from agentctl.domain.states import TERMINAL
+from agentctl.domain.states import TERMINAL, UNKNOWN
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals, parent_of
@@ -56,6 +56,8 @@ class Fleet:
         self._awaited = Awaited(folder_of_accounts())
         self._feeds: dict[str, TaskFeed] = {}
         self._unread: list[str] = []
+        #: The tasks of which nothing is known: they cannot be read now.
+        self._unreadable: set[str] = set()
         self._listing = ListingTimes(root)
         self._workers: dict[str, dict[WorkerId, FleetWorker]] = {}
         self._totals: dict[str, TaskTotals] = {}
@@ -80,10 +82,13 @@ class Fleet:
         while self._unread and (monotonic() < until or not self._feeds):
             name = self._unread.pop()
             feed = open_feed(self.root.task(name), self._watch, self._awaited)
-            if feed is not None:
+            self._unreadable.discard(name)
+            if isinstance(feed, TaskFeed):
                 self._feeds[name] = feed
                 changed[name] = feed.names()
-                has_changed = True
+            elif feed is not None:  # The next listing tries again.
+                self._unreadable.add(name)
+            has_changed = True
         if self._seen.update():
             changed = {name: feed.names() for name, feed in self._feeds.items()}
         does_more = self._update_doings(until, changed)
@@ -151,6 +156,7 @@ class Fleet:
             new = [name for name in new if name not in unfinished]
             self._listing.expire()
         self._unread = [*(name for name in self._unread if name in names), *new]
+        self._unreadable &= names.keys()
         removed = self._feeds.keys() - names.keys()
         for name in removed:
             self._forget(name)
@@ -193,9 +199,13 @@ class Fleet:
 
     def _made(self) -> Glance:
         workers = {key: one for name in self._feeds for key, one in self._workers.get(name, {}).items()}
-        tasks = with_those_below({name: self._task(feed) for name, feed in self._feeds.items()})
+        known = {name: self._task(feed) for name, feed in self._feeds.items()}
+        tasks = with_those_below({name: self._unknown(name) for name in self._unreadable} | known)
         doings = {key: one.doing for key, one in self._doings.items() if one.doing is not None}
         return Glance(tasks, _with_askers_below(tasks, workers), doings, bool(self._unread))
+
+    def _unknown(self, name: str) -> FleetTask:
+        return FleetTask(self.root.task(name), "", UNKNOWN, is_own=True, parent=None, parent_instance=None)
 
     def _task(self, feed: TaskFeed) -> FleetTask:
         above = self._feeds.get(feed.config.parent_task_id or "")

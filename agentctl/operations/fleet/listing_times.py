@@ -8,6 +8,7 @@ import time
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.watch import SAFETY_S
+from agentctl.errors import StorageError
 
 #: The kernel's clock for files ticks no more seldom than this.
 _TICK_NS = 20_000_000
@@ -68,7 +69,10 @@ class ListingTimes:
 
 def is_being_made(task: TaskDir) -> bool:
     """Return whether a task may still lack something: its log is made last of all."""
-    return _is_young(task) and not task.events.exists()
+    try:
+        return _is_young(task) and not task.events.exists()
+    except StorageError:
+        return False  # Whoever reads it says what is in the way.
 
 
 def _is_young(task: TaskDir) -> bool:

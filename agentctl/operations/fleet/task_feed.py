@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import read_known
+from agentctl.adapters.files import as_storage_error, read_known
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.watch import Watch
@@ -16,7 +16,7 @@ from agentctl.domain.projection import TaskView
 from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL, Status, task_state
 from agentctl.domain.worker_row import WorkerRow
-from agentctl.errors import AgentctlError
+from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.listing import row_of as listed
 from agentctl.operations.show.unreadable import noting_unreadable
@@ -223,11 +223,11 @@ def _changed_files(worktree: str | os.PathLike[str], row: WorkerRow) -> int:
     return len(files) if isinstance(files, dict) else 0
 
 
-def open_feed(task: TaskDir, watch: Watch, awaited: Awaited) -> TaskFeed | None:
-    """Return the feed of a task; None if it cannot be read."""
+def open_feed(task: TaskDir, watch: Watch, awaited: Awaited) -> TaskFeed | StorageError | None:
+    """Return the feed of a task, or why it cannot be read; None if there is nothing that could be."""
     try:
         feed = TaskFeed(task, watch, awaited)
         feed.update()
-    except (AgentctlError, OSError):
-        return None
+    except (AgentctlError, OSError) as error:
+        return as_storage_error(error)
     return feed

@@ -15,7 +15,7 @@ from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.unreadable import note_unreadable
+from agentctl.operations.show.unreadable import note_unreadable, problem_of
 from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
@@ -37,8 +37,12 @@ def list_below(task: TaskDir) -> Listing:
     holds: list[str] = []
     unreadable: list[StorageError] = []
     asked: set[PendingQuestion] = set()
-    for one in subtree(task):
-        found = each_worker(one)
+    for one in subtree(task, as_far_as_readable=True):
+        try:
+            found = each_worker(one)
+        except (AgentctlError, OSError) as error:
+            unreadable.append(problem_of(error))
+            continue
         rows += [{"taskId": one.id, **row} for row in found.rows]
         warnings += found.warnings
         asked.update(found.asked_below)

@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.projection import TaskView
-from agentctl.domain.states import HELD, STRANDED, Status, task_state
+from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
@@ -43,8 +43,6 @@ class _TaskFacts(NamedTuple):
     unreadable: StorageError | None = None
 
 
-#: The state of a task that cannot be read.
-_UNKNOWN = "unknown"
 #: The states of a task at work, which those above it are in too; the more pressing first.
 _AT_WORK = ("input-required", "working", STRANDED, HELD)
 
@@ -171,7 +169,7 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
     row = {
         "taskId": task.id,
         "title": config.title,
-        "state": standing.state if one.unreadable is None else _UNKNOWN,
+        "state": standing.state if one.unreadable is None else UNKNOWN,
         "workers": len(statuses),
         **counts,
         "stranded": one.stranded,

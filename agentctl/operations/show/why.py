@@ -8,7 +8,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain import events as ev
-from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, Status
+from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, UNKNOWN, Status
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
@@ -24,7 +24,7 @@ from agentctl.supervision.worker import cancel_request
 #: States beside the statuses: what is most pressing about a worker that has not ended.
 UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
 UNFOLLOWED = "unfollowed"
-AWAITING_CHILDREN, RETRYING, OBSERVED, UNKNOWN = "awaiting_children", "retrying", "observed", "unknown"
+AWAITING_CHILDREN, RETRYING, OBSERVED = "awaiting_children", "retrying", "observed"
 
 
 class Why(NamedTuple):

@@ -6,17 +6,28 @@ from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import cached
+from agentctl.errors import AgentctlError
 from agentctl.operations.where.folding import fold
 
 #: A forged cycle of tasks is cut there; no honest tree is as deep.
 _DEEPEST = 64
 
 
-def subtree(task: TaskDir) -> list[TaskDir]:
-    """Return a task and all tasks below it, each after the one above it."""
+def subtree(task: TaskDir, *, as_far_as_readable: bool = False) -> list[TaskDir]:
+    """Return a task and all tasks below it, each after the one above it.
+
+    Args:
+        as_far_as_readable: Of a task whose log cannot be read, return only that: its reader says what is in the way.
+    """
     found, seen = [task], {task.id}
     for one in found:
-        for below in subtasks_of(one, fold(one).subtasks):
+        try:
+            names: Iterable[str] = fold(one).subtasks
+        except (AgentctlError, OSError):
+            if not as_far_as_readable:
+                raise
+            names = ()
+        for below in subtasks_of(one, names):
             if below.id not in seen:
                 seen.add(below.id)
                 found.append(below)

@@ -13,7 +13,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.ends import HIDDEN
-from agentctl.domain.states import HELD, STRANDED, Reason, Status
+from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Reason, Status
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.belonging import Record, claim_of, record_of
 from agentctl.supervision.life.process_tree import UnsupervisedTree
@@ -58,7 +58,7 @@ class Condition(Enum):
     #: It was placed on a node, and its shim here is gone: how it is there is not known, and another shim takes it over.
     UNFOLLOWED = "unfollowed"
     #: Its files cannot be read. Only a view says so, to show the others: whoever decides gets the error.
-    UNKNOWN = "unknown"
+    UNKNOWN = UNKNOWN
 
     @property
     def is_queued(self) -> bool:
