@@ -19,7 +19,7 @@ from agentctl.tools.listing import LIST_AGENTS
 from agentctl.tools.results import for_model, question_of
 from agentctl.tools.scope import Scope, ScopeSource, Situation, is_for_worker, is_granted
 from agentctl.tools.session import Session
-from agentctl.tools.waiting import WAIT, told_of_stranded
+from agentctl.tools.waiting import WAIT, told_at_rest
 
 #: What every dialect offers to a worker.
 _OF_WORKERS = (worker.ASK_USER, worker.REPORT)
@@ -253,7 +253,7 @@ def _still_running(scope: Scope, pending: Pending, sight: Sight) -> dict[str, An
     ids = [target.id for target in pending.targets]
     answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
     answer |= {"questions": questions} if questions else {}
-    answer |= told_of_stranded({target: sight[target.key] for target in pending.targets if target.key in sight})
+    answer |= told_at_rest({target: sight[target.key] for target in pending.targets if target.key in sight})
     first = "answer the questions with send_input, then " if questions else ""
     hint = f"no agent was stopped: {first}call wait with these ids, repeatedly, until all have ended"
     return answer | {"hint": hint}

@@ -56,6 +56,10 @@ _STRANDED = (
     "nobody will start those that are stranded: everything was killed, or the machine was restarted. Tell the user, who"
     " has them started by `agentctl resume --lost`"
 )
+_HELD = (
+    "those that are held stay in the queue until their queue is let go: go on with what does not need them, or tell the"
+    " user, to whom `agentctl why` says who holds it"
+)
 _NOBODY = "there is no agent to wait for: nothing was started"
 
 
@@ -127,7 +131,7 @@ def _answer(
     answer["still_running"] = [target.id for target in left][:_MOST_NAMED]
     if len(left) > _MOST_NAMED:
         answer["more_running"] = len(left) - _MOST_NAMED
-    answer |= told_of_stranded(left)
+    answer |= told_at_rest(left)
     questions = _open_questions(scope, left)
     if questions:  # Reported before, and still open: a caller that has lost one would wait for ever.
         answer["questions"] = questions
@@ -135,10 +139,12 @@ def _answer(
     return answer | {"cursor": _cursors.after(known if len(known) > len(reported) else reported)}
 
 
-def told_of_stranded(seen: Mapping[Target, Seen]) -> dict[str, Any]:
-    """Return what an answer says of workers in the queue that nobody will start; nothing where there are none."""
-    stranded = [target.id for target, one in seen.items() if one.is_stranded]
-    return {"stranded": stranded[:_MOST_NAMED], "note": _STRANDED} if stranded else {}
+def told_at_rest(seen: Mapping[Target, Seen]) -> dict[str, Any]:
+    """Return what an answer says of workers in the queue that start only once a person sees to it; mostly nothing."""
+    held = [target.id for target, one in seen.items() if one.is_held][:_MOST_NAMED]
+    stranded = [target.id for target, one in seen.items() if one.is_stranded][:_MOST_NAMED]
+    told: dict[str, Any] = {"held": held, "note": _HELD} if held else {}
+    return told | ({"stranded": stranded, "note": _STRANDED} if stranded else {})
 
 
 def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:

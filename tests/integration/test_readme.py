@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from tests.fakessh import FAR_END, put_ssh
+from tests.readme import alike, shown_in
 from tests.support import REPOSITORY, run
 from tests.terminal import on_a_terminal
 
 pytestmark = pytest.mark.slow
 
-README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-#: What differs each time: the end of a word that is cut, numbers, and how long tables are.
-_NUMBERS = re.compile(r"\d+")
 #: Commands whose output differs from one machine, and one moment, to the next.
 _OF_THE_MOMENT = re.compile(r"^(ps|time|python3) |agentctl (list|tasks|doctor|wait-all)\b")
 
@@ -27,32 +23,6 @@ _OF_THE_MOMENT = re.compile(r"^(ps|time|python3) |agentctl (list|tasks|doctor|wa
 #: What takes some seconds in README takes here until it is seen, and when that is: before the line that begins so.
 _UNTIL = "until [ -e {} ]; do sleep 0.05; done"
 _GATES = {"lint": ("sleep 1", "agentctl list"), "build": ("sleep 3", "while end=$(agentctl wait-any)")}
-
-
-class Shown(NamedTuple):
-    """A line that is typed, and what is printed then."""
-
-    line: str
-    printed: list[str]
-
-
-def shown_in(heading: str) -> Iterator[Shown]:
-    """Yield what is typed below a heading."""
-    part = README.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    shown: Shown | None = None
-    for line in part.splitlines():
-        if line.startswith("    $ "):
-            if shown is not None:
-                yield shown
-            shown = Shown(line.removeprefix("    $ "), [])
-        elif line.startswith("    ") and shown is not None:
-            shown.printed.append(line.strip())
-    assert shown is not None
-    yield shown
-
-
-def alike(text: str, folder: Path) -> str:
-    return _NUMBERS.sub("#", text.replace(str(folder), "/tmp/agentctl")).strip()
 
 
 @pytest.fixture
@@ -95,10 +65,10 @@ def test_five_minutes(root: Path, checkout: Path) -> None:
         open_gates(shown.line)
         _, sent = on_a_terminal(["bash", "-c", gated(shown.line)], width=300)
         out = sent.decode().replace("\r", "")
-        printed = {alike(line, checkout) for line in out.splitlines()}
+        printed = {alike(line, checkout, "/tmp/agentctl") for line in out.splitlines()}
         # Which workers other hosts have, only they know.
         told = [line for line in shown.printed if "--hosts" not in shown.line or not line.startswith("next: ")]
-        expected = [alike(line, checkout) for line in told]
+        expected = [alike(line, checkout, "/tmp/agentctl") for line in told]
         if not _OF_THE_MOMENT.search(shown.line):
             missing = [line for line in expected if line not in printed]
             assert not missing, f"$ {shown.line}\n{out}\nlacks {missing}"

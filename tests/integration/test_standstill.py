@@ -236,3 +236,15 @@ def test_a_task_that_cannot_go_on_holds_up_no_other(root: Path, tmp_path: Path) 
     told = run("resume", "--lost", check=False)
     assert (told.code, "b queued in t1" in told.out, "error: " in told.err) == (1, True, True)
     task.ended("b", "c")
+
+
+def test_a_wait_of_a_tool_names_what_is_held(root: Path) -> None:
+    new_task(cap=1)
+    run("pause")
+    spawn(["true"], "--queue", name="a")
+    (told,) = answers_of(calling(("wait", {"ids": ["a"], "timeout_ms": 10})))
+    assert (told["held"], told["still_running"], told["timed_out"]) == (["a"], ["a"], True)
+    assert "until their queue is let go" in told["note"]
+    run("unpause")
+    (told,) = answers_of(calling(("wait", {"ids": ["a"], "timeout_ms": 50_000})))
+    assert told["status"] == {"a": "completed"}

@@ -13,6 +13,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import WaitRounds
+from agentctl.supervision.life.judging import Condition
 
 #: Held while a wait folds logs and judges workers, which is bound by the processor: when many waits begin or wake at
 #: once, one does so at a time, and the other threads of this process (that answer a client) get their share.
@@ -28,6 +29,8 @@ class Seen(NamedTuple):
     seq: int
     #: It is in the queue, and nobody will start it.
     is_stranded: bool = False
+    #: It is in the queue until a person lets the queue go.
+    is_held: bool = False
 
     @property
     def is_terminal(self) -> bool:
@@ -92,13 +95,15 @@ def _look(live_tree: LiveTree, keys: Collection[WorkerId]) -> tuple[Sight, list[
     found: dict[WorkerId, Seen] = {}
     alive: list[WorkerView] = []
     stranded = frozenset(live_tree.stranded())
-    views = {live_task.task.id: (live_task.task, view) for live_task, view in live_tree.update()}
+    live_tasks = {live_task.task.id: live_task for live_task, _ in live_tree.update()}
     for key in keys:
-        task, view = views.get(key.task_id, (None, None))
-        worker = view.workers.get(key.instance) if view is not None else None
-        if worker is not None and task is not None:
-            at_work = Seen(Status.RUNNING, None, 0)
-            found[key] = at_work if _is_replaced(task, worker) else _seen(worker, is_stranded=key in stranded)
+        live_task = live_tasks.get(key.task_id)
+        worker = live_task.view.workers.get(key.instance) if live_task is not None else None
+        if worker is not None and live_task is not None:
+            found[key] = Seen(Status.RUNNING, None, 0) if _is_replaced(live_task.task, worker) else _seen(worker)
+            if worker.status is Status.QUEUED:
+                is_held = live_task.conditions.get(key.instance) is Condition.HELD
+                found[key] = found[key]._replace(is_stranded=key in stranded, is_held=is_held)
             alive += [worker] * (not worker.is_terminal)
     return found, alive
 
@@ -109,8 +114,7 @@ def _is_replaced(task: TaskDir, worker: WorkerView) -> bool:
     return worker.end_seq is not None and not worker_dir.has_ended and worker_dir.spec.exists()
 
 
-def _seen(worker: WorkerView, *, is_stranded: bool) -> Seen:
+def _seen(worker: WorkerView) -> Seen:
     if worker.is_terminal:
         return Seen(worker.status, worker.reason, worker.end_seq or 0)
-    is_stranded = is_stranded and worker.status is Status.QUEUED
-    return Seen(worker.status, None, (worker.block_seq or 0) if worker.status is Status.BLOCKED else 0, is_stranded)
+    return Seen(worker.status, None, (worker.block_seq or 0) if worker.status is Status.BLOCKED else 0)
