@@ -47,7 +47,7 @@ def facts_of(worker: FleetWorker) -> list[Fact]:
         next_step = plain(f"agentctl resume --lost --task {task}{root}")
         return [Fact(STRANDED, f"{name} is stranded in the queue, nothing will start it: {next_step}")]
     if row["health"] == HELD:
-        next_step = plain(f"agentctl why {row['agentInstance']} --task {task}")
+        next_step = plain(f"agentctl why {row['agentInstance']} --task {task}{root}")
         return [Fact(HELD, f"{name} is held in the queue: {next_step}")]
     unusual = standing(row)
     state = _LIVE.get(Status(row["status"]), row["status"]) if row["status"] in _LIVE else row["status"]
