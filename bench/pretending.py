@@ -15,7 +15,7 @@ from pathlib import Path
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.files import create_whole, make_folder, to_json
+from agentctl.adapters.files import create_whole, make_folders, to_json
 from agentctl.adapters.taskdir import LaunchDir, Root, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Status
@@ -108,9 +108,9 @@ class PretendedWorker:
         os.unlink(launch.environment)
         self._key = bytes.fromhex(first.removeprefix(KEY_ENTRY).decode("ascii"))
         self._heart = Heart(launch)
-        make_folder(launch.calls)
+        make_folders(launch.calls)
         there = Root(launch.node).task(order["taskId"]).worker(self.instance)
-        make_folder(there.path)
+        make_folders(there.path)
         _begin(there)
         claim = {"node": "n1", "job": "1", "process": None, "at": now_iso()}
         create_whole(launch.claim, to_json(claim))

@@ -251,5 +251,7 @@ def _open_large(screen: Watching) -> None:
     """Open the large activity in the list, and wait until it is drawn."""
     screen.read_until(LARGE.encode())
     screen.read_for(_QUIET_S)
+    os.write(screen.fd, b"G")  # The last line: while tasks are read, the cursor may stay on a heading.
+    screen.read_for(_QUIET_S)
     screen.press("l")
     screen.read_until(b"[explore]", limit_s=60)
