@@ -28,13 +28,12 @@ if __name__ == "__main__":
     if "--bury" in sys.argv:
         from agentctl.supervision.stop.undertaker import main as bury
 
-        keep(UNDERTAKER)
-        bury(sys.argv[-1])
+        bury(sys.argv[-1], lambda: keep(UNDERTAKER))
     elif "--wake" in sys.argv:
         from agentctl.supervision.dispatch.waker import main as wake
 
-        keep(WAKER)
-        wake(*sys.argv[-2:])
+        folder, root = sys.argv[-2:]
+        wake(folder, root, lambda: keep(WAKER))
     elif "--tell" in sys.argv:
         from agentctl.supervision.notify.sender import main as tell
 

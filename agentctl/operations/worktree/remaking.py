@@ -41,10 +41,17 @@ def where_begun(worker: WorkerDir, cwd: str) -> tuple[str, bool]:
         return cwd, False
     record = known_record(worker)
     top, repository = record.get("path"), record.get("repository")
-    if not isinstance(top, str) or not isinstance(repository, str) or not is_within(cwd, top):
+    if not isinstance(top, str) or not isinstance(repository, str) or not _lies_within(cwd, top):
         raise Refused(f"{worker.worktree} does not say where the worktree was made from", hint="spawn it again")
     below = os.path.relpath(os.path.realpath(cwd), os.path.realpath(top))
     return os.path.normpath(os.path.join(repository, below)), True
+
+
+def _lies_within(cwd: str, top: str) -> bool:
+    try:
+        return is_within(cwd, top)
+    except ValueError:  # A NUL or half a character, which a worker has written there.
+        return False
 
 
 def make_again(worker: WorkerDir) -> None:

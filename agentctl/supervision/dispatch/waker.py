@@ -26,6 +26,7 @@ from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out, dispat
 from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
+from agentctl.supervision.worker.deferred import use_folder
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -38,9 +39,15 @@ _STEP_S = 0.5
 _LEAST_S = 0.2
 
 
-def main(folder: str, root: str) -> None:
-    """Run as the waker: drop what was inherited, detach from the parent, then wait."""
+def main(folder: str, root: str, keep: Callable[[], None]) -> None:
+    """Run as the waker: drop what was inherited, detach from the parent, then wait.
+
+    Args:
+        keep: Opens what this process keeps open, once what it has inherited is closed.
+    """
     os.closerange(3, 1 << 16)
+    keep()
+    use_folder(FilePath(folder))
     os.chdir("/")
     os.umask(0o077)
     if os.fork() == 0:

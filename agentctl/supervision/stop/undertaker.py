@@ -71,9 +71,14 @@ def begin_burial(worker: WorkerDir) -> None:
         raise AgentctlError(what, hint=f"{worker.task.shim_log} may say why; then try again")
 
 
-def main(folder: str) -> None:
-    """Run as that process: drop what was inherited, detach from the parent, then stop the worker."""
+def main(folder: str, keep: Callable[[], None]) -> None:
+    """Run as that process: drop what was inherited, detach from the parent, then stop the worker.
+
+    Args:
+        keep: Opens what this process keeps open, once what it has inherited is closed.
+    """
     os.closerange(_READY_FD + 1, 1 << 16)
+    keep()
     os.set_inheritable(_READY_FD, False)
     os.chdir("/")
     os.umask(0o077)
