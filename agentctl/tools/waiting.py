@@ -143,8 +143,8 @@ def told_at_rest(seen: Mapping[Target, Seen]) -> dict[str, Any]:
     """Return what an answer says of workers in the queue that start only once a person sees to it; mostly nothing."""
     held = [target.id for target, one in seen.items() if one.is_held][:_MOST_NAMED]
     stranded = [target.id for target, one in seen.items() if one.is_stranded][:_MOST_NAMED]
-    told: dict[str, Any] = {"held": held, "note": _HELD} if held else {}
-    return told | ({"stranded": stranded, "note": _STRANDED} if stranded else {})
+    said: dict[str, Any] = {"held": held, "note": _HELD} if held else {}
+    return said | ({"stranded": stranded, "note": _STRANDED} if stranded else {})
 
 
 def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:
