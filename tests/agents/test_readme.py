@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.agents.lab import PATIENCE_S, Lab
+from tests.agents.lab import Lab
 from tests.readme import alike, shown_in
 from tests.repositories import new_repository
-from tests.support import environment
+from tests.terminal import on_a_terminal
 
-#: Tables: how wide their columns are differs with the times in them.
-_TABLES = re.compile(r"agentctl (list|worktrees)\b")
+#: What draws tables: how wide their columns are differs with the times in them.
+_TABLES = re.compile(r"agentctl (list|wait-all|worktrees)\b")
+#: What moves the cursor or colours a text: a live table is drawn before the lines that stay.
+_CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @pytest.mark.slow
@@ -29,16 +30,16 @@ def test_what_readme_shows(
     monkeypatch.setenv("PATH", os.pathsep.join(path))
     monkeypatch.delenv("AGENTCTL_ROOT")
     folder = new_repository(tmp_path / "app")
-    environ = environment(lab.environ())
+    monkeypatch.chdir(folder)
+    for name, value in lab.environ().items():
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
     typed = list(shown_in("Agents"))
     assert len(typed) > 12
     for shown in typed:
-        done = subprocess.run(
-            ["bash", "-c", shown.line], env=environ, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
-            text=True, timeout=PATIENCE_S, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, (program, shown.line, done)
-        printed = {alike(line, folder, "/tmp/app") for line in done.stdout.splitlines()}
+        code, sent = on_a_terminal(["bash", "-c", shown.line], width=300)
+        out = _CONTROLS.sub("\n", sent.decode().replace("\r", ""))
+        printed = {alike(line, folder, "/tmp/app") for line in out.splitlines()}
         expected = [] if _TABLES.search(shown.line) else [alike(line, folder, "/tmp/app") for line in shown.printed]
         missing = [line for line in expected if line not in printed]
-        assert not missing, f"$ {shown.line}\n{done.stdout}{done.stderr}\nlacks {missing}"
+        assert not missing, f"$ {shown.line}\n{out}\nlacks {missing}"
+        assert code == 0, (program, shown.line, out)
