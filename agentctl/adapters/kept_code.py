@@ -23,7 +23,7 @@ _ENOUGH_DESCRIPTORS = 512
 _HEAD, _WORD = 16, 4
 
 
-def keep(later: Mapping[str, Sequence[str]]) -> None:
+def keep_open(later: Mapping[str, Sequence[str]]) -> None:
     """Make sure that modules can be loaded until this program ends, whatever becomes of their files.
 
     One whose compiled file is not there, or not of its source, is loaded at once.

@@ -10,7 +10,7 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, is_terminal, note, note_unreadable, outline, plain, warn
+from agentctl.cli.render import fields, is_terminal, note, outline, plain, report_unreadable, warn
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.domain.answers import check_answer
 from agentctl.domain.names import WorkerId, is_name
@@ -144,7 +144,7 @@ def list_command(
     found = looked.questions
     lines = [line for one in found for line in question_lines(one, root=root_words(call.root()))]
     call.show([one.to_json() for one in found], map(_line, found), lambda: print(*(lines or [_NONE]), sep="\n"))
-    return note_unreadable(looked.unreadable)
+    return report_unreadable(looked.unreadable)
 
 
 def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:

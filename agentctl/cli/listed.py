@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note, note_holds, note_questions, note_unreadable, warn
+from agentctl.cli.render import fields, note, note_holds, note_questions, report_unreadable, warn
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
@@ -28,7 +28,7 @@ def show(call: Invocation, *, recursive: bool = False) -> int:
         note(stranded_words(found.stranded, command_line(task, "resume", "--lost")))
     note_holds(found.holds)
     warn(found.warnings)
-    return note_unreadable(found.unreadable)
+    return report_unreadable(found.unreadable)
 
 
 def show_across(call: Invocation, hosts: str, *, recursive: bool) -> int:

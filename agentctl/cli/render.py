@@ -123,7 +123,7 @@ class RefusedNotes:
         self._noted.update(refused)
 
 
-def note_unreadable(problems: Sequence[StorageError]) -> ExitCode:
+def report_unreadable(problems: Sequence[StorageError]) -> ExitCode:
     """Report, after all that could be read was shown, what could not be; return the exit code."""
     if not problems:
         return ExitCode.DONE

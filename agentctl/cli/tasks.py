@@ -9,7 +9,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_tasks, complete_templates
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note, note_unreadable, plain
+from agentctl.cli.render import fields, note, plain, report_unreadable
 from agentctl.cli.starting import spawned_line
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import UsageError
@@ -186,7 +186,7 @@ def tasks(call: opt.InRoot, hosts: opt.Hosts = None) -> int:
         return show_merged(call, answers, _HEADS, _cells, _line, "title")
     rows, unreadable = list_tasks(call.root())
     call.show(rows, map(_line, rows), lambda: _draw(rows))
-    return note_unreadable(unreadable)
+    return report_unreadable(unreadable)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from agentctl.adapters.opening import kind_of
 from agentctl.cli import options as opt
 from agentctl.cli.completing import complete_tasks
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note_unreadable, plain, warn
+from agentctl.cli.render import fields, plain, report_unreadable, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import UsageError
 from agentctl.operations.show.timeline import Timeline, read_timeline
@@ -64,7 +64,7 @@ def timeline(
     else:
         _write(call, found, target, _svg if html is None else _html)
     warn(found.warnings)
-    return note_unreadable(found.unreadable)
+    return report_unreadable(found.unreadable)
 
 
 def _target(call: Invocation, svg: str | None, html: str | None) -> str | None:

@@ -11,7 +11,7 @@ import typer
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note_holds, note_questions, note_unreadable, plain, warn
+from agentctl.cli.render import is_terminal, note_holds, note_questions, plain, report_unreadable, warn
 from agentctl.cli.verb import module, verb
 from agentctl.errors import StorageError, UsageError
 from agentctl.operations.show.askers import PendingQuestion
@@ -77,7 +77,7 @@ def tree(
         note_questions(found.asked_below, task.root)
         note_holds(found.holds)
     warn(found.warnings)
-    return note_unreadable(found.unreadable)
+    return report_unreadable(found.unreadable)
 
 
 def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) -> int:
@@ -102,7 +102,7 @@ def _show_all(call: Invocation, top: TaskDir, wanted: Collection[str] | None) ->
     call.show(rows, lines)
     note_questions(sorted(asked), top.root)
     note_holds(holds)
-    return note_unreadable(unreadable)
+    return report_unreadable(unreadable)
 
 
 def _lines(task: TaskDir, workers: Iterable[WorkerTree]) -> Iterator[str]:

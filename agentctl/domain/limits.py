@@ -105,7 +105,8 @@ def _stricter(name: str, now: float, held: Any) -> float:
         return min(now, held)
     if name == "breaker_cooldown_seconds":
         return max(now, held)
-    return min((limit for limit in (now, held) if limit), default=0)  # 0 is no limit, or a hold, which is no cap.
+    # 0 sets no limit; as a cap it holds the queue, and that is looked up anew each time.
+    return min((limit for limit in (now, held) if limit), default=0)
 
 
 class BadLimit(ValueError):

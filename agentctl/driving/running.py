@@ -53,11 +53,11 @@ def _run(worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any],
     try:
         import asyncio  # While the program starts.
 
-        from agentctl.adapters.kept_code import keep
+        from agentctl.adapters.kept_code import keep_open
         from agentctl.driving.fallback import run_agent
         from agentctl.driving.later import HOST
 
-        keep(HOST)
+        keep_open(HOST)
         gc.freeze()  # What is loaded stays: the collector need not examine it again.
         gc.enable()
         return asyncio.run(run_agent(worker, started, changes, signals))

@@ -7,7 +7,7 @@ import sys
 
 if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from agentctl.adapters.kept_code import keep
+    from agentctl.adapters.kept_code import keep_open
     from agentctl.encoding import ensure_utf8
     from agentctl.placing.later import POST, STAND_IN
 
@@ -16,7 +16,7 @@ if __name__ == "__main__":
     if what == "--post":
         from agentctl.placing.post import main as post
 
-        keep(POST)
+        keep_open(POST)
         code = post(folder)
     elif what == "--probe":
         from agentctl.placing.probe import main as probe
@@ -33,7 +33,7 @@ if __name__ == "__main__":
     else:
         from agentctl.placing.stand_in import main
 
-        keep(STAND_IN)
+        keep_open(STAND_IN)
         code = main()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -1,6 +1,6 @@
 """The terminal that the screen is drawn on: it types and shows letters in the encoding of its locale.
 
-Textual takes every terminal for one in UTF-8, and ends with a traceback at a byte that is none.
+Textual takes every terminal for one in UTF-8, and ends with a traceback at a byte that it cannot decode.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class OwnTerminal(linux_driver.LinuxDriver):
         self._file = open(2, "w", encoding=typed_in(), errors=_HANDLER, closefd=False)  # noqa: SIM115 - open as long as we are
 
     def run_input_thread(self) -> None:
-        """Read what is typed; a byte that is no letter is one that cannot be read."""
+        """Read what is typed; for a byte that cannot be decoded stands U+FFFD."""
         decoder = partial(codecs.getincrementaldecoder(typed_in()), "replace")
         linux_driver.getincrementaldecoder = lambda _: decoder  # type: ignore[attr-defined,assignment]
         super().run_input_thread()

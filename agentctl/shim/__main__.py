@@ -16,7 +16,7 @@ if __name__ == "__main__":
     # -I -S leave out site-packages and the script's folder: only the standard library and this package are wanted.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     gc.disable()
-    from agentctl.adapters.kept_code import keep
+    from agentctl.adapters.kept_code import keep_open
     from agentctl.shim.later import UNDERTAKER, WAKER
     from agentctl.shim.loop import main
 
@@ -28,12 +28,12 @@ if __name__ == "__main__":
     if "--bury" in sys.argv:
         from agentctl.supervision.stop.undertaker import main as bury
 
-        bury(sys.argv[-1], lambda: keep(UNDERTAKER))
+        bury(sys.argv[-1], lambda: keep_open(UNDERTAKER))
     elif "--wake" in sys.argv:
         from agentctl.supervision.dispatch.waker import main as wake
 
         folder, root = sys.argv[-2:]
-        wake(folder, root, lambda: keep(WAKER))
+        wake(folder, root, lambda: keep_open(WAKER))
     elif "--tell" in sys.argv:
         from agentctl.supervision.notify.sender import main as tell
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.files import storage_errors, write_all
-from agentctl.adapters.kept_code import keep
+from agentctl.adapters.kept_code import keep_open
 from agentctl.adapters.libc import libc
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
@@ -51,7 +51,7 @@ _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 15, 36
 def main() -> None:
     """Guard the ordered worker, then workers from the queue; exit when none is left or the place is gone."""
     _become_alone()
-    keep(SHIM)
+    keep_open(SHIM)
     given = await_place(channel_at(ORDER_FD))
     order = receive_order(given[0]) if given else None
     if given is None or order is None:

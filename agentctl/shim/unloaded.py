@@ -1,6 +1,6 @@
 """A program of ours that could not load itself, since agentctl is being replaced: it is started again until it can.
 
-It has done nothing by then, so this is no attempt of the worker's own. An upgrade takes seconds.
+It has done nothing by then, so this does not count as an attempt of the worker. An upgrade takes seconds.
 """
 
 from __future__ import annotations

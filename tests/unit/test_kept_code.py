@@ -84,10 +84,10 @@ def test_shim_and_host_agree_how_a_host_ends_that_was_not_loaded() -> None:
 _PROGRAM = """
 import os, sys
 sys.path[:0] = [{repository!r}, {folder!r}]
-from agentctl.adapters.kept_code import keep
+from agentctl.adapters.kept_code import keep_open
 import parcel
 before = os.listdir("/proc/self/fd")
-keep({{"parcel.inner": ["one", "two"], "parcel": ["three"]}})
+keep_open({{"parcel.inner": ["one", "two"], "parcel": ["three"]}})
 print("at once:", *sorted(name for name in sys.modules if name.startswith("parcel")))
 os.rename({folder!r} + "/parcel", {folder!r} + "/aside")
 try:

@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, store
 from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.supervision.queue.queue_hold import QueueHolds, hold_queue, let_go
+from agentctl.supervision.queue.queue_hold import QueueHolds, end_hold, hold_queue
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def test_the_nearest_hold_above_counts(tree: TaskDir) -> None:
     assert not hold_queue(tree, tree.sibling("middle"), "another")
     assert hold_queue(tree, tree, "user")
     assert held(tree) == {"top": "top", "middle": "middle", "leaf": "middle", "beside": "top"}
-    assert let_go(tree, tree)
-    assert not let_go(tree, tree)
+    assert end_hold(tree, tree)
+    assert not end_hold(tree, tree)
     assert held(tree) == {"top": None, "middle": "middle", "leaf": "middle", "beside": None}
 
 

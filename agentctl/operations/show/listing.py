@@ -104,10 +104,10 @@ def _holds(task: TaskDir, held: list[str]) -> list[str]:
         return []
     if not may_be_stopped(task):
         return []
-    from agentctl.operations.show.queue_holds import hold_in_words, holds_of  # Few queues are held.
+    from agentctl.operations.show.queue_holds import hold_in_words, queue_holds_of  # Few queues are held.
 
     try:
-        return [hold_in_words(task, hold) for hold in holds_of(task, held)]
+        return [hold_in_words(task, hold) for hold in queue_holds_of(task, held)]
     except AgentctlError as error:
         return [f"{error.message}; {error.hint}" if error.hint else error.message]
 

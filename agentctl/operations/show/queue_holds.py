@@ -11,14 +11,14 @@ from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 
 
-def holds_of(task: TaskDir, waiting: Iterable[str]) -> list[QueueHold]:
+def queue_holds_of(task: TaskDir, waiting: Iterable[str]) -> list[QueueHold]:
     """Return the holds of a task's queue and of its workers in the queue, each once; a task's own first."""
     holds = QueueHolds(root_task_of(task))
     found = [holds.of_task(task.id), *(holds.of(task.worker(name)) for name in waiting)]
     return list(dict.fromkeys(filter(None, found)))
 
 
-def hold_of(worker: WorkerDir) -> QueueHold | None:
+def queue_hold_of(worker: WorkerDir) -> QueueHold | None:
     """Return what keeps a worker in the queue until somebody lets it go."""
     return QueueHolds(root_task_of(worker.task)).of(worker)
 

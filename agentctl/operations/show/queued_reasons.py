@@ -24,7 +24,7 @@ from agentctl.operations.show.evidence import (
     part_of,
     process_says,
 )
-from agentctl.operations.show.queue_holds import hold_of
+from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts
 from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.dispatch.slots import held_places
@@ -149,7 +149,7 @@ def _movers(waiting: _Waiting) -> Part:
 def _hold(waiting: _Waiting) -> Part:
     """Return who holds its queue."""
     facts, root_task = waiting.facts, waiting.root_task
-    hold = hold_of(facts.worker_dir)
+    hold = queue_hold_of(facts.worker_dir)
     if hold is None:
         return [], []
     text = f"It is held in the queue: {hold.in_words(root_task)}."

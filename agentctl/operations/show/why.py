@@ -13,7 +13,7 @@ from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.show.evidence import Part, Statement, WayOut, fields_of, file_says, part_of, shown
-from agentctl.operations.show.queue_holds import hold_of
+from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
@@ -137,7 +137,7 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
         if facts.condition is Condition.STRANDED:
             return STRANDED, None
         if facts.condition is Condition.HELD:
-            hold = hold_of(worker)
+            hold = queue_hold_of(worker)
             return HELD, None if hold is None else hold.at
         return (PARKED, facts.time_of(ev.PARKED)) if is_parked else (Status.QUEUED, view.queued_at)
     return next(
@@ -176,7 +176,7 @@ def _unaccepted(facts: WorkerFacts) -> Why:
         file_says(task.events, "no event is about it"),
     ]
     worker, ways = facts.worker_dir, list[WayOut]()
-    if not worker.shim.exists() and not worker.has_ended:  # What has run is no leftover: `doctor` keeps it.
+    if not worker.shim.exists() and not worker.has_ended:  # `doctor` keeps what has run.
         ways = [WayOut("if the command that made it was killed, it is left over", facts.command("doctor", "--fix"))]
     is_judged = may_be_stopped(task)
     return Why(task.id, facts.name, UNKNOWN, UNKNOWN, None, is_judged, [Statement(text, evidence)], ways)

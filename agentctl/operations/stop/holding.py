@@ -15,7 +15,7 @@ from agentctl.operations.where.lineage import shown_caller, who
 from agentctl.operations.where.ownership import check_own, is_own
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
-from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, hold_queue, let_go, read_holds
+from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, end_hold, hold_queue, read_holds
 from agentctl.supervision.queue.tickets import read_queue
 
 _PERSON = "user"
@@ -42,7 +42,7 @@ def let_task_go(task: TaskDir) -> dict[str, Any]:
     own = read_holds(root_task).get(task.id)
     if own is not None and own.by == _PERSON and shown_caller() is not None:
         raise Refused(f"{by} may not let go the queue of {task.id}: a person holds it", hint="leave that to them")
-    if let_go(root_task, task):
+    if end_hold(root_task, task):
         _note(task, ev.QUEUE_LET_GO, by)
     elif (hold := QueueHolds(root_task).of_task(task.id)) is not None:
         raise Refused(

@@ -16,7 +16,7 @@ from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.life.judging import Condition, judge
-from agentctl.supervision.queue.queue_hold import hold_queue, let_go
+from agentctl.supervision.queue.queue_hold import end_hold, hold_queue
 from agentctl.supervision.stop.requesting import await_taken_up
 from agentctl.supervision.worker import deferred, pause_request
 from agentctl.supervision.worker.control import poke
@@ -78,7 +78,7 @@ def _hold_below(worker: WorkerDir) -> None:
 def _let_go_below(workers: Sequence[WorkerDir]) -> None:
     """Let what is below workers start again; one that was paused by itself before goes on too, as its processes do."""
     for root_task in {str(root.path): root for root in _roots_of(workers[0])}.values():
-        ended = [let_go(root_task, one) for one in workers]
+        ended = [end_hold(root_task, one) for one in workers]
         if any(ended):
             run_queue(root_task)
 

@@ -188,9 +188,9 @@ class LiveTask:
         held = [name for name in held if self.view.workers[name].status is Status.QUEUED]
         if not held:
             return []
-        from agentctl.operations.show.queue_holds import hold_in_words, holds_of  # Few queues are held.
+        from agentctl.operations.show.queue_holds import hold_in_words, queue_holds_of  # Few queues are held.
 
-        return [hold_in_words(self.task, hold) for hold in holds_of(self.task, held)]
+        return [hold_in_words(self.task, hold) for hold in queue_holds_of(self.task, held)]
 
     def _take_over(self) -> None:
         """Give shims to workers on nodes that have lost theirs."""

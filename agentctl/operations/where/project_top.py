@@ -51,7 +51,7 @@ def _top_of(folder: FilePath) -> FilePath | None:
 
 
 def _repository_around(place: FilePath, entry: FilePath) -> FilePath | None:
-    """Return a folder of the repository that a submodule or a worktree lies in; None if it is no part of another one.
+    """Return a folder of the repository that a submodule or a worktree lies in; None if it is not part of another one.
 
     A worktree may also lie beside a bare repository, in a folder whose `.git` names that one.
     """

@@ -258,13 +258,13 @@ def take_back(worker: WorkerDir) -> None:
     """Remove the worktree of a worker whose start failed; nobody knows of it yet."""
     with contextlib.suppress(AgentctlError, OSError):
         record = read_record(worker) or {}
-        if record.get("path") and not record.get("adopted") and is_ours(worker, record["path"]):
+        if record.get("path") and not record.get("adopted") and is_made_for(worker, record["path"]):
             _undo(record)
         if record:
             os.unlink(worker.worktree)
 
 
-def is_ours(worker: WorkerDir, path: str) -> bool:
+def is_made_for(worker: WorkerDir, path: str) -> bool:
     """Return whether a path is where the worktrees of a worker's task are made."""
     return FilePath(path).parent == worker.task.root.worktrees / worker.task.id
 

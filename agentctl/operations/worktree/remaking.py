@@ -18,7 +18,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import Refused
-from agentctl.operations.worktree.making import is_ours, is_within
+from agentctl.operations.worktree.making import is_made_for, is_within
 from agentctl.supervision.worktree.record import known_record, write_record
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 
@@ -64,7 +64,7 @@ def make_again(worker: WorkerDir) -> None:
     tree = tree_from(record)
     if tree is None:
         raise GitError("it was never finished")
-    if not is_ours(worker, tree.path):
+    if not is_made_for(worker, tree.path):
         raise GitError(f"{tree.path} is not where worktrees of this task are")
     if os.path.isdir(tree.path):
         return

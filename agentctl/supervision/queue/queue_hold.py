@@ -144,7 +144,7 @@ def hold_queue(root_task: TaskDir, held: TaskDir | WorkerDir, by: str) -> bool:
     return _change(root_task, with_this)
 
 
-def let_go(root_task: TaskDir, held: TaskDir | WorkerDir) -> bool:
+def end_hold(root_task: TaskDir, held: TaskDir | WorkerDir) -> bool:
     """End a hold; return whether there was one. The caller has the queue looked at afterwards.
 
     Raises:
