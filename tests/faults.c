@@ -192,6 +192,9 @@ int rename(const char *from, const char *path) {
 int renameat(int from_folder, const char *from, int folder, const char *path) {
     return fails_at(RENAME, folder, path) ? -1 : NEXT(renameat)(from_folder, from, folder, path);
 }
+int renameat2(int from_folder, const char *from, int folder, const char *path, unsigned flags) {
+    return fails_at(RENAME, folder, path) ? -1 : NEXT(renameat2)(from_folder, from, folder, path, flags);
+}
 int link(const char *from, const char *path) {
     return fails_at(LINK, AT_FDCWD, path) ? -1 : NEXT(link)(from, path);
 }

@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentctl.adapters.kept_code import keep_open
 from tests.support import REPOSITORY, Completed, start_argv
 
 #: Has a program of the copy write down, at its end, what it has loaded since its start, and whether that was kept.
-_AT_START = """
+_AT_START = f"""
 
-_kept = keep
+_kept = {keep_open.__name__}
 
 
-def keep(later):
+def {keep_open.__name__}(later):
     _kept(later)
     sys.at_start = set(sys.modules)
 """

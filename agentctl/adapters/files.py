@@ -20,6 +20,8 @@ from agentctl.world_errors import FULL, error_in_words, next_step
 
 AnyPath = str | os.PathLike[str]
 _MANY = 16
+#: For renameat2(2), from <fcntl.h> and <linux/fs.h>.
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 #: Each of these marks may become a value of 80 bytes in memory.
 _MARKS, _MOST_MARKS = (b",", b"[", b"{"), 1 << 20
 #: So often a call is made again that was interrupted.
@@ -145,6 +147,43 @@ def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
         _put(_write_beside(path, data, durable), path)
         if durable:
             sync_folder(os.path.dirname(path))
+
+
+def replace_if_same(path: AnyPath, was: bytes, data: bytes) -> bool:
+    """Replace, durably, a file that somebody else may be saving; return False, with theirs in place, where they did.
+
+    The two files change places, and only then is it known what was replaced: a look before leaves a moment in which a
+    save would be lost. Where the file system cannot do that (NFS), such a look is all there is.
+    """
+    with storage_errors(path, "write"):
+        beside = _write_beside(path, data, durable=True)
+        is_same = False
+        try:
+            if _exchange(beside, path):
+                try:
+                    is_same = _holds(beside, was)
+                finally:
+                    if not is_same and not _exchange(beside, path):
+                        _rename(beside, path)
+            elif _holds(path, was):
+                _rename(beside, path)
+                is_same = True
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                _repeated(os.unlink, beside)
+        sync_folder(os.path.dirname(path))
+        return is_same
+
+
+def _exchange(one: AnyPath, other: AnyPath) -> bool:
+    """Have two files change places (renameat2(2)); return False where that cannot be done."""
+    names = os.fsencode(one), os.fsencode(other)
+    return libc("renameat2", _AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0
+
+
+def _holds(path: AnyPath, data: bytes) -> bool:
+    with os.fdopen(open_plain(path), "rb") as file:
+        return file.read(len(data) + 1) == data
 
 
 def _put(temporary: str, path: AnyPath) -> None:

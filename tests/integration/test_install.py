@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import tomllib
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from agentctl.errors import Refused
+from agentctl.operations.install.installing import carry_out, plan
 from tests.support import Completed, alike, run
 
 CLIENTS = ("claude", "codex", "gemini", "opencode")
@@ -240,3 +243,22 @@ def test_a_write_that_fails_takes_back_those_before_it(home: Path) -> None:
     assert done.code == 1
     assert "cannot be written" in done.err
     assert files_of(home) == {**before, ".claude/skills/agentctl": (0o600, b"a file where a folder should be")}
+
+
+def test_what_the_program_saves_at_the_last_moment_is_not_written_over(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code writes its file all the time."""
+    theirs, flush, before = CLAUDE.replace("7", "8"), os.fsync, files_of(home)
+    changes = plan("claude", undo=False, project=None, hooks=False, environ={"HOME": str(home)})
+    (at_stake,) = (change for change in changes if change.path.endswith(".claude.json"))
+
+    def fsync(fd: int) -> None:
+        flush(fd)
+        if os.readlink(f"/proc/self/fd/{fd}").startswith(f"{at_stake.path}.{os.getpid()}."):
+            Path(at_stake.path).write_text(theirs, encoding="utf-8")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(Refused, match="was changed meanwhile"):
+        carry_out(changes, undo=False)
+    assert files_of(home) == {**before, ".claude.json": (0o640, theirs.encode())}

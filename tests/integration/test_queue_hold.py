@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.supervision.queue.places import read_occupant
 from tests import faults as layer
 from tests.advice import follow
 from tests.faults import Faults
@@ -299,6 +301,19 @@ def test_nothing_is_started_below_a_paused_worker(root: Path, tmp_path: Path) ->
     assert not (task.path / "held.json").exists()
 
 
+def test_a_pause_that_cannot_be_asked_for_holds_nothing_below(root: Path, tmp_path: Path, faults: Faults) -> None:
+    """Neither the disk nor memory takes the request of the worker; its task's folder takes all."""
+    task = new_task(cap=1)
+    spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="top")
+    for folder in (task.agent("top"), root.parent / "run"):
+        faults.fail(folder, layer.CHANGES, errno.EIO)
+    done = run("pause", "top", env=faults.environ, check=False)
+    assert (done.code, done.err.splitlines()[-2:][0][:6]) == (1, "error:")
+    assert not (task.path / "held.json").exists()
+    (tmp_path / "gate").touch()
+    run("wait", "top")
+
+
 def test_what_a_killed_pause_left_holds_nothing_once_the_worker_has_ended(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="top")
@@ -355,5 +370,5 @@ def test_once_pause_has_returned_nothing_starts(root: Path, count: int) -> None:
 
 def placed(task: Task) -> set[str]:
     """Return the workers that were started, or are about to be: a place names them."""
-    found = [json.loads(place.read_bytes() or b"{}").get("instance") for place in (task.path / "slots").iterdir()]
-    return {*task.order("agent.started"), *filter(None, found)}
+    found = [read_occupant(TaskDir(str(task.path)).slots / name) for name in os.listdir(task.path / "slots")]
+    return {*task.order("agent.started"), *(one.worker_id.instance for one in found if one is not None)}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +16,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentctl.adapters import files
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import TaskConfig, store
 from agentctl.adapters.taskyaml.roster import MARKER, RosterRow
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
+from agentctl.errors import UsageError
 from agentctl.operations.show.current_state import read_task
 from tests.life import stands
 from tests.steps import Task, new_task, spawn_batch, statuses
@@ -30,7 +35,9 @@ AMBIGUOUS = [
     "1", "0", "007", "0x1F", "1_000", "0b1", "1e5", "true", "True", "TRUE", "false", "null", "Null", "NULL", "yes",
     "No", "on", "OFF", "y", "N", "2026-11-21", "_", "__", "1-2", "e1", "nan", "inf", "12e03",
 ]  # fmt: skip
+STATES = list(Status)
 STATUSES = st.sampled_from(Status)
+Save = Callable[[Path, bytes], None]
 ROWS = st.dictionaries(st.sampled_from(["a1", "a11", "a", "1", "true", "b-1"]), STATUSES, min_size=1, max_size=4)
 
 
@@ -133,6 +140,65 @@ def test_what_is_not_the_parsed_head_is_left_alone(tmp_path: Path) -> None:
     assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
     assert (tmp_path / "task.yaml").read_bytes() == saved
     assert task.stale_roster.exists()
+
+
+def save_in_place(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+
+
+def save_by_name(file: Path, data: bytes) -> None:
+    file.with_name("draft").write_bytes(data)
+    file.with_name("draft").rename(file)
+
+
+SAVES = pytest.mark.parametrize("save", [save_in_place, save_by_name])
+
+
+@SAVES
+@pytest.mark.parametrize("can_exchange", [True, False])
+def test_what_a_person_saves_at_the_last_moment_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, save: Save, can_exchange: bool
+) -> None:
+    """The new file is flushed before it takes the place of the other one: on a slow disk that is a long moment."""
+    task, flush = task_with(tmp_path, b"id: t\nconfig: {maxConcurrentAgents: 2}\n"), os.fsync
+    saved = roster.initial(b"id: t\nconfig: {maxConcurrentAgents: 0}\n")
+
+    def fsync(fd: int) -> None:
+        flush(fd)
+        monkeypatch.undo()
+        if not can_exchange:
+            monkeypatch.setattr(files, "libc", lambda *_: -1)  # As where the file system has no such exchange.
+        save(tmp_path / "task.yaml", saved)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
+    assert (tmp_path / "task.yaml").read_bytes() == saved
+    assert sorted(os.listdir(tmp_path)) == ["config.json", "roster.stale", "task.lock", "task.yaml"]
+
+
+@SAVES
+def test_what_a_person_saves_stays_while_the_roster_is_written_all_the_time(tmp_path: Path, save: Save) -> None:
+    task, file, updates, is_over = task_with(tmp_path, b"id: t\n"), tmp_path / "task.yaml", [0], threading.Event()
+
+    def update() -> None:
+        while not is_over.is_set():
+            with contextlib.suppress(UsageError):  # It is being saved.
+                store(task, roster.read_head(task), TaskConfig(limits=Limits()))
+            roster.update(task, {f"a{updates[0] % 2}": row_of(STATES[updates[0] % len(STATES)])})
+            updates[0] += 1
+
+    writer = threading.Thread(target=update)
+    writer.start()
+    try:
+        for number in range(100):
+            head = b"id: t\n# %03d\n" % number
+            save(file, roster.initial(head))
+            after = updates[0] + 2
+            wait_until(lambda after=after: updates[0] >= after, what="the roster to be written")
+            assert file.read_bytes().startswith(head)
+    finally:
+        is_over.set()
+        writer.join()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from agentctl.adapters.files import storage_errors, write_whole
+from agentctl.adapters.files import replace_if_same, storage_errors
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir
@@ -85,10 +85,10 @@ def _split(data: bytes) -> tuple[bytes, bytes | None]:
 def put_marker_back(task: TaskDir) -> bool:
     """Append an empty half of ours where the marker is missing; return whether it was."""
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        head, tail = _split(task.task_file.read_bytes(_MOST_BYTES))
-        if tail is None:
-            write_whole(task.task_file, initial(head if not head or head.endswith(_LINE) else head + _LINE))
-        return tail is None
+        data = task.task_file.read_bytes(_MOST_BYTES)
+        head, tail = _split(data)
+        whole = initial(head if not head or head.endswith(_LINE) else head + _LINE)
+        return tail is None and replace_if_same(task.task_file, data, whole)
 
 
 def initial(head: bytes) -> bytes:
@@ -148,19 +148,12 @@ def mark_stale(task: TaskDir) -> None:
 
 
 def _write(task: TaskDir, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = (), *, keep: bool = False) -> bool:
-    before = os.stat(task.task_file)
     data = task.task_file.read_bytes(_MOST_BYTES)
     head, tail = _split(data)
     if tail is None or head != _parsed_head(task):
         return False
     new = head + MARKER + _replace(tail, rows, subtasks, keep=keep)
-    if new == data:
-        return True
-    now = os.stat(task.task_file)
-    if (now.st_ino, now.st_mtime_ns) != (before.st_ino, before.st_mtime_ns):
-        return False
-    write_whole(task.task_file, new)
-    return True
+    return new == data or replace_if_same(task.task_file, data, new)
 
 
 def _parsed_head(task: TaskDir) -> bytes | None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
 
-from agentctl.adapters.files import make_folders, storage_errors, write_whole
+from agentctl.adapters.files import make_folders, replace_if_same, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import home_folder
 from agentctl.domain.containment import lies_in
@@ -107,17 +107,35 @@ def carry_out(changes: Sequence[Change], *, undo: bool) -> None:
 
 
 def _write(change: Change, *, undo: bool) -> None:
+    saved = f"{change.path} was changed meanwhile"
     if _read(change.path) != change.before:
-        raise Refused(f"{change.path} was changed meanwhile", hint="look at it, then try again")
+        raise Refused(saved, hint="look at it, then try again")
+    has_backup = undo or change.before is None or os.path.exists(change.backup)
     try:
         make_folders(os.path.realpath(os.path.dirname(change.path)))
-        if not undo and change.before is not None and not os.path.exists(change.backup):
+        if not has_backup:
             _put(change.backup, change.before)
-        _put(change.path, change.after)
+        is_made = _make(change)
     except OSError as error:
         raise Refused(f"{change.path} cannot be written: {error.strerror}", hint="nothing was changed") from error
+    if not is_made:
+        if not has_backup:
+            os.unlink(change.backup)
+        raise Refused(saved, hint="look at it, then try again")
     if change.after is None:
         _remove_empty(os.path.dirname(change.path), change.top)
+
+
+def _make(change: Change) -> bool:
+    """Make one change; return False where the program or a person has saved the file since it was read."""
+    if change.before is None or change.after is None:
+        _put(change.path, change.after)
+        return True
+    mode = _mode_of(change.path)
+    is_made = replace_if_same(change.path, _encoded(change.before), _encoded(change.after))
+    if is_made:
+        os.chmod(change.path, mode)
+    return is_made
 
 
 def _remove_empty(folder: str, top: str) -> None:
@@ -134,12 +152,20 @@ def _put(path: str, text: str | None) -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
             return
-        try:
-            mode = os.stat(path).st_mode & 0o777
-        except FileNotFoundError:
-            mode = 0o600
-        write_whole(path, text.encode("utf-8", "surrogateescape"))
+        mode = _mode_of(path)
+        write_whole(path, _encoded(text))
         os.chmod(path, mode)
+
+
+def _mode_of(path: str) -> int:
+    try:
+        return os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return 0o600
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _read(path: str) -> str | None:

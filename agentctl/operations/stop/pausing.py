@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.errors import Refused
+from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.stop.holding import run_queue
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
@@ -49,10 +49,10 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
             hint="pause it once it runs, or cancel it",
         )
     if paused:
-        _hold_below(worker)
+        _hold_and_ask(worker)
     below = [one for one in descendants(worker) if judge(one) is Condition.SUPERVISED and _is_there(one)]
     agents = [worker, *below]
-    for one in agents if paused else reversed(agents):
+    for one in below if paused else reversed(agents):
         _ask(one, paused)
     deadline = monotonic() + _ANSWER_LIMIT_S
     for place in {str(one.task.path): one.task for one in agents}.values():
@@ -63,24 +63,43 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
     return {"agentInstance": instance, "paused": paused, "withIt": names}
 
 
-def _hold_below(worker: WorkerDir) -> None:
-    """Have nothing started below a worker from now on, in its own tree and in those that it has made.
+def _hold_and_ask(worker: WorkerDir) -> None:
+    """Have nothing started below a worker from now on, and ask for its pause; if that fails, nothing is held."""
+    held: list[TaskDir] = []
+    try:
+        for root_task in _hold_below(worker):
+            held.append(root_task)
+        _ask(worker, paused=True)
+    except BaseException:
+        for root_task in held:
+            with contextlib.suppress(AgentctlError, OSError):
+                _let_go(root_task, [worker])
+        raise
+
+
+def _hold_below(worker: WorkerDir) -> Iterator[TaskDir]:
+    """Have nothing started below a worker, in its own tree and in those that it has made; yield each newly held tree.
 
     A start that was under way has come to its end once the queue's lock was had: what it started is found afterwards.
     """
     done: set[str] = set()
     while new := {str(root.path): root for root in _roots_of(worker) if str(root.path) not in done}:
         for root_task in new.values():
-            hold_queue(root_task, worker, who())
+            if hold_queue(root_task, worker, who()):
+                yield root_task
         done |= new.keys()
 
 
 def _let_go_below(workers: Sequence[WorkerDir]) -> None:
     """Let what is below workers start again; one that was paused by itself before goes on too, as its processes do."""
     for root_task in {str(root.path): root for root in _roots_of(workers[0])}.values():
-        ended = [end_hold(root_task, one) for one in workers]
-        if any(ended):
-            run_queue(root_task)
+        _let_go(root_task, workers)
+
+
+def _let_go(root_task: TaskDir, workers: Sequence[WorkerDir]) -> None:
+    ended = [end_hold(root_task, one) for one in workers]
+    if any(ended):
+        run_queue(root_task)
 
 
 def _roots_of(worker: WorkerDir) -> list[TaskDir]:
