@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
@@ -64,30 +64,32 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
 
 
 def _hold_and_ask(worker: WorkerDir) -> None:
-    """Have nothing started below a worker from now on, and ask for its pause; if that fails, nothing is held."""
-    held: list[TaskDir] = []
-    try:
-        for root_task in _hold_below(worker):
-            held.append(root_task)
+    """Have nothing started below a worker from now on, and ask for its pause; nothing is held if that fails."""
+    with contextlib.ExitStack() as taken_back:
+        _hold_below(worker, taken_back)
         _ask(worker, paused=True)
-    except BaseException:
-        for root_task in held:
-            with contextlib.suppress(AgentctlError, OSError):
-                _let_go(root_task, [worker])
-        raise
+        taken_back.pop_all()
 
 
-def _hold_below(worker: WorkerDir) -> Iterator[TaskDir]:
-    """Have nothing started below a worker, in its own tree and in those that it has made; yield each newly held tree.
+def _hold_below(worker: WorkerDir, taken_back: contextlib.ExitStack) -> None:
+    """Have nothing started below a worker from now on, in its own tree and in those that it has made.
 
     A start that was under way has come to its end once the queue's lock was had: what it started is found afterwards.
+
+    Args:
+        taken_back: Gets what ends each hold that is new.
     """
     done: set[str] = set()
     while new := {str(root.path): root for root in _roots_of(worker) if str(root.path) not in done}:
         for root_task in new.values():
             if hold_queue(root_task, worker, who()):
-                yield root_task
+                taken_back.callback(_take_back, root_task, worker)
         done |= new.keys()
+
+
+def _take_back(root_task: TaskDir, worker: WorkerDir) -> None:
+    with contextlib.suppress(AgentctlError, OSError):  # What the pause has failed with is told.
+        _let_go(root_task, [worker])
 
 
 def _let_go_below(workers: Sequence[WorkerDir]) -> None:
