@@ -11,7 +11,7 @@ import pytest
 from tests.faults import OPEN, READ, SCAN, STAT, Faults
 from tests.listener import configure
 from tests.steps import Task, kill, new_task, spawn, spawn_batch, statuses
-from tests.support import Completed, is_alive, run, wait_until, worker
+from tests.support import Completed, alike, is_alive, run, wait_until, worker
 
 #: Of the disk, and of this process; `unit/test_world_errors.py` has the others.
 ERRORS = (errno.EIO, errno.EMFILE)
@@ -137,7 +137,9 @@ def test_a_paused_worker_stays_so_while_its_request_cannot_be_looked_at(faulty: 
     kept(task)
 
 
-@pytest.mark.parametrize("file", ["cancel.json", "worktree.json", "children", "worker.json", "exit.1.json", "."])
+@pytest.mark.parametrize(
+    "file", ["cancel.json", "children", *alike("worktree.json", "worker.json", "exit.1.json", ".")]
+)
 def test_an_end_keeps_its_exit_code_whatever_cannot_be_looked_at_meanwhile(
     faulty: Faults, root: Path, tmp_path: Path, file: str
 ) -> None:
@@ -180,7 +182,7 @@ def test_a_cancel_whose_details_cannot_be_read_is_one(faulty: Faults, root: Path
     kept(task)
 
 
-@pytest.mark.parametrize("place", ["queue", "slots", "config.json"])
+@pytest.mark.parametrize("place", ["queue", *alike("slots", "config.json")])
 def test_the_next_worker_starts_although_the_queue_could_not_be_read(
     faulty: Faults, root: Path, tmp_path: Path, place: str
 ) -> None:
