@@ -22,7 +22,7 @@ _FIRST, _BLOCK, _PIECE = 1 << 12, 1 << 16, 1 << 20
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 #: The errors of open(2) for a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket,
 #: and a file on which a process holds a lease (fcntl(2)), for whose release open(2) would otherwise wait.
-_OF_ODD = frozenset(
+ODD_ERRORS = frozenset(
     {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV, errno.EWOULDBLOCK}
 )
 #: `doctor` does not look into foreign tasks, templates, or the files of other programs.
@@ -49,7 +49,7 @@ def open_plain(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int
     try:
         fd = os.open(path, flags | _ALWAYS, mode)
     except OSError as error:
-        if error.errno in _OF_ODD and (kind := _kind_at_refusal(path, error)) is not None:
+        if error.errno in ODD_ERRORS and (kind := _kind_at_refusal(path, error)) is not None:
             raise OddFile(_message(path, kind), hint=ODD_HINT) from error
         raise
     except ValueError as error:  # A NUL, half a character: no file has such a name.

@@ -13,6 +13,9 @@ import stat
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import MOST_BYTES, read_bytes
 
+#: Nothing is there. ValueError: no file has such a name.
+_ABSENT = (FileNotFoundError, NotADirectoryError, ValueError)
+
 
 class FilePath(str):
     """An absolute path."""
@@ -38,7 +41,13 @@ class FilePath(str):
         Raises:
             StorageError: That cannot be known.
         """
-        return self._look() is not None
+        try:
+            os.stat(self)
+        except _ABSENT:
+            return False
+        except OSError as error:
+            return self._leads_somewhere(error)
+        return True
 
     def is_dir(self) -> bool:
         """Return whether it names a folder.
@@ -46,20 +55,19 @@ class FilePath(str):
         Raises:
             StorageError: That cannot be known.
         """
-        found = self._look()
-        return found is not None and stat.S_ISDIR(found.st_mode)
-
-    def _look(self) -> os.stat_result | None:
         try:
-            return os.stat(self)
-        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no file has such a name.
-            return None
+            return stat.S_ISDIR(os.stat(self).st_mode)
+        except _ABSENT:
+            return False
         except OSError as error:
-            # A link that leads nowhere: a worker can make one, and none of our files is one.
-            if error.errno in (errno.ELOOP, errno.ENAMETOOLONG) or os.path.islink(self):
-                return None
-            with storage_errors(self, "look at"):
-                raise
+            return self._leads_somewhere(error)
+
+    def _leads_somewhere(self, error: OSError) -> bool:
+        """Return False for a link that leads nowhere: a worker can make one, and none of our files is one."""
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG) or os.path.islink(self):
+            return False
+        with storage_errors(self, "look at"):
+            raise error
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Make a private folder of this name."""

@@ -8,6 +8,7 @@ one in its place is never read. The amount that is read at once, and in total, i
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import is_held_elsewhere
+from agentctl.adapters.opening import ODD_ERRORS
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.driving.fulldisk import when_there_is_room
@@ -36,6 +38,9 @@ _LOOKED_AT = 1000
 _BUDGET, _LEAST = 16 << 20, 1 << 10
 _MOST_QUESTIONS = 20
 _MOST_NOTES = 10
+#: Why a file cannot be opened or read that its writer has made so, or that is none; of any other error, the disk is the
+#: cause.
+_OF_ENTRY = ODD_ERRORS | {errno.EACCES, errno.EPERM}
 
 
 class Outbox:
@@ -74,10 +79,15 @@ class Outbox:
         os.close(self._folder)
 
     def _take_up(self) -> int:
-        """Read some files; return how many."""
+        """Read some files; return how many.
+
+        Raises:
+            OSError: The disk does not give one now: it is still there at the next look.
+        """
         names = self._names() if self._budget > 0 else []
-        for name in names:
-            self._take(name)
+        refusals = [refusal for name in names if (refusal := self._take(name)) is not None]
+        if refusals:
+            raise refusals[0]
         if names and self._budget <= 0:
             self._note("its outbox has reached the limit of one run; the rest is not read")
         return len(names)
@@ -93,24 +103,33 @@ class Outbox:
         finally:
             os.close(fd)
 
-    def _take(self, name: str) -> None:
-        from agentctl.operations.talk.outbox_entry import BadEntry, entry_in  # Most agents write no entries.
-
+    def _take(self, name: str) -> OSError | None:
+        """Take up one file and remove it; return why the disk does not give it, if that has nothing to do with it."""
         fd = -1
         try:
-            self._budget -= _LEAST
             fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._folder)
-            data = _content(fd)
-            self._budget -= len(data)
-            self._do(entry_in(data), fd)
+            self._accept(_content(fd), fd)
         except FileNotFoundError:
-            return  # Its writer has withdrawn it.
-        except (BadEntry, OSError, AgentctlError) as error:
+            return None  # Its writer has withdrawn it.
+        except OSError as error:
+            if error.errno not in _OF_ENTRY:
+                return error
             self._note(f"a file in its outbox was not accepted: {error}")
         finally:
             if fd >= 0 and not self._questions.has_file(fd):
                 os.close(fd)
-            self._remove(name)
+        self._budget -= _LEAST
+        self._remove(name)
+        return None
+
+    def _accept(self, data: bytes, fd: int) -> None:
+        from agentctl.operations.talk.outbox_entry import BadEntry, entry_in  # Most agents write no entries.
+
+        self._budget -= len(data)
+        try:
+            self._do(entry_in(data), fd)
+        except (BadEntry, OSError, AgentctlError) as error:
+            self._note(f"a file in its outbox was not accepted: {error}")
 
     def _do(self, entry: Entry, fd: int) -> None:
         from agentctl.operations.talk.outbox_entry import QuestionEntry

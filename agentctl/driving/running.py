@@ -7,12 +7,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.files import json_in, read_json, read_known
+from agentctl.adapters.files import json_in, read_json, read_known, storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, changes_of, order_from
 from agentctl.drivers.registry import driver_for
+from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.starting import HeldSignals, StartedProgram, problem_in_project, start
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Damaged
@@ -23,12 +24,12 @@ from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of
 def main() -> int:
     """Run the agent of this worker; return the exit code."""
     signals = HeldSignals()
-    worker = WorkerDir(os.environ[AGENT_DIR])
-    spec = _checked(read_bytes(worker.spec), worker)
-    order, driver = _order_in(spec, worker)
+    worker, digest = WorkerDir(os.environ[AGENT_DIR]), os.environ.pop(SPEC_DIGEST, None)
     set_trace(os.environ)
+    spec = when_there_is_room(lambda: _read_spec(worker, digest))
+    order, driver = _order_in(spec, worker)
     os.umask(int(spec.get("umask", 0o077)))
-    now = _order_of_attempt(worker, order)
+    now = when_there_is_room(lambda: _order_of_attempt(worker, order))
     if driver.needs_nonce:
         now = now._replace(nonce=os.urandom(16).hex())
     changes = changes_of(order, now)
@@ -75,9 +76,11 @@ def order_and_driver(worker: WorkerDir) -> tuple[Order, Driver]:
     return _order_in(read_json(worker.spec) or {}, worker)
 
 
-def _checked(data: bytes, worker: WorkerDir) -> dict[str, Any]:
+def _read_spec(worker: WorkerDir, digest: str | None) -> dict[str, Any]:
     """Return the spec, if it is the one that the shim has checked: it may have been changed since."""
-    if digest_of(data) != os.environ.pop(SPEC_DIGEST, None):
+    with storage_errors(worker.spec, "read"):
+        data = read_bytes(worker.spec)
+    if digest_of(data) != digest:
         raise Damaged(f"{worker.spec} was changed since its worker was started", hint="spawn it again")
     return json_in(data, worker.spec)
 

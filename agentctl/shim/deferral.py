@@ -24,6 +24,8 @@ class Deferral:
         Args:
             standing: What else is the case, for those who cannot read it from the log now.
         """
+        if not self._said and not deferred.are_any():
+            return
         problem = self._problem_of(cancel_request.REQUEST) or self._problem_of(pause_request.REQUEST)
         if problem is not None:
             self.say(problem, **standing)

@@ -111,7 +111,7 @@ class Guard:
         #: The attempt whose start is in the log.
         self.logged_attempt = 0
         self.offspring = Offspring(self.worker, root_task, folder)
-        self.clock = WorkClock(self.worker, self.is_in_place)
+        self.clock = WorkClock(self.worker)
         self.teller: Switch | None = None
         self.deferral = Deferral(self.worker)
         self.unloaded = Unloaded()
@@ -125,7 +125,7 @@ class Guard:
         """
         try:
             with storage_errors(self.worker.shim, "lock"):
-                self.where = Whereabouts(self.worker, self.root_task)
+                self.where = self.clock.where = Whereabouts(self.worker, self.root_task)
                 lock = hold_alive(self.worker.shim)
         except StorageError as error:
             self._close()
@@ -169,7 +169,10 @@ class Guard:
 
     def known(self, look: Callable[[], T]) -> T:
         """Return what a look at the worker's files says: one that fails is made again."""
-        return patiently(look, self.worker.path, self._await_disk)
+        try:
+            return look()
+        except (StorageError, OSError):
+            return patiently(look, self.worker.path, self._await_disk)
 
     def _await_disk(self, error: StorageError) -> None:
         restore_access(self.worker)
@@ -205,7 +208,7 @@ class Guard:
             return False
         account = account_in(self.spec.order, self.worker)
         place = ParkedTicket(self.root_task, self.folder, self.ticket, self.blob)
-        self.parking = Parking(self.worker, place, account, self.spec.max_park_s, self._is_to_be_cancelled)
+        self.parking = Parking(self.worker, place, account, self.spec.max_park_s)
         self.attempt = record_of(self.worker).attempt if is_taken_over else self.parking.take_up(self.clock)
         if is_taken_over:
             self._take_over()
@@ -237,7 +240,8 @@ class Guard:
             if not self.is_in_place():
                 break
             try:
-                hold = None if self._is_to_be_cancelled() else self.known(partial(self.parking.after, ending))
+                is_parkable = self.parking.may_follow(ending) and not self._is_to_be_cancelled()
+                hold = self.known(partial(self.parking.after, ending)) if is_parkable else None
                 if hold is not None and self._is_parked(ending, hold):
                     return kept
                 if hold is not None or not self._is_tried_again(control, ending):
@@ -248,7 +252,7 @@ class Guard:
             except (AgentctlError, OSError):
                 break  # A full disk: this attempt's end cannot be put aside, so it is the worker's end.
             self.attempt += 1
-        if self._is_to_be_cancelled() and self.known(self.worker.attempt_exit(self.attempt).exists):
+        if self.known(self.worker.attempt_exit(self.attempt).exists) and self._is_to_be_cancelled():
             ending = self._cancelled_ending(self.attempt)  # The cancel came in the pause before another attempt.
         worked = self.clock.to_json() if self.clock.spans else None
         self._write_end(ending._replace(uncollected=self._outlast(control), worked=worked))
@@ -347,7 +351,7 @@ class Guard:
         if hold is None:
             return False
         if self.has_left_queue:
-            return self.parking.give_back(hold, self.attempt)
+            return self.parking.give_back(hold, self.attempt, self._is_to_be_cancelled)
         if self.attempt == 1 and self.ticket.environment == NO_ENVIRONMENT:
             self._write_end(self._unstarted(hold.reason, self.attempt))  # Spawned without `--queue`, it must not wait.
             return True
@@ -359,7 +363,7 @@ class Guard:
     def _is_parked(self, ending: Decision, hold: Hold) -> bool:
         """Put the worker back into the queue; return False if a cancel came first."""
         self.clock.tell()
-        if is_parked := self.parking.park(ending, hold, self.attempt):
+        if is_parked := self.parking.park(ending, hold, self.attempt, self._is_to_be_cancelled):
             self.debt.add(self.worker, self.spec.agent, Status.QUEUED)
         return is_parked
 
@@ -440,7 +444,7 @@ class Guard:
 
     def _is_tried_again(self, control: int, ending: Decision) -> bool:
         """Return whether another attempt follows, after waiting for its time."""
-        if self._is_to_be_cancelled() or (pause_s := self._pause_after(ending)) is None:
+        if (pause_s := self._pause_after(ending)) is None or self._is_to_be_cancelled():
             return False
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()

@@ -55,14 +55,10 @@ class Parking:
 
     Args:
         most_s: How long the worker may be parked; None takes the limit of its tree.
-        is_cancelled: Returns whether the worker is to be cancelled.
     """
 
-    def __init__(
-        self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None,
-        is_cancelled: Callable[[], bool],
-    ) -> None:  # fmt: skip
-        self.worker, self.place, self.account, self._is_cancelled = worker, place, account, is_cancelled
+    def __init__(self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None) -> None:
+        self.worker, self.place, self.account = worker, place, account
         limits = known_limits(place.root_task)
         self.most_s = limits.max_park_seconds if most_s is None else most_s
         self._pause_s = limits.cooldown_seconds
@@ -92,6 +88,10 @@ class Parking:
         hold = hold_of(self.account)
         return hold if hold is not None and hold.left_for(self.worker) > 0 else None
 
+    def may_follow(self, ending: Decision) -> bool:
+        """Return whether an attempt has ended so that the worker may be parked."""
+        return ending.reason is Reason.RATE_LIMITED and self.account is not None and self._pause_s > 0
+
     def after(self, ending: Decision) -> Hold | None:
         """Return the hold for which the worker is to be parked after an attempt; None if the ending stands.
 
@@ -99,7 +99,7 @@ class Parking:
             WaitTooLong: The hold lasts longer than the worker may be parked.
             StorageError: It cannot be read whether there is one.
         """
-        if ending.reason is not Reason.RATE_LIMITED or self.account is None or not self._pause_s:
+        if not self.may_follow(ending) or self.account is None:
             return None
         from agentctl.supervision.account.holds import Hold, back_off, held_now
 
@@ -126,12 +126,12 @@ class Parking:
         if self.account is not None:
             note_held(self.place.root_task, self.account)
 
-    def park(self, ending: Decision, hold: Hold, attempt: int) -> bool:
+    def park(self, ending: Decision, hold: Hold, attempt: int, is_cancelled: Callable[[], bool]) -> bool:
         """Put an attempt's end aside and the worker back into the queue; return False if it is to be cancelled."""
         retry = put_aside(self.worker, ending, attempt, max(0.0, hold.left_s))
-        return self.give_back(hold, attempt + 1, self._event(ev.RETRYING, retry))
+        return self.give_back(hold, attempt + 1, is_cancelled, self._event(ev.RETRYING, retry))
 
-    def give_back(self, hold: Hold, attempt: int, *before: Event) -> bool:
+    def give_back(self, hold: Hold, attempt: int, is_cancelled: Callable[[], bool], *before: Event) -> bool:
         """Put the worker back into the queue; return False, with nothing done, if it is to be cancelled.
 
         The ticket is written under a name that does not count, then the events are appended, then the ticket gets its
@@ -139,12 +139,13 @@ class Parking:
 
         Args:
             attempt: The number of the next attempt.
+            is_cancelled: Returns whether the worker is to be cancelled.
             before: Events that are appended with it.
         """
         root_task, folder, ticket, blob = self.place
         self.note()
         with locked(root_task.queue_lock, limit_s=_LOCK_LIMIT_S):
-            if self._is_cancelled():
+            if is_cancelled():
                 return False
             is_kept = environment.waits(folder, ticket.environment)
             ticket = ticket.of_one_that_ran(ticket.environment if is_kept else environment.put(blob, folder))

@@ -8,14 +8,16 @@ and went on, and `exit.json` all of it. So a worker that never waits costs no fi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctl.supervision.worker.whereabouts import Whereabouts
 
 #: More than a worker that waits for people ever has; beyond that, the shortest pauses count as work.
 _MOST_SPANS = 1000
@@ -24,8 +26,10 @@ _MOST_SPANS = 1000
 class WorkClock:
     """When a worker was at work, over all of its attempts; instants are those of the monotonic clock."""
 
-    def __init__(self, worker: WorkerDir, is_in_place: Callable[[], bool] = lambda: True) -> None:
-        self.worker, self._is_in_place = worker, is_in_place
+    def __init__(self, worker: WorkerDir) -> None:
+        self.worker = worker
+        #: The folders of the worker, once they are held: nothing is written while they are not in their place.
+        self.where: Whereabouts | None = None
         self.spans: list[tuple[float, float]] = []
         #: Since when it has been at work; None while the clock stands still.
         self.since: float | None = None
@@ -86,7 +90,7 @@ class WorkClock:
     def tell(self) -> None:
         """Write `worked.json`; if the disk refuses, the next change writes it."""
         with contextlib.suppress(AgentctlError, OSError):
-            if self._is_in_place():
+            if self.where is None or self.where.loss() is None:
                 write_whole(self.worker.worked, to_json(self.to_json()), durable=False)
 
 

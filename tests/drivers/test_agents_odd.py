@@ -15,7 +15,7 @@ from tests.agent_steps import agent, agent_world, blocked, ends, plays, rebuilds
 from tests.faults import Faults
 from tests.integration.test_disk import Disk, disk  # noqa: F401 - a fixture
 from tests.life import read
-from tests.steps import Task, spawn_batch, statuses
+from tests.steps import Task, row, spawn_batch, statuses
 from tests.support import alike, run, wait_until
 
 
@@ -177,3 +177,36 @@ def test_an_agent_that_starts_on_a_full_disk_waits_for_room(task: Task, faulty: 
     wait_until(lambda: faulty.hits(fault) > 1, what="its driver to be refused")
     faulty.mend()
     assert ends()["result"]["finalMessage"] == "hello"
+
+
+@pytest.mark.slow
+def test_an_agent_whose_files_cannot_be_read_at_its_start_waits_until_they_can(task: Task, faulty: Faults) -> None:
+    run("pause")
+    agent("say hello", "--queue")
+    fault = faulty.fail(task.agent("a") / "session.json", layer.OPEN, errno.EIO)
+    run("unpause")
+    wait_until(lambda: faulty.hits(fault) > 1, what="its driver to be refused")
+    faulty.mend()
+    assert ends()["result"]["finalMessage"] == "hello"
+
+
+@pytest.mark.slow
+def test_a_report_that_the_disk_does_not_give_is_read_once_it_does(task: Task, faulty: Faults, tmp_path: Path) -> None:
+    gate, outbox = tmp_path / "gate", task.agent("a") / "outbox"
+    agent(plays(tmp_path, f"""
+import os, time
+while not os.path.exists({str(gate)!r}): time.sleep(0.02)
+me.answer("done")
+"""))  # fmt: skip
+    wait_until(outbox.is_dir, what="its outbox")
+    for name, verb in (("one", "progress"), ("two", "nothing")):
+        (tmp_path / name).write_text(json.dumps({"verb": verb, "percent": 40, "text": "reading"}), encoding="utf-8")
+    fault = faulty.fail(outbox, layer.READ, errno.EIO)
+    for name in ("one", "two"):
+        (tmp_path / name).rename(outbox / f"{name}.json")
+    wait_until(lambda: faulty.hits(fault) > 3, what="the disk to refuse both")
+    faulty.mend()
+    wait_until(lambda: not list(outbox.iterdir()), what="both to be taken up")
+    assert row("a")["progress"]["percent"] == 40
+    gate.touch()
+    assert ends()["status"] == "completed"

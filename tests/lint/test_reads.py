@@ -17,7 +17,7 @@ READS = frozenset(
     {
         "read_bytes", "read_text", "read_json", "read_known", "text_in", "open_plain", "names_in", "exists", "is_dir",
         "store_folder", "stat", "lstat", "listdir", "scandir", "readlink", "samefile", "realpath", "open",
-        "is_alive_held",
+        "is_alive_held", "access",
     }
 )  # fmt: skip
 WRITES = frozenset({"write_whole", "create_whole", "write_in_place", "write_all", "set_aside", "eventlog"})

@@ -71,7 +71,7 @@ REQUEST = DeferrableRequest(deferred.CANCEL, _write, _combined)
 def is_asked(worker: WorkerDir) -> bool:
     """Return whether somebody has asked for a worker's end."""
     # Memory first: where the disk does not even say whether the file is there, the request counts all the same.
-    return REQUEST.waiting(worker) is not None or worker.cancel.exists()
+    return (deferred.are_any() and REQUEST.waiting(worker) is not None) or worker.cancel.exists()
 
 
 def request_of(worker: WorkerDir) -> dict[str, Any] | None:

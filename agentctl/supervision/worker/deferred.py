@@ -29,13 +29,13 @@ _NO_WORKER = "-"
 _FOLDER = "deferred"
 _TRIES = 5
 
-_known: FilePath | None = None
+_place: FilePath | None = None
 
 
 def use_folder(folder: FilePath) -> None:
     """Set where this process looks, for a shim: its own environment, which says so for a command, is empty."""
-    global _known  # noqa: PLW0603 - it is true of the whole process
-    _known = folder
+    global _place  # noqa: PLW0603 - it is true of the whole process
+    _place = folder / _FOLDER
 
 
 def place() -> FilePath:
@@ -45,13 +45,13 @@ def place() -> FilePath:
         Refused: There is no private place in memory.
         OSError: The same.
     """
-    return (_known or store_folder()) / _FOLDER
+    return _place or store_folder() / _FOLDER
 
 
 def are_any() -> bool:
     """Return whether anything of any task may be deferred: mostly nothing is, and nobody looks any further."""
     try:
-        return os.path.exists(place())
+        return os.access(_place or place(), os.F_OK)  # The cheapest look: a shim makes a dozen for each worker.
     except (AgentctlError, OSError):
         return False
 
