@@ -46,7 +46,8 @@ class FilePath(str):
         except _ABSENT:
             return False
         except OSError as error:
-            return self._leads_somewhere(error)
+            self._check_leads_nowhere(error)
+            return False
         return True
 
     def is_dir(self) -> bool:
@@ -60,14 +61,14 @@ class FilePath(str):
         except _ABSENT:
             return False
         except OSError as error:
-            return self._leads_somewhere(error)
-
-    def _leads_somewhere(self, error: OSError) -> bool:
-        """Return False for a link that leads nowhere: a worker can make one, and none of our files is one."""
-        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG) or os.path.islink(self):
+            self._check_leads_nowhere(error)
             return False
-        with storage_errors(self, "look at"):
-            raise error
+
+    def _check_leads_nowhere(self, error: OSError) -> None:
+        """Raise what a look has met, unless it is a link there: a worker can make one, and none of our files is one."""
+        if error.errno not in (errno.ELOOP, errno.ENAMETOOLONG) and not os.path.islink(self):
+            with storage_errors(self, "look at"):
+                raise error
 
     def mkdir(self, *, parents: bool = False, exist_ok: bool = False) -> None:
         """Make a private folder of this name."""
