@@ -197,19 +197,22 @@ def _put(temporary: str, path: AnyPath) -> None:
 
 def _rename(temporary: str, path: AnyPath) -> None:
     """Rename a file of a name of its own; whoever was interrupted (FUSE) may have done it all the same."""
-    with contextlib.suppress(InterruptedError):
+    try:
         os.rename(temporary, path)
-        return
-    with contextlib.suppress(FileNotFoundError):
-        _repeated(os.rename, temporary, path)
+    except InterruptedError:
+        with contextlib.suppress(FileNotFoundError):
+            _repeated(os.rename, temporary, path)
 
 
 def _repeated(call: Callable[..., None], *paths: AnyPath) -> None:
     """Make a system call that Python does not repeat by itself where it is interrupted (EINTR, by FUSE)."""
-    for _ in range(_MOST_INTERRUPTIONS):
-        with contextlib.suppress(InterruptedError):
-            return call(*paths)
-    return call(*paths)
+    try:
+        return call(*paths)
+    except InterruptedError:
+        for _ in range(_MOST_INTERRUPTIONS):
+            with contextlib.suppress(InterruptedError):
+                return call(*paths)
+        raise
 
 
 def set_aside(path: AnyPath) -> str:
@@ -330,11 +333,13 @@ def read_known(path: AnyPath) -> dict[str, Any]:
     Raises:
         StorageError: It cannot be read, so it is not known whether there is one.
     """
-    with storage_errors(path, "read"):
-        try:
-            return read_json(path) or {}
-        except Damaged:
-            return {}
+    try:
+        return read_json(path) or {}
+    except Damaged:
+        return {}
+    except OSError:
+        with storage_errors(path, "read"):
+            raise
 
 
 def text_in(path: AnyPath, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:

@@ -346,9 +346,8 @@ class Guard:
 
     def _waits(self) -> bool:
         """Leave the worker in the queue if it must wait for its account; return whether this shim is done with it."""
-        is_over = self._is_to_be_cancelled() or held_end(self.worker) is not None
-        hold = None if is_over else self.known(self.parking.held)
-        if hold is None:
+        hold = self.known(self.parking.held)
+        if hold is None or self._is_to_be_cancelled() or held_end(self.worker) is not None:
             return False
         if self.has_left_queue:
             return self.parking.give_back(hold, self.attempt, self._is_to_be_cancelled)

@@ -43,8 +43,8 @@ class Program:
         self.session = _option("--session-id") or _option("--resume") or "00000000-0000-4000-8000-000000000000"
         self.turns = self.asked = 0
         self.waiting: dict[str, Any] = {}
-        #: What was said while the user was asked.
-        self.later: list[str] = []
+        #: The messages that no turn has taken up yet: another was not over, or the user was asked.
+        self.later: list[dict[str, Any]] = []
         self.buffer = b""
 
     def run(self) -> None:
@@ -68,7 +68,7 @@ class Program:
                     self.result("", subtype="error_during_execution", is_error=True)
                     self.go_on()
             case "user":
-                self.later.append(message["message"]["content"][0]["text"])
+                self.later.append(message)
                 self.go_on()
             case "control_response":
                 self.told(message["response"])
@@ -76,7 +76,10 @@ class Program:
     def go_on(self) -> None:
         """Take up what was said meanwhile; while the user is asked, a turn is not over."""
         while self.later and "question" not in self.waiting.values():
-            self.turn(self.later.pop(0))
+            message = self.later.pop(0)
+            # As Claude Code does since 2.1: its driver knows by this that what it has sent is not all done by a result.
+            say(type="command_lifecycle", command_uuid=message["uuid"], state="started")
+            self.turn(message["message"]["content"][0]["text"])
 
     def turn(self, prompt: str) -> None:
         """Do what a prompt says."""

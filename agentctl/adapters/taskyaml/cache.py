@@ -77,11 +77,13 @@ def version_of(task: TaskDir) -> tuple[int, int] | None:
     Raises:
         StorageError: That cannot be known.
     """
-    with storage_errors(task.config_cache, "look at"):
-        try:
-            found = os.stat(task.config_cache)
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None
+    try:
+        found = os.stat(task.config_cache)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError:
+        with storage_errors(task.config_cache, "look at"):
+            raise
     return found.st_ino, found.st_mtime_ns
 
 
