@@ -18,13 +18,15 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.files import storage_errors
 from agentctl.adapters.known import KnownFiles
+from agentctl.adapters.opening import OF_THE_FILE
 from agentctl.adapters.personal import config_folder, home_folder
 from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
 from agentctl.domain.permissions import BadValue
 from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
-from agentctl.world_errors import missing_part
+from agentctl.world_errors import missing_part, next_step
 
 _SIZE_LIMIT = 256 * 1024
 #: YAML is slow to parse; long text belongs in the prompt below.
@@ -167,7 +169,10 @@ def _content(path: Path, within: Path | None) -> bytes:
         finally:
             os.close(fd)
     except OSError as error:
-        raise UsageError(f"{path}:1: {error.strerror}") from error
+        if error.errno in OF_THE_FILE or next_step(error) is None:
+            raise UsageError(f"{path}:1: {error.strerror}") from error
+        with storage_errors(path, "read"):  # Another definition of that name would count instead of it.
+            raise
     if len(data) > _SIZE_LIMIT:
         raise UsageError(f"{path}:1: it is larger than {_SIZE_LIMIT} bytes")
     return data

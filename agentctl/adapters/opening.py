@@ -25,6 +25,8 @@ _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 ODD_ERRORS = frozenset(
     {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV, errno.EWOULDBLOCK}
 )
+#: Of these, a file itself may be the cause, whoever has made it so; of any other error, the disk is, or a limit.
+OF_THE_FILE = ODD_ERRORS | {errno.EACCES, errno.EPERM}
 #: `doctor` does not look into foreign tasks, templates, or the files of other programs.
 ODD_HINT = "look at it, and remove it; in a root and in tasks of your own `agentctl doctor --fix` sets it aside"
 _KINDS = (

@@ -6,6 +6,7 @@ import io
 import sys
 from collections.abc import Iterable
 
+from agentctl.adapters.files import storage_errors
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
@@ -144,7 +145,7 @@ def _read(batch: str) -> list[SpawnRequest]:
     if batch == "-":
         return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
     try:
-        with open(batch, encoding="utf-8-sig", errors="surrogateescape") as file:
+        with storage_errors(batch, "read"), open(batch, encoding="utf-8-sig", errors="surrogateescape") as file:
             return read_batch(_lines_of(file, batch), batch)
     except OSError as error:
         raise UsageError(f"cannot read {batch}: {error.strerror}") from error

@@ -8,7 +8,6 @@ one in its place is never read. The amount that is read at once, and in total, i
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 from collections.abc import Callable
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import is_held_elsewhere
-from agentctl.adapters.opening import ODD_ERRORS
+from agentctl.adapters.opening import OF_THE_FILE
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.driving.fulldisk import when_there_is_room
@@ -38,9 +37,6 @@ _LOOKED_AT = 1000
 _BUDGET, _LEAST = 16 << 20, 1 << 10
 _MOST_QUESTIONS = 20
 _MOST_NOTES = 10
-#: Why a file cannot be opened or read that its writer has made so, or that is none; of any other error, the disk is the
-#: cause.
-_OF_ENTRY = ODD_ERRORS | {errno.EACCES, errno.EPERM}
 
 
 class Outbox:
@@ -112,7 +108,7 @@ class Outbox:
         except FileNotFoundError:
             return None  # Its writer has withdrawn it.
         except OSError as error:
-            if error.errno not in _OF_ENTRY:
+            if error.errno not in OF_THE_FILE:
                 return error
             self._note(f"a file in its outbox was not accepted: {error}")
         finally:

@@ -208,3 +208,24 @@ def test_what_stops_a_worker_without_its_shim_goes_on_whatever_cannot_be_read(fa
     task.ended("w")
     assert not is_alive(pid)
     assert statuses() == {"w": "cancelled"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command"),
+    [
+        ("config.yaml", "config: {maxDepth: 2}\n", ["new", "Another"]),
+        ("agents/general.md", "---\ndescription: Mine.\n---\nLook.\n", ["spawn", "--agent", "general", "x"]),
+    ],
+)
+@pytest.mark.parametrize("error", [errno.EIO, *alike(errno.EMFILE)], ids=errno.errorcode.get)
+def test_what_a_person_has_said_is_not_taken_for_unsaid(
+    faulty: Faults, root: Path, name: str, text: str, command: list[str], error: int
+) -> None:
+    file = Path(os.environ["HOME"]) / ".config" / "agentctl" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    new_task()
+    faulty.fail(file, OPEN | READ, error)
+    refused(*command, file=file, error=error)
+    faulty.mend()
+    assert (len(run("tasks", "--json").json), statuses()) == (1, {})

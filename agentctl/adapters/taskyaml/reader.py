@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentctl.adapters.document import Document
+from agentctl.adapters.files import storage_errors
 from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import UsageError
@@ -59,7 +60,8 @@ def read_children_at_end(document: Document) -> ChildrenAtEnd:
 def read_personal(path: Path) -> bytes | None:
     """Return the content of a person's config.yaml; None where there is none."""
     try:
-        return path.read_bytes()
+        with storage_errors(path, "read"):
+            return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.adapters.files import storage_errors
 from agentctl.domain.jsonschema import check_schema
 from agentctl.errors import UsageError
 
@@ -24,7 +25,7 @@ def read_schema(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | No
         check_schema(given)
         return dict(given)
     try:
-        with open(given, encoding="utf-8-sig") as file:
+        with storage_errors(given, "read"), open(given, encoding="utf-8-sig") as file:
             text = file.read(_LONGEST + 1)
     except OSError as error:
         raise UsageError(f"cannot read the schema {given}: {error.strerror}") from error

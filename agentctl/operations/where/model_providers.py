@@ -9,6 +9,7 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.document import Document
+from agentctl.adapters.files import storage_errors
 from agentctl.adapters.known import known_files
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import config_folder, is_there
@@ -39,7 +40,8 @@ def provider_rows() -> Rows:
 
 def _read(path: Path, base: Rows | None) -> Rows:
     try:
-        data = read_bytes(os.path.realpath(path))
+        with storage_errors(path, "read"):
+            data = read_bytes(os.path.realpath(path))
     except OSError as error:
         if missing_part(error) is not None:
             raise
