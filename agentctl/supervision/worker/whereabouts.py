@@ -16,8 +16,6 @@ from agentctl.lean import NamedTuple
 
 #: How long a loss has to last: an editor that saves task.yaml may take it away for a moment.
 _LASTS_S = 1.0
-#: How long a look counts that has found all in its place: a short worker takes six looks in 2 ms.
-_FRESH_S = 0.02
 _REMOVED, _MOVED = "was removed", "was moved"
 _MARK = " (deleted)"
 
@@ -42,7 +40,6 @@ class Whereabouts:
     def __init__(self, worker: WorkerDir, root_task: TaskDir) -> None:
         self._worker, self._root_task = worker, root_task
         self._since: float | None = None
-        self._looks_again_at = 0.0
         self._held: list[_Held] = []
         try:
             for path in dict.fromkeys((worker.path, worker.task.path, root_task.path)):
@@ -58,16 +55,7 @@ class Whereabouts:
         self._held = []
 
     def loss(self) -> Loss | None:
-        """Return what became of the folders; None if all are where they were, just now or a moment ago."""
-        now = monotonic()
-        if now < self._looks_again_at:
-            return None
-        loss = self._look()
-        if loss is None:
-            self._looks_again_at = now + _FRESH_S
-        return loss
-
-    def _look(self) -> Loss | None:
+        """Return what became of the folders; None if all of them are there."""
         own, task, *root_task = self._held
         worker, found = self._worker, task.lost(self._worker.task)
         if found == _MOVED and (place := task.place()) is not None:
