@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.steps import Task, new_task
-from tests.support import WORKERS, Completed, run
+from tests.steps import Task, new_task, statuses
+from tests.support import WORKERS, Completed, run, wait_until
 
 
 def agent_world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cap: int = 2, grace: float = 1) -> Task:
@@ -65,7 +65,8 @@ def ends(instance: str = "a") -> dict[str, Any]:
 
 
 def blocked(instance: str = "a") -> dict[str, Any]:
-    """Wait until an agent is blocked, and return its question."""
+    """Wait until an agent is blocked, and return its question; another one may have yet to start it."""
+    wait_until(statuses, accept=lambda known: instance in known, what=f"the start of {instance}")
     run("wait-any", instance, "--for", "blocked", "--timeout-seconds", "20")
     questions: list[dict[str, Any]] = run("interact", "list", "--json").json
     return next(one for one in questions if one["agentInstance"] == instance)
