@@ -12,6 +12,7 @@ import pytest
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.operations.start.batch_context import Surroundings
 from agentctl.operations.start.placing import placement_for
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files
@@ -31,7 +32,7 @@ def write(root: Path, text: str) -> Path:
 
 
 def placed(task: Task, **asked: Any) -> dict[str, Any] | None:
-    return placement_for(TaskDir(str(task.path)), SpawnRequest(argv=["true"], **asked), None, None)
+    return placement_for(SpawnRequest(argv=["true"], **asked), None, None, Surroundings(TaskDir(str(task.path))))
 
 
 def in_task(task: Task, config: str) -> None:

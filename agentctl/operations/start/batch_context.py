@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.names import first_free
 from agentctl.errors import UsageError
 from agentctl.operations.start.own_program import make_reachable
 from agentctl.operations.start.requests import SpawnRequest, check_program
+from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker import environment
 
 
@@ -17,11 +21,35 @@ class Surroundings:
     """The findings of one call of spawn; another call may come from elsewhere, and find other programs."""
 
     def __init__(self, task: TaskDir) -> None:
-        self._task = task
+        self._task, self._root_task = task, root_task_of(task)
         self._environs: dict[tuple[tuple[str, str], ...], dict[bytes, bytes]] = {}
         self._names: dict[tuple[bytes, ...], list[str]] = {}
         self._checked: set[tuple[object, ...]] = set()
         self._free: dict[str, int] = {}
+
+    @cached_property
+    def origin(self) -> str | None:
+        """The random text of the task, for the specs of its workers."""
+        return self._task.nonce() or None
+
+    @cached_property
+    def running_of_task(self) -> Mapping[str, Any]:
+        """What task.yaml says of where workers run."""
+        return usable_config(self._task).running
+
+    @cached_property
+    def running_of_root(self) -> Mapping[str, Any]:
+        """What the root's own config.yaml says of it.
+
+        Raises:
+            Refused: Nobody has trusted it as it is.
+        """
+        settings = self._task.root.settings
+        if not settings.exists() and not os.path.islink(settings):
+            return {}
+        from agentctl.operations.trust.root_settings import usable_settings  # Few roots have any.
+
+        return usable_settings(self._task.root)
 
     def folder(self, request: SpawnRequest, *, keeps: bool) -> str:
         """Return the folder that a worker runs in.
@@ -58,6 +86,12 @@ class Surroundings:
         if asked not in self._checked:
             check_program(argv, cwd, environ)
             self._checked.add(asked)
+
+    def is_subtask(self, name: str) -> bool:
+        """Return whether a name is the id of a sub-task of the tree, and so could mean either."""
+        other, above = self._task.sibling(name), self._root_task
+        is_other = other.path not in (self._task.path, above.path) and other.exists
+        return is_other and root_task_of(other).path == above.path
 
     def first_free(self, base: str) -> int:
         """Return a number after those in use, in few steps: the 5,000th name is as cheap as the 5th."""

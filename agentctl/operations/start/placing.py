@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
-from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.placement import (
     LOCAL,
     Placement,
@@ -19,15 +17,16 @@ from agentctl.errors import Refused, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.operations.where.calling import Caller, is_from_worker
-from agentctl.operations.where.task_limits import personal_runners, usable_config
+from agentctl.operations.where.task_limits import personal_runners
 from agentctl.supervision.worker.spec import read_spec
 
 if TYPE_CHECKING:
     from agentctl.operations.start.agent_order import Ordered
+    from agentctl.operations.start.batch_context import Surroundings
 
 
 def placement_for(
-    task: TaskDir, request: SpawnRequest, ordered: Ordered | None, parent: Caller | None
+    request: SpawnRequest, ordered: Ordered | None, parent: Caller | None, around: Surroundings
 ) -> dict[str, Any] | None:
     """Return how a worker is placed on a node, as its spec keeps it; None if it runs on this machine.
 
@@ -36,10 +35,10 @@ def placement_for(
     """
     asked = _asked(request)
     defined = dict(ordered.running) if ordered is not None else {}
-    of_task = usable_config(task).running
+    of_task = around.running_of_task
     above = _placement_above(parent)
     nearer = asked.get("runner") or defined.get("runner") or above.get("runner") or of_task.get("runner")
-    of_root = _of_root(task.root) if nearer != LOCAL else {}
+    of_root = around.running_of_root if nearer != LOCAL else {}
     runner = str(nearer or of_root.get("runner") or LOCAL)
     if runner == LOCAL:
         if extra := sorted(name for name in asked if name != "runner"):
@@ -55,19 +54,6 @@ def placement_for(
 
     load(runner).check(placement)
     return placement.to_json()
-
-
-def _of_root(root: Root) -> Mapping[str, Any]:
-    """Return what the root's own config.yaml says.
-
-    Raises:
-        Refused: Nobody has trusted it as it is.
-    """
-    if not root.settings.exists() and not os.path.islink(root.settings):
-        return {}
-    from agentctl.operations.trust.root_settings import usable_settings  # Few roots have any.
-
-    return usable_settings(root)
 
 
 def _asked(request: SpawnRequest) -> Resources:

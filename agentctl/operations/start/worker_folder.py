@@ -21,7 +21,6 @@ from agentctl.adapters.files import (
 from agentctl.adapters.locks import locked
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name, slug
 from agentctl.domain.states import Status
@@ -56,7 +55,7 @@ def prepare(
     keeps = request.work is not None or parent is not None
     cwd, environ = around.folder(request, keeps=keeps), around.environ(request)
     ordered = _order(task, request, environ)
-    placement = placement_for(task, request, ordered, parent)
+    placement = placement_for(request, ordered, parent, around)
     argv = ordered.argv if ordered else list(request.argv)
     around.check_program(argv, cwd, environ)
     if request.reuse:
@@ -79,7 +78,7 @@ def prepare(
             agent_id=_agent_id(request, worker), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None,
-            by_tool=request.by_tool or None, origin=task.nonce() or None,
+            by_tool=request.by_tool or None, origin=around.origin,
             tree_limits=dict(standing.held), placement=placement,
         )  # fmt: skip
         data = to_json(spec.to_json())
@@ -168,22 +167,15 @@ def _take_name(task: TaskDir, request: SpawnRequest, around: Surroundings) -> Wo
     """Take an instance's name by mkdir: if two race, each gets a name of its own or is refused."""
     if request.name is not None:
         worker = task.worker(request.name)
-        if _is_subtask(worker):
+        if around.is_subtask(worker.instance):
             raise Refused(f"{request.name!r} is a sub-task's id already", hint=Next("another name"))
         if not _make(worker):
             raise Refused(f"the instance {request.name!r} exists already in task {task.id}", hint=Next("another name"))
         return worker
     base = _stem(request)
-    while _is_subtask(worker := task.worker(f"{base}-{around.first_free(base)}")) or not _make(worker):
+    while around.is_subtask(name := f"{base}-{around.first_free(base)}") or not _make(task.worker(name)):
         pass  # Another spawn has taken it.
-    return worker
-
-
-def _is_subtask(worker: WorkerDir) -> bool:
-    """Return whether a worker's name is the id of a sub-task of its tree: the name could then mean either."""
-    other, root_task = worker.task.sibling(worker.instance), root_task_of(worker.task)
-    is_other = other.path not in (worker.task.path, root_task.path) and other.exists
-    return is_other and root_task_of(other).path == root_task.path
+    return task.worker(name)
 
 
 def _time_limit(request: SpawnRequest, ordered: Ordered | None, limits: Limits) -> float:
