@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import WorkerDir
 from tests.life import read, says_ready, stands
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import PROGRAM, by_turns, run, start, start_argv, wait_until, worker
@@ -225,6 +226,18 @@ def test_a_line_longer_than_any_of_ours_is_passed_over_and_named(root: Path) -> 
     spawn(worker("exits", 0), name="second")
     wait_until(statuses, what="both ends", accept=lambda found: found == {"first": "completed", "second": "completed"})
     assert "longer than" in run("list").err
+
+
+@pytest.mark.parametrize("kind", ["ln -s /nowhere", "ln -s /", "mkfifo"])
+def test_a_worker_ends_as_it_did_whatever_it_has_put_into_its_folder(root: Path, kind: str) -> None:
+    task = new_task(cap=4)
+    names = {Path(path).name: f"w{number}" for number, (path, _) in enumerate(WorkerDir("/nowhere").entries())}
+    for name, instance in names.items():
+        put = f'cd "$AGENTCTL_AGENT_DIR" && rm -rf {name} && {kind} {name}; exit 7'
+        spawn(["sh", "-c", put], "--queue", name=instance)
+    run("wait-all", check=False)
+    ends = {name: task.exit(instance) for name, instance in names.items()}
+    assert {name: end for name, end in ends.items() if end is None or end.get("exitCode") != 7} == {}
 
 
 @pytest.mark.slow
