@@ -75,9 +75,11 @@ def line_of(pid: int) -> list[int]:
     return line
 
 
-def reap_all_but(pid: int) -> None:
-    """Reap the children of this process that have ended, except for `pid`."""
-    for child in own_children():
+def reap_all_but(pid: int) -> bool:
+    """Reap the children of this process that have ended, except for `pid`; return whether that is the only one."""
+    children = own_children()
+    for child in children:
         if child != pid:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, os.WNOHANG)
+    return children == [pid]

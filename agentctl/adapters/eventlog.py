@@ -30,7 +30,7 @@ def append(
     unless: Callable[[int], bool] | None = None,
     known: Callable[[int], Collection[str]] | None = None,
     durable: bool = True,
-) -> bool:
+) -> int | None:
     """Append `events`, durably; all of them are in the log, whole and together, or none.
 
     Args:
@@ -39,18 +39,18 @@ def append(
         durable: On disk, and not only in memory, when this returns.
 
     Returns:
-        Whether they were appended.
+        The offset in the log after them; None if nothing was appended.
 
     Raises:
         StorageError: The disk is full or read-only; the log is as it was, unless the disk has failed at the flush.
         LockTimeout: Another writer is stuck.
     """
     data = encode(events) if known is None else b""
-    with storage_errors(path, "append to"):
+    try:
         with locked(path) as fd:
             size = cut_torn_tail(fd)
             if unless is not None and unless(fd):
-                return False
+                return None
             if known is not None:
                 has = known(fd)
                 data = encode(event for event in events if event.get("agentInstance") not in has)
@@ -64,7 +64,10 @@ def append(
         # Outside the lock: others append meanwhile, and one flush may serve several of them.
         if keep is not None:
             _flush(keep)
-    return True
+    except OSError:
+        with storage_errors(path, "append to"):
+            raise
+    return size + len(data)
 
 
 def flush(path: AnyPath) -> None:

@@ -97,8 +97,11 @@ def try_lock(path: str | os.PathLike[str], *, is_written: bool = True) -> int | 
     another descriptor of this process (flock(2)).
     """
     while True:
-        with storage_errors(path, "open the lock"):
+        try:
             fd = _open(path, is_written)
+        except OSError:
+            with storage_errors(path, "open the lock"):
+                raise
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_same_file(fd, path):

@@ -16,6 +16,10 @@ ROOT_NAME = ".agentctl"
 _NONCE_CHARACTERS = 32
 #: At most this many questions of a worker are looked at, since it may ask without end; each has up to three files.
 _MOST_QUESTIONS = 1000
+_CANCEL, _PAUSE, _INTERACTIONS = "cancel.json", "pause.json", "interactions"
+_REQUESTS = frozenset({_CANCEL, _PAUSE, _INTERACTIONS})
+#: More names than a worker's folder has, unless the worker has made some.
+_MANY_NAMES = 100
 
 
 def names_in(folder: FilePath, most: int) -> list[str]:
@@ -245,13 +249,13 @@ class WorkerDir(_Folder):
     #: Its first process, with the cookie that all of its processes carry.
     process = _Entry("worker.json")
     control = _Entry("control")
-    cancel = _Entry("cancel.json")
-    pause = _Entry("pause.json")
+    cancel = _Entry(_CANCEL)
+    pause = _Entry(_PAUSE)
     stdout = _Entry("stdout.log")
     stderr = _Entry("stderr.log")
     activity = _Entry("activity.jsonl")
     progress = _Entry("progress.json")
-    interactions = _Place("interactions")
+    interactions = _Place(_INTERACTIONS)
     inbox = _Place("inbox")
     #: Its reports and questions from a sandbox in which it may write nothing else of its task; they count as no more.
     outbox = _Place("outbox")
@@ -336,6 +340,14 @@ class WorkerDir(_Folder):
     def asker_lock(self, question_id: str) -> FilePath:
         """Return the file whose liveness lock a waiting asker holds."""
         return self.interactions / f"{question_id}.lock"
+
+    def has_no_request(self) -> bool:
+        """Return whether its folder surely holds no request to cancel or to pause it, and no question."""
+        try:
+            names = names_in(self.path, _MANY_NAMES)
+        except OSError:
+            return False
+        return len(names) < _MANY_NAMES and _REQUESTS.isdisjoint(names)
 
     def question_ids(self) -> list[str]:
         """Return the ids of all its questions, oldest first."""

@@ -115,8 +115,8 @@ def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
 def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]:
     """Yield the events of these kinds about a worker, from whole lines; hardly any other line is parsed."""
     needle = b'"agentInstance":"' + instance.encode() + b'"'
-    marks = [b'"type":"' + kind.encode() + b'"' for kind in kinds]
     at = data.find(needle)
+    marks = [b'"type":"' + kind.encode() + b'"' for kind in kinds] if at >= 0 else []
     while at >= 0:
         start, end = data.rfind(b"\n", 0, at) + 1, data.index(b"\n", at)
         line = data[start:end]

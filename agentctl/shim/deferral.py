@@ -18,13 +18,17 @@ class Deferral:
         self._worker = worker
         self._said: dict[str, Any] = {}
 
+    def is_quiet(self) -> bool:
+        """Return whether the disk refuses nothing, and nothing may wait in memory."""
+        return not self._said and not deferred.are_any()
+
     def look(self, **standing: object) -> None:
         """Write requests down if the disk takes them by now; else say why not, and with it that they were seen.
 
         Args:
             standing: What else is the case, for those who cannot read it from the log now.
         """
-        if not self._said and not deferred.are_any():
+        if self.is_quiet():
             return
         problem = self._problem_of(cancel_request.REQUEST) or self._problem_of(pause_request.REQUEST)
         if problem is not None:

@@ -42,7 +42,6 @@ from agentctl.supervision.worker.endings import (
     Decision,
     decide,
     held_end,
-    log_size,
     publish,
     restore_access,
     was_started,
@@ -94,6 +93,7 @@ class Guard:
         self.worker = root_task.worker_at(ticket.worker_id)
         self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
         self.cookie = os.urandom(8).hex()
+        #: Its end is in the log after this offset, if it is there.
         self.since = 0
         self.attempt = 1
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
@@ -237,10 +237,8 @@ class Guard:
             if not self.is_taken_over and self._waits():
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
-            if not self.is_in_place():
-                break
             try:
-                is_parkable = self.parking.may_follow(ending) and not self._is_to_be_cancelled()
+                is_parkable = self.parking.may_follow(ending) and self._goes_on()
                 hold = self.known(partial(self.parking.after, ending)) if is_parkable else None
                 if hold is not None and self._is_parked(ending, hold):
                     return kept
@@ -252,17 +250,26 @@ class Guard:
             except (AgentctlError, OSError):
                 break  # A full disk: this attempt's end cannot be put aside, so it is the worker's end.
             self.attempt += 1
-        if self.known(self.worker.attempt_exit(self.attempt).exists) and self._is_to_be_cancelled():
+        if ending.status is Status.FAILED and self._was_put_aside() and self._is_to_be_cancelled():
             ending = self._cancelled_ending(self.attempt)  # The cancel came in the pause before another attempt.
         worked = self.clock.to_json() if self.clock.spans else None
         self._write_end(ending._replace(uncollected=self._outlast(control), worked=worked))
         return kept
 
+    def _goes_on(self) -> bool:
+        """Return whether another attempt may follow."""
+        return self.is_in_place() and not self._is_to_be_cancelled()
+
+    def _was_put_aside(self) -> bool:
+        """Return whether the end of the last attempt was put aside for another one."""
+        return self.known(self.worker.attempt_exit(self.attempt).exists)
+
     def _outlast(self, control: int) -> list[str]:
         """Do what its task says about children that outlive the worker; return those that did."""
         try:
-            if self.known(self.worker.children.exists):
-                self.clock.tell()  # It has stopped working, but its end is not published yet.
+            if not self.known(self.worker.children.exists):
+                return []
+            self.clock.tell()  # It has stopped working, but its end is not published yet.
             return self.offspring.outlast(partial(self.rest, control), self._event, self.known)
         except (AgentctlError, OSError) as error:  # The worker may have written anything there.
             self.note(error)
@@ -386,9 +393,8 @@ class Guard:
         if self.logged_attempt == number:
             return  # Another process stands in for a worker on a node, which goes on.
         if number == 1:
-            self.since = log_size(self.worker.task)
             runner = {"runner": self.spec.placement["runner"]} if self.spec.placement else {}
-            self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at)
+            self.since = self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at) or 0
         else:
             self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
         self.logged_attempt = number
@@ -399,13 +405,13 @@ class Guard:
             self.has_left_queue = True
         failpoints.reached("shim.after-ticket")
 
-    def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> None:
+    def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> int | None:
         if not self.is_in_place():
-            return  # No log is begun again where a task was removed, or another one is in its place.
+            return None  # No log is begun again where a task was removed, or another one is in its place.
         event = ev.make_event(
             at or now_iso(), kind, self.worker.task.id, "agentctl", dict(payload), self.worker.instance
         )
-        eventlog.append(self.worker.task.events, [event])
+        return eventlog.append(self.worker.task.events, [event])
 
     def _environ(self) -> dict[bytes, bytes]:
         task = self.worker.task
@@ -443,7 +449,7 @@ class Guard:
 
     def _is_tried_again(self, control: int, ending: Decision) -> bool:
         """Return whether another attempt follows, after waiting for its time."""
-        if (pause_s := self._pause_after(ending)) is None or self._is_to_be_cancelled():
+        if (pause_s := self._pause_after(ending)) is None or not self._goes_on():
             return False
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
@@ -474,12 +480,14 @@ class Guard:
 
     def _write_end(self, ending: Decision) -> None:
         """Write the end, retrying while the disk refuses; meanwhile result and slot are kept and nothing new starts."""
-        if self._finds_place_for_end() and self.known(self.worker.worktree.exists):
+        has_place = self._finds_place_for_end()
+        if has_place and self.known(self.worker.worktree.exists):
             from agentctl.shim import patching  # Few workers have a worktree.
 
             patching.record(self.worker, environment.unpack(self.blob or b""), self.wakeups)
+            has_place = self._finds_place_for_end()
         decision = None
-        while self._finds_place_for_end():
+        while has_place:
             try:
                 decision = decide(self.worker, ending)
                 failpoints.reached("shim.after-exit-file")
@@ -495,6 +503,7 @@ class Guard:
                 ending = ending.now()
                 self.deferral.say(error, end=ending.to_json())
                 self.wakeups.rest(STORAGE_RETRY_S, self.control)
+                has_place = self._finds_place_for_end()
         deferred.clear(self.worker)
         self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
         if self.has_no_task:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import known_limits
@@ -12,6 +10,8 @@ from agentctl.shim.workclock import WorkClock
 
 if TYPE_CHECKING:
     from agentctl.supervision.account.ledger import Ledger
+
+_NEVER = float("inf")
 
 
 class WallClock:
@@ -25,7 +25,7 @@ class WallClock:
 
     def due(self) -> float:
         """Return the earliest time at which the limit can be reached, as far as is known; infinity if there is none."""
-        return self._until if self._most else math.inf
+        return self._until if self._most else _NEVER
 
     def broken(self, own: WorkClock) -> str | None:
         """Return a message with the figures of the limit, once it is reached.

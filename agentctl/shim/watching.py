@@ -48,7 +48,7 @@ _SURVIVOR_TICK_S = 1.0
 
 
 #: Appends an event about the worker.
-Tell = Callable[[str, Mapping[str, Any]], None]
+Tell = Callable[[str, Mapping[str, Any]], object]
 #: Writes down a problem that the shim survived.
 Note = Callable[[object], None]
 
@@ -110,6 +110,8 @@ class Attempt:
         self.is_begun_there, self.stood_there = False, True
         #: Whether the request that it be cancelled could not be read at the last look.
         self.is_unread = False
+        #: Whether only its leader, a zombie, is left: on Linux, whatever it leaves becomes a child of this shim.
+        self.is_childless = False
         self.swept: list[dict[str, Any]] = []
         self.output = _OutputMeter(self.worker, self.spec.stall_s, self.began)
 
@@ -135,6 +137,7 @@ class Attempt:
 
         While it is a zombie, neither its pid nor its group's id can be reused.
         """
+        self.is_childless = False
         while not self.has_exited:
             ended = processes.ended_child()
             if ended is None:
@@ -144,7 +147,8 @@ class Attempt:
             else:
                 os.waitpid(ended.pid, os.WNOHANG)
         # A program that keeps forking and exiting leaves a zombie each time: each look at the tree would take longer.
-        descent.reap_all_but(self.pid)
+        is_only_child = descent.reap_all_but(self.pid)
+        self.is_childless = processes.LINUX and is_only_child
 
     @property
     def has_exited(self) -> bool:
@@ -161,10 +165,15 @@ class Attempt:
 
     def _look_at_files(self) -> None:
         """Look at each file separately: whatever a worker puts into one, the shim still looks at the others."""
-        if not self._is_in_place():
-            return  # What lies there now, if anything, is not about this worker.
+        if self._is_quiet() or not self._is_in_place():
+            return  # What lies in another folder of the same name is not about this worker.
         for look in (self._look_at_cancel, self._look_at_pause, self._look_at_questions, self._look_at_deferred):
             self._run_safely(look)
+
+    def _is_quiet(self) -> bool:
+        """Return whether nobody asks for anything, and nothing is left to be done: mostly one look shows it."""
+        is_at_rest = not (self.state.is_paused or self.is_told_paused or self.waiting is not None)
+        return is_at_rest and self.deferral.is_quiet() and self.worker.has_no_request()
 
     def _run_safely(self, look: Callable[[], object], pause_s: float = 0.0) -> object:
         try:
@@ -383,11 +392,7 @@ class Attempt:
             return False
         if self.spec.keep_children and self.state.cause is None:
             return True
-        return self._is_childless() or self.tree.is_gone()
-
-    def _is_childless(self) -> bool:
-        """Return whether only its leader, a zombie, is left: whatever it leaves becomes a child of this shim."""
-        return processes.LINUX and descent.own_children() == [self.pid]
+        return self.is_childless or self.tree.is_gone()
 
     def _outcome(self) -> Outcome:
         cause = self.state.cause

@@ -274,8 +274,8 @@ def test_events_that_belong_together_stand_together_or_not_at_all(tmp_path: Path
         seen.append(os.fstat(fd).st_size)
         return len(seen) > 1
 
-    assert eventlog.append(log, [event(1), event(2)], unless=look)
-    assert not eventlog.append(log, [event(3)], unless=look)
+    assert eventlog.append(log, [event(1), event(2)], unless=look) == Path(log).stat().st_size
+    assert eventlog.append(log, [event(3)], unless=look) is None
     assert eventlog.LogReader(log).read_new() == [(1, event(1)), (2, event(2))]
     assert seen == [0, Path(log).stat().st_size]
 

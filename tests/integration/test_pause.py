@@ -41,6 +41,19 @@ def test_pause_stops_the_whole_tree_and_unpause_continues_it(root: Path, tmp_pat
     run("cancel", "a", "--grace-seconds", "0.1")
 
 
+def test_a_worker_that_fills_its_folder_is_paused_and_cancelled_as_any_other(root: Path) -> None:
+    """So many names that no single look at the folder shows all of them."""
+    task = new_task(grace=0.1)
+    fill = 'cd "$AGENTCTL_AGENT_DIR" && seq 5000 | xargs touch && touch filled && exec sleep 60'
+    spawn(["sh", "-c", fill], name="a")
+    wait_until((task.agent("a") / "filled").exists, what="its files")
+    assert run("pause", "a", "--json").json["paused"] is True
+    assert row("a")["paused"] is True
+    run("unpause", "a")
+    run("cancel", "a")
+    assert is_settled(task, "a")["status"] == "cancelled"
+
+
 @pytest.mark.slow
 def test_the_clock_of_a_paused_worker_stands_still(root: Path, tmp_path: Path) -> None:
     task = new_task()

@@ -31,7 +31,7 @@ def _note(task: TaskDir, instance: str) -> bool:
     payload = {"launch": launch.id, **found}
     event = ev.make_event(now_iso(), ev.LATE_EXIT, task.id, "agentctl", payload, instance)
     with contextlib.suppress(AgentctlError, OSError):
-        return eventlog.append(task.events, [event], unless=lambda fd: _is_noted(fd, instance))
+        return eventlog.append(task.events, [event], unless=lambda fd: _is_noted(fd, instance)) is not None
     return False
 
 

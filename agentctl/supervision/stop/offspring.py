@@ -25,7 +25,7 @@ _TICK_S = 1.0
 #: A worker whose processes survive SIGKILL must not hold up those above it for ever.
 _LONGEST_HOLD_S = 120.0
 #: Appends an event about the parent.
-Tell = Callable[[str, Mapping[str, Any]], None]
+Tell = Callable[[str, Mapping[str, Any]], object]
 
 if TYPE_CHECKING:
     from typing import Protocol, TypeVar

@@ -47,10 +47,13 @@ def open_control(worker: WorkerDir) -> int:
     For reading and writing: a FIFO whose last writer leaves would be at end of file, and wake for ever.
     """
     with storage_errors(worker.control, "make"):
-        fd = _open_fifo(worker, os.O_RDWR) if worker.control.exists() else None
-        if fd is not None:
-            return fd
-        if os.path.lexists(worker.control):
+        try:
+            fd = _open_fifo(worker, os.O_RDWR)
+        except FileNotFoundError:
+            pass
+        else:
+            if fd is not None:
+                return fd
             set_aside(worker.control)
         os.mkfifo(worker.control, 0o600)
         return os.open(worker.control, os.O_RDWR | _FIFO)

@@ -51,7 +51,7 @@ def place() -> FilePath:
 def are_any() -> bool:
     """Return whether anything of any task may be deferred: mostly nothing is, and nobody looks any further."""
     try:
-        return os.access(_place or place(), os.F_OK)  # The cheapest look: a shim makes a dozen for each worker.
+        return os.access(_place or place(), os.F_OK)  # The cheapest look: a shim makes some for each worker.
     except (AgentctlError, OSError):
         return False
 

@@ -90,9 +90,10 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
         durable: On disk when this returns; who decides about many makes their files durable together.
     """
     clear_mount_points(worker)
-    value = decision.now().to_json()
-    value = {key: item for key, item in value.items() if _fits(key, item)}
-    content, decision = to_json(value), _decision_from(value)
+    decision = decision.now()
+    said = decision.to_json()
+    value = {key: item for key, item in said.items() if _fits(key, item)}
+    content, decision = to_json(value), decision if value == said else _decision_from(value)
     try:
         with locked(worker.lock):
             if create_whole(worker.exit, content, durable=durable):
@@ -170,10 +171,14 @@ def read_decision(worker: WorkerDir) -> Decision:
     Raises:
         Damaged: There is none, or it does not describe an end.
     """
-    decision = decision_in(read_json(worker.exit) or {})
+    decision = _decision_on_disk(worker)
     if decision is None:
         raise Damaged(f"{worker.exit} does not describe an end", hint="agentctl doctor --fix")
     return decision
+
+
+def _decision_on_disk(worker: WorkerDir) -> Decision | None:
+    return decision_in(read_json(worker.exit) or {})
 
 
 def decision_in(value: Mapping[str, Any]) -> Decision | None:
@@ -196,7 +201,7 @@ def decision_of(worker: WorkerDir) -> Decision | None:
     """
     with storage_errors(worker.exit, "read"):
         try:
-            found = read_decision(worker)
+            found = _decision_on_disk(worker)
         except (Damaged, PermissionError):  # The worker took its mode.
             found = None
         return found if found is not None or worker.path.exists() else _decision_in_log(worker)

@@ -22,6 +22,7 @@ except ImportError:
 #: Names the spec that its shim has checked to the program that drives an agent; the agent itself does not get it.
 SPEC_DIGEST = "AGENTCTL_SPEC_DIGEST"
 _DIGEST_BYTES = 16
+_TEXT = frozenset({str})
 
 
 class WorkerSpec(NamedTuple):
@@ -239,7 +240,7 @@ def _is_table(value: object) -> bool:
 
 
 def _are_texts(value: object) -> bool:
-    return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
+    return isinstance(value, (list, tuple)) and _TEXT.issuperset(map(type, value))
 
 
 def _are_texts_or_none(value: object) -> bool:

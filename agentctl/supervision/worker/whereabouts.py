@@ -40,6 +40,7 @@ class Whereabouts:
     def __init__(self, worker: WorkerDir, root_task: TaskDir) -> None:
         self._worker, self._root_task = worker, root_task
         self._since: float | None = None
+        self._task_files = {worker.task.task_file, root_task.task_file}
         self._held: list[_Held] = []
         try:
             for path in dict.fromkeys((worker.path, worker.task.path, root_task.path)):
@@ -56,6 +57,8 @@ class Whereabouts:
 
     def loss(self) -> Loss | None:
         """Return what became of the folders; None if all of them are there."""
+        if self._are_in_place():
+            return None
         own, task, *root_task = self._held
         worker, found = self._worker, task.lost(self._worker.task)
         if found == _MOVED and (place := task.place()) is not None:
@@ -66,6 +69,23 @@ class Whereabouts:
             return Loss(f"the task {self._root_task.id} above it was removed", worker)
         found = own.lost()
         return None if found is None else Loss(f"its folder {found}", worker, has_tasks=True)
+
+    def _are_in_place(self) -> bool:
+        """Return whether all of them are known to be where they were: mostly they are, and a shim asks often.
+
+        The path of the worker's folder leads through its task's: a folder has one name.
+        """
+        own, _, *root_task = self._held
+        try:
+            for held in (own, *root_task):
+                found = os.stat(held.path)
+                if found.st_ino != held.known.st_ino or found.st_dev != held.known.st_dev:
+                    return False
+            for path in self._task_files:
+                os.lstat(path)
+        except OSError:
+            return False
+        return True
 
     @property
     def is_in_doubt(self) -> bool:
@@ -88,7 +108,7 @@ class _Held:
     def __init__(self, path: str) -> None:
         self.path = path
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._known = os.fstat(self.fd)
+        self.known = os.fstat(self.fd)
 
     def lost(self, task: TaskDir | None = None) -> str | None:
         """Return what became of it; None if it is where it was, or if that cannot be known.
@@ -97,7 +117,7 @@ class _Held:
             task: It is the folder of this task, which is gone without its task.yaml as well.
         """
         try:
-            if os.path.samestat(os.stat(self.path), self._known):
+            if os.path.samestat(os.stat(self.path), self.known):
                 return _REMOVED if task is not None and _is_missing(task.task_file) else None
         except (FileNotFoundError, NotADirectoryError):
             pass
@@ -117,7 +137,7 @@ class _Held:
         """Return where it lies now; None if that cannot be told."""
         try:
             path = os.readlink(f"/proc/self/fd/{self.fd}")
-            return path if os.path.samestat(os.stat(path), self._known) else None
+            return path if os.path.samestat(os.stat(path), self.known) else None
         except OSError:
             return None
 
