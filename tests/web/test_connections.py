@@ -262,12 +262,12 @@ def test_who_does_not_read_costs_little_and_is_ended(own: Served) -> None:
     with Client(own, receive_buffer=4096) as client:
         client.ask("endless")
         before = psutil.Process().memory_info().rss
-        begun = time.monotonic()
+        begun, answered = time.monotonic(), 0
         while not own.ended:
             assert time.monotonic() - begun < SHORT.stalled_s * 1.5 + LATE_S
-            asked = time.monotonic()
             assert answer_of(own, "hi") == (200, b"hi")
-            assert time.monotonic() - asked < 1
+            answered += not own.ended
+        assert answered > 0, "others are answered meanwhile"
         assert time.monotonic() - begun > SHORT.stalled_s - 0.3
         assert own.chunks * len(CHUNK) < 2**20, "as much as the buffers hold"
         assert psutil.Process().memory_info().rss - before < 16 * 2**20
@@ -310,9 +310,8 @@ def test_an_answer_that_is_not_read_to_its_end_is_dropped(own: Served) -> None:
 
 def test_idle_connections_give_way() -> None:
     with Served(Bounds()) as served, many(served, 300) as held:
-        begun = time.monotonic()
         assert answer_of(served, "hi") == (200, b"hi")
-        assert time.monotonic() - begun < 1
+        assert served.connections.timed_out == 0, "before any of them has to go"
         assert held[0].rest() == b"", "the one that has waited longest"
         held[-1].ask("hi")
         assert held[-1].answer() == (200, b"hi")
@@ -335,10 +334,9 @@ def test_streams_do_not_and_who_finds_no_place_is_refused_at_once() -> None:
         assert streams[3].read()
         assert served.connections.in_service == 4
         with Client(served) as late:
-            begun = time.monotonic()
             late.ask("hi")
             assert late.rest() == b""
-            assert time.monotonic() - begun < 1
+            assert served.connections.in_service == 4, "before any of them has ended"
         assert served.connections.refused == 1
         streams[0].close()
         wait_until(lambda: served.connections.open, accept=lambda left: left == 3, what="a place to be free")
