@@ -7,6 +7,7 @@ from the files that anybody can `cat`.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import hashlib
 import json
 import os
@@ -163,9 +164,10 @@ def row(instance: str) -> dict[str, Any]:
 
 
 def kill(*pids: int) -> None:
-    """SIGKILL processes of this test, and wait until they are gone."""
-    for pid in pids:
-        psutil.Process(pid).send_signal(signal.SIGKILL)
+    """SIGKILL processes of this test, all of which live, and wait until they are gone."""
+    for process in [psutil.Process(pid) for pid in pids]:
+        with contextlib.suppress(psutil.NoSuchProcess):  # The death of another one has ended it.
+            process.send_signal(signal.SIGKILL)
     wait_until(lambda: [pid for pid in pids if is_alive(pid)], accept=lambda left: not left, what="death")
 
 
