@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from tests.steps import Task, spawn
-from tests.support import run, wait_for_json, wait_until, worker
+from tests.support import is_alive, run, wait_for_json, wait_until, worker
 
 
 class Known(NamedTuple):
@@ -111,6 +111,16 @@ def kill_shims(task: Task, *instances: str) -> None:
         assert "shim" in psutil.Process(shim.pid).cmdline()[-2], f"{shim} is not a shim"
         os.kill(shim.pid, signal.SIGKILL)
     wait_until(lambda: living(shims), accept=lambda left: not left, what="the shims to die")
+
+
+def kill_tree(pid: int) -> None:
+    """SIGKILL a process and all below it, some of which may end by themselves meanwhile."""
+    top = psutil.Process(pid)
+    tree = [top, *top.children(recursive=True)]
+    for process in tree:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    wait_until(lambda: [one.pid for one in tree if is_alive(one.pid)], accept=lambda left: not left, what="death")
 
 
 def orphan(task: Task, name: str) -> Known:

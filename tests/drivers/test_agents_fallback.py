@@ -9,12 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from tests.agent_steps import activity, agent_world, ends, rebuilds_the_same
-from tests.life import kill_shims, leader_of, set_config
-from tests.steps import Task, kill, statuses
+from tests.life import kill_shims, kill_tree, leader_of, set_config
+from tests.steps import Task, statuses
 from tests.support import WORKERS, Completed, run, start_argv, wait_until
 
 
@@ -261,10 +260,8 @@ def test_what_a_killed_sandbox_leaves_is_removed_by_whoever_decides_the_end(
     folder, outbox = _leaves_mount_points(task, tmp_path, *(["--timeout-seconds", "4"] if end == "timeout" else []))
     (folder / ".codex" / "rules").touch()
     if end == "kill":
-        host = leader_of(task, "a").pid
-        program = [one.pid for one in psutil.Process(host).children(recursive=True)]
         kill_shims(task, "a")
-        kill(host, *program)
+        kill_tree(leader_of(task, "a").pid)
     elif end == "cancel":
         run("cancel", "a")
     assert run("wait", "a", check=False).code

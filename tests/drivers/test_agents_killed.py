@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
-from tests.life import is_settled, kill_shims, known, living, read
-from tests.steps import Task, kill, row, statuses
+from tests.life import is_settled, kill_shims, kill_tree, known, living, read
+from tests.steps import Task, row, statuses
 from tests.support import run, start, wait_until
 
 
@@ -28,12 +26,7 @@ def driver_of(task: Task, instance: str = "a") -> psutil.Process:
 
 def kill_all(task: Task, instance: str = "a") -> None:
     """Kill shim, driver and program, in this order, so that none sees the end of the next one."""
-    driver = driver_of(task, instance)
-    family = [driver.pid, *(child.pid for child in driver.children(recursive=True))]
-    kill(task.shim_of(instance))
-    for pid in family:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    kill_tree(task.shim_of(instance))
 
 
 def fails(instance: str = "a") -> str:

@@ -6,13 +6,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world, blocked, ends
+from tests.life import kill_tree
 from tests.repositories import branches, commit, git, new_repository, record, worktrees
-from tests.steps import Task, kill, new_task, spawn
+from tests.steps import Task, new_task, spawn
 from tests.support import run
 
 COMMIT = "echo x > x; git add x; git commit --quiet -m x"
@@ -171,10 +171,7 @@ def test_one_worktree_that_cannot_be_made_again_holds_up_no_other_lost_agent(
         agent("permit touch x", "--worktree", "--cwd", repository, name=name)
         blocked(name)
     for name in ("b", "c"):
-        kill(
-            of_agent.shim_of(name),
-            *(one.pid for one in psutil.Process(of_agent.shim_of(name)).children(recursive=True)),
-        )
+        kill_tree(of_agent.shim_of(name))
     run("wait-all", check=False)
     git(repository, "worktree", "remove", "--force", record(of_agent, "b")["path"])
     git(repository, "branch", "-D", "agentctl/t1/b")
