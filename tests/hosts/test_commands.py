@@ -39,7 +39,7 @@ def test_commands_results_and_exit_codes(both: Both) -> None:
     for code in (0, 1, 130, 255):
         assert run("--host", "b", "spawn", "--wait", "--", *worker("exits", code), check=False).code == code
     assert [row["taskId"] for row in run("--host", "b", "tasks", "--json").json] == ["on-b"]
-    assert "w1" not in b.run("list").out
+    assert "w1" not in [row["agentInstance"] for row in b.run("list", "--json").json]
 
 
 def test_bytes_of_every_value_pass_unchanged(both: Both) -> None:
