@@ -75,11 +75,11 @@ def line_of(pid: int) -> list[int]:
     return line
 
 
-def reap_all_but(pid: int) -> bool:
-    """Reap the children of this process that have ended, except for `pid`; return whether that is the only one."""
+def reap_all_but(pid: int) -> list[int]:
+    """Reap the children of this process that have ended, except for `pid`; return those that there were before."""
     children = own_children()
     for child in children:
         if child != pid:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(child, os.WNOHANG)
-    return children == [pid]
+    return children

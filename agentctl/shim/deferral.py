@@ -18,7 +18,7 @@ class Deferral:
         self._worker = worker
         self._said: dict[str, Any] = {}
 
-    def is_quiet(self) -> bool:
+    def defers_nothing(self) -> bool:
         """Return whether the disk refuses nothing, and nothing may wait in memory."""
         return not self._said and not deferred.are_any()
 
@@ -28,7 +28,7 @@ class Deferral:
         Args:
             standing: What else is the case, for those who cannot read it from the log now.
         """
-        if self.is_quiet():
+        if self.defers_nothing():
             return
         problem = self._problem_of(cancel_request.REQUEST) or self._problem_of(pause_request.REQUEST)
         if problem is not None:

@@ -110,8 +110,8 @@ class Attempt:
         self.is_begun_there, self.stood_there = False, True
         #: Whether the request that it be cancelled could not be read at the last look.
         self.is_unread = False
-        #: Whether only its leader, a zombie, is left: on Linux, whatever it leaves becomes a child of this shim.
-        self.is_childless = False
+        #: The children of this shim when it last reaped them after the exit of the leader, which stays among them.
+        self.children: list[int] = []
         self.swept: list[dict[str, Any]] = []
         self.output = _OutputMeter(self.worker, self.spec.stall_s, self.began)
 
@@ -137,7 +137,7 @@ class Attempt:
 
         While it is a zombie, neither its pid nor its group's id can be reused.
         """
-        self.is_childless = False
+        self.children = []
         while not self.has_exited:
             ended = processes.ended_child()
             if ended is None:
@@ -147,8 +147,7 @@ class Attempt:
             else:
                 os.waitpid(ended.pid, os.WNOHANG)
         # A program that keeps forking and exiting leaves a zombie each time: each look at the tree would take longer.
-        is_only_child = descent.reap_all_but(self.pid)
-        self.is_childless = processes.LINUX and is_only_child
+        self.children = descent.reap_all_but(self.pid)
 
     @property
     def has_exited(self) -> bool:
@@ -173,7 +172,7 @@ class Attempt:
     def _is_quiet(self) -> bool:
         """Return whether nobody asks for anything, and nothing is left to be done: mostly one look shows it."""
         is_at_rest = not (self.state.is_paused or self.is_told_paused or self.waiting is not None)
-        return is_at_rest and self.deferral.is_quiet() and self.worker.has_no_request()
+        return is_at_rest and self.deferral.defers_nothing() and self.worker.has_no_request()
 
     def _run_safely(self, look: Callable[[], object], pause_s: float = 0.0) -> object:
         try:
@@ -392,7 +391,11 @@ class Attempt:
             return False
         if self.spec.keep_children and self.state.cause is None:
             return True
-        return self.is_childless or self.tree.is_gone()
+        return self._is_childless() or self.tree.is_gone()
+
+    def _is_childless(self) -> bool:
+        """Return whether only its leader, a zombie, is left: whatever it leaves becomes a child of this shim."""
+        return processes.LINUX and self.children == [self.pid]
 
     def _outcome(self) -> Outcome:
         cause = self.state.cause
