@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import psutil
 
 from tests.steps import Task, spawn
-from tests.support import is_alive, run, wait_for_json, wait_until, worker
+from tests.support import is_alive, run, wait_for_json, wait_for_text, wait_until, worker
 
 
 class Known(NamedTuple):
@@ -100,8 +100,7 @@ def leader_of(task: Task, instance: str) -> Known:
 
 def says_ready(task: Task, instance: str) -> None:
     """Wait until a worker has printed `ready`: its signal handlers are set."""
-    log = task.agent(instance) / "stdout.log"
-    wait_until(lambda: log.exists() and b"ready" in log.read_bytes(), what=f"{instance} to say ready")
+    wait_for_text(task.agent(instance) / "stdout.log", "ready")
 
 
 def kill_shims(task: Task, *instances: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.life import Known, known
 from tests.steps import Task, row
-from tests.support import wait_until
+from tests.support import wait_for_json
 
 
 def ask_engine(runner: str, **settings: float | str) -> None:
@@ -22,9 +22,7 @@ def ask_engine(runner: str, **settings: float | str) -> None:
 
 def launch_of(task: Task, instance: str) -> Path:
     """Return the folder of a worker's launch."""
-    file = task.agent(instance) / "launch.json"
-    wait_until(file.exists, what="its launch")
-    return Path(json.loads(file.read_bytes())["path"])
+    return Path(wait_for_json(task.agent(instance) / "launch.json")["path"])
 
 
 def handle_of(task: Task, instance: str) -> dict[str, Any]:
@@ -37,8 +35,7 @@ def handle_of(task: Task, instance: str) -> dict[str, Any]:
 def post_of(task: Task, instance: str) -> Known:
     """Return the process that the engine has started, once it has claimed the launch."""
     claim = launch_of(task, instance) / "claim.json"
-    wait_until(claim.exists, what="the claim")
-    return known(json.loads(claim.read_bytes())["process"]["pid"])
+    return known(wait_for_json(claim)["process"]["pid"])
 
 
 def there(task: Task, instance: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import Task, new_task, sign, spawn
-from tests.support import is_alive, run, wait_until, worker
+from tests.support import is_alive, run, wait_for_json, wait_until, worker
 
 #: The workers of the task, one for each kind of end.
 ENDED = {"a1": "completed", "a2": "failed", "a3": "cancelled"}
@@ -35,7 +34,7 @@ def made_once(factory: pytest.TempPathFactory, make: Callable[[], object]) -> Ta
 
 
 def _shims(task: Task) -> list[int]:
-    return [int(json.loads(file.read_bytes())["pid"]) for file in task.path.glob("agents/*/shim.json")]
+    return [int(wait_for_json(file)["pid"]) for file in task.path.glob("agents/*/shim.json")]
 
 
 def ended_task(factory: pytest.TempPathFactory) -> Task:

@@ -182,11 +182,32 @@ def wait_until(
         time.sleep(max(POLL_S, 2 * (time.monotonic() - begun)))
 
 
+def text_in(path: str | Path) -> str:
+    """Return what a file holds; nothing while it is not there."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+    except FileNotFoundError:
+        return ""
+
+
+def wait_for_text(path: str | Path, part: str = "", timeout_s: float = 20) -> str:
+    """Wait until a file holds some text (that has `part` in it), and return all of it."""
+    what = f"{part!r} in {path}" if part else f"{path} to be written"
+    return wait_until(lambda: text_in(path), timeout_s, what=what, accept=lambda text: text and part in text)
+
+
 def wait_for_json(path: str | Path, timeout_s: float = 20) -> Any:
-    """Wait until a worker has written a file, and return the JSON in it."""
-    file = Path(path)
-    wait_until(file.exists, timeout_s, what=f"{file} to be there")
-    return json.loads(file.read_text(encoding="utf-8"))
+    """Wait until a file holds a JSON document (whoever writes one may be seen between its first and its last byte)."""
+
+    def document() -> tuple[Any] | None:
+        try:
+            return (json.loads(text_in(path)),)
+        except ValueError:
+            return None
+
+    found = wait_until(document, timeout_s, what=f"a JSON document in {path}")
+    assert found
+    return found[0]
 
 
 def is_alive(pid: int) -> bool:

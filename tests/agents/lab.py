@@ -18,7 +18,7 @@ from tests.agents.scenarios import done
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of, write_providers
 from tests.steps import Task
-from tests.support import Completed, is_alive, run, wait_until
+from tests.support import Completed, is_alive, run, text_in, wait_for_text, wait_until
 
 #: An agent's own start and end, on a machine that does other things too.
 PATIENCE_S = 60
@@ -197,11 +197,11 @@ class Lab:
             task_id, _, name = session.partition("/")
             assert task_id == self.task.path.name
             file = self.task.agent(name) / "conversation.jsonl"
-            wait_until(lambda: "I call a tool." in file.read_text(encoding="utf-8"), what=f"{file} to be written")
+            wait_for_text(file, "I call a tool.")
             return session
         pattern = self.facts.sessions.format(session=session)
         wait_until(
-            lambda: [file for file in self.folder.glob(pattern) if b"I call a tool." in file.read_bytes()],
+            lambda: [file for file in self.folder.glob(pattern) if "I call a tool." in text_in(file)],
             what=f"the session {session} to be written down",
         )
         return session

@@ -14,7 +14,7 @@ from tests.agents.facts import VENDORS, Step
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import done
 from tests.agents.test_delegation import BY_HAND, by_hand
-from tests.support import run, wait_until
+from tests.support import run, wait_for_text, wait_until
 
 OURS = f"{shlex.quote(sys.executable)} -m agentctl"
 #: A shell that runs a script of a test; whatever else is asked.
@@ -182,8 +182,7 @@ def test_an_agent_does_not_answer_its_own_request(lab: Lab) -> None:
         sub = steps("sub", script(lab, "itself", itself(lab)))
         scenario = steps("parent", [["agent", f"Report back. SCENARIO:{sub}"], *asks])
     lab.spawn(scenario, *rules(), name="parent")
-    wait_until(Path("said").exists, what="all tries", timeout_s=2 * PATIENCE_S)
-    said = Path("said").read_text(encoding="utf-8").splitlines()
+    said = wait_for_text("said", timeout_s=2 * PATIENCE_S).splitlines()
     assert len(said) == 5, said
     refusal = "it cannot be answered from within a sandbox" if lab.facts.is_sandboxed else "is not above parent"
     assert [line for line in said if refusal not in line] == []

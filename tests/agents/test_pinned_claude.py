@@ -22,7 +22,7 @@ from agentctl.drivers.order import Order
 from tests.agents.facts import VERSIONS
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.loose import claude
-from tests.support import run, wait_until
+from tests.support import run, text_in, wait_until
 
 pytestmark = pytest.mark.parametrize("program", ["claude"])
 #: As `--help` names them: `manual` is another word for `default`, which it takes as well and tells.
@@ -124,7 +124,7 @@ def test_hook_of_a_prompt_in_each_beginning(lab: Lab) -> None:
 
 def _begun(lab: Lab, agent: str) -> list[bool]:
     """Return for each turn of an agent whether our hook was called before it began."""
-    lines = [json.loads(line) for line in (lab.task.agent(agent) / "stdout.log").read_bytes().split(b"\n")[:-1]]
+    lines = [json.loads(line) for line in text_in(lab.task.agent(agent) / "stdout.log").split("\n")[:-1]]
     events = [line for line in lines if line.get("subtype") == "init" or is_hook(line, "UserPromptSubmit")]
     return [is_hook(before, "UserPromptSubmit") for before, now in pairwise(events) if now.get("subtype") == "init"]
 

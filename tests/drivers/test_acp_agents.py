@@ -17,7 +17,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.errors import ExitCode
 from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
 from tests.steps import Task, new_task
-from tests.support import WORKERS, Completed, is_alive, run, wait_until
+from tests.support import WORKERS, Completed, is_alive, run, wait_for_text, wait_until
 
 MANNERS = (
     "polite", "floods", "forks", "deaf", "unknown", "huge", "chatty", "unannounced", "ids", "twice", "takes_back",
@@ -136,8 +136,8 @@ def test_what_it_forked_does_not_outlive_it(task: Task) -> None:
 
 def test_one_that_is_deaf_to_a_cancel_is_killed_with_all_its_processes(task: Task) -> None:
     spawn("deaf")
-    child = int(wait_until(lambda: Path("forked").exists() and Path("forked").read_text(), what="its child"))
-    wait_until(lambda: "long" in (task.agent("a") / "activity.jsonl").read_text(), what="its work")
+    child = int(wait_for_text("forked"))
+    wait_for_text(task.agent("a") / "activity.jsonl", "long")
     told = run("cancel", "--json", "a").json
     assert (told["status"], told["survivors"]) == ("cancelled", [])
     assert not is_alive(child)
@@ -259,7 +259,7 @@ def test_a_turn_that_it_begins_by_itself_is_seen_and_ended(task: Task) -> None:
     spawn("rises", "--keep")
     blocked()
     Path("rise").touch()
-    wait_until(lambda: Path("risen").exists() and Path("risen").read_text() == "cancelled", what="its cancel")
+    wait_for_text("risen", "cancelled")
     run("send", "a", "--close")
     assert ends()["status"] == "completed"
     assert "it began a turn by itself" in notes(task)
@@ -369,8 +369,7 @@ def test_one_that_leaves_its_mode_is_stopped_however_it_was_begun(task: Task, be
 def test_one_whose_mode_ones_own_settings_decide_is_let_alone(task: Task) -> None:
     order_ask()
     spawn("drifts", "--permissions", "own", prompt="again")
-    told = task.agent("a") / "stdout.log"
-    wait_until(lambda: told.exists() and "current_mode_update" in told.read_text(encoding="utf-8"), what="its mode")
+    wait_for_text(task.agent("a") / "stdout.log", "current_mode_update")
     assert run("cancel", "--json", "a").json["status"] == "cancelled"
 
 

@@ -13,7 +13,7 @@ import yaml
 
 from tests.agent_steps import ends
 from tests.steps import Task, new_task
-from tests.support import PROGRAM, WORKERS, is_alive, run, wait_until
+from tests.support import PROGRAM, WORKERS, is_alive, run, text_in, wait_until
 
 #: A cancel that needs a second signal takes longer than a test waits.
 GRACE_S = 40
@@ -141,10 +141,10 @@ def test_a_cancel_does_not_wait_for_another_try(task: Task) -> None:
     line = "echo . >>asked; echo is locked >&2; exit 1"
     Path("show").write_text(line, encoding="utf-8")
     run("spawn", "--agent", "general", "--driver", "shows", "--name", "a", "do it")
-    wait_until(lambda: Path("asked").exists() and len(Path("asked").read_bytes()) == 8, timeout_s=30)
+    wait_until(lambda: text_in("asked"), timeout_s=30, what="eight questions", accept=lambda text: len(text) == 8)
     told = run("cancel", "--json", "a", timeout=GRACE_S / 2).json
     assert (told["status"], told["survivors"]) == ("cancelled", [])
-    assert len(Path("asked").read_bytes()) == 8
+    assert len(text_in("asked")) == 8
 
 
 def test_a_secret_is_new_at_each_start_and_in_no_file_of_a_task(task: Task, root: Path) -> None:

@@ -22,7 +22,7 @@ from tests.agents.standin import StandIn
 from tests.agents.surroundings import KEY
 from tests.agents.wire import CACHED_TOKENS, INPUT_TOKENS, OUTPUT_TOKENS
 from tests.steps import new_task, statuses
-from tests.support import run, wait_until
+from tests.support import run, wait_for_text, wait_until
 
 BOTH = ("standin/stand-in", "standinthropic/stand-in")
 
@@ -255,7 +255,7 @@ def test_a_message_while_a_tool_runs_joins_the_turn(lab: Lab) -> None:
     wait_until(Path("begun").exists, timeout_s=40, what="the tool to run")
     lab.send(agent, "recall")
     inputs = lab.task.agent(agent) / "dialogue.jsonl"
-    wait_until(lambda: "SCENARIO:recall" in inputs.read_text(), what="the message to be passed on")
+    wait_for_text(inputs, "SCENARIO:recall")
     Path("go").touch()
     assert lab.completed(agent) == recalled("text", "recall")
     assert len(lab.standin.requests) == 2

@@ -14,7 +14,7 @@ import pytest
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, inside, plays
 from tests.life import known, lives, read, set_config
 from tests.steps import Task, statuses
-from tests.support import run, wait_until
+from tests.support import run, text_in, wait_until
 
 
 @pytest.fixture
@@ -46,8 +46,7 @@ def row(name: str = "a") -> dict[str, Any]:
 
 def wakers(task: Task) -> list[int]:
     """Return the live waker of a task, if any; one that has the lock but has not written its pid yet is not found."""
-    file = task.path / "waker.json"
-    told = file.read_bytes() if file.exists() else b""
+    told = text_in(task.path / "waker.json")
     pid = json.loads(told).get("pid") if told else None
     return [pid] if pid is not None and Path(f"/proc/{pid}").exists() else []
 

@@ -13,7 +13,7 @@ import pytest
 from tests.agent_steps import agent, agent_world, blocked, ends
 from tests.life import known, living, read, set_config
 from tests.steps import Task, new_task, row, statuses
-from tests.support import PROGRAM, alike, run, start, wait_until
+from tests.support import PROGRAM, alike, run, start, wait_for_text, wait_until
 from tests.terminal import on_a_terminal
 
 
@@ -140,8 +140,7 @@ def test_what_cannot_be_continued_says_so(task: Task) -> None:
 @pytest.mark.slow
 def test_lost_agents_are_continued(task: Task) -> None:
     agent("hang")
-    activity = task.agent("a") / "activity.jsonl"
-    wait_until(lambda: activity.exists() and b"working" in activity.read_bytes(), what="its first word")
+    wait_for_text(task.agent("a") / "activity.jsonl", "working")
     leader = known(read(task.agent("a") / "worker.json")["pid"])
     os.kill(task.shim_of("a"), signal.SIGKILL)
     os.killpg(leader.pid, signal.SIGKILL)
@@ -158,8 +157,7 @@ def test_lost_agents_are_continued(task: Task) -> None:
 def test_an_agent_that_was_lost_days_ago_is_left_alone_and_named(task: Task, is_chosen: bool) -> None:
     """Whoever wanted it back could have had it by then; at boot nobody is asked."""
     agent("hang")
-    activity = task.agent("a") / "activity.jsonl"
-    wait_until(lambda: activity.exists() and b"working" in activity.read_bytes(), what="its first word")
+    wait_for_text(task.agent("a") / "activity.jsonl", "working")
     leader = known(read(task.agent("a") / "worker.json")["pid"])
     os.kill(task.shim_of("a"), signal.SIGKILL)
     os.killpg(leader.pid, signal.SIGKILL)
@@ -218,8 +216,7 @@ def test_a_cancel_interrupts_by_the_protocol_and_answers_what_is_open(task: Task
 @pytest.mark.slow
 def test_a_deaf_agent_is_cancelled_with_all_its_processes(task: Task, tmp_path: Path) -> None:
     agent(f"deaf {tmp_path / 'pids'}", "--grace-seconds", "0.2")
-    wait_until((tmp_path / "pids").exists, what="the agent to work")
-    pids = [known(int(pid)) for pid in (tmp_path / "pids").read_text(encoding="ascii").split()]
+    pids = [known(int(pid)) for pid in wait_for_text(tmp_path / "pids").split()]
     run("cancel", "a")
     assert living(pids) == []
     assert statuses() == {"a": "cancelled"}

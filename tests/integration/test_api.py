@@ -24,7 +24,7 @@ from agentctl.operations.stop.cancelling import cancel_workers
 from tests.agent_steps import agent_world
 from tests.life import kill_shims, leader_of
 from tests.steps import Task, held, kill, most_at_once, new_task, row, spawn, statuses
-from tests.support import alike, run, wait_until, worker
+from tests.support import alike, run, wait_for_text, wait_until, worker
 
 ECHO = """---
 name: echo
@@ -525,8 +525,7 @@ def test_a_parent_that_was_paused_leaves_its_child_at_work(task: Task) -> None:
     task.has("agent.started", "child")
     run("pause", "parent")
     run("unpause", "parent")
-    log = task.agent("parent") / "stdout.log"
-    wait_until(lambda: b"stopped: paused" in log.read_bytes(), what="the wait to stop")
+    wait_for_text(task.agent("parent") / "stdout.log", "stopped: paused")
     assert row("child")["status"] == "running"
     run("cancel", "--all")
 

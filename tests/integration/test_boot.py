@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import Task, held, spawn_batch
-from tests.support import run, wait_until
+from tests.support import run, wait_for_json, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -56,8 +55,7 @@ def test_what_the_crontab_has_goes_on_after_everything_was_killed(
     assert run("install", "boot", "--write").out == "written: crontab\n"
     assert "there is nothing to change" in run("install", "boot", "--write").err
 
-    wait_until((task.agent("a") / "worker.json").exists)
-    pid = int(json.loads((task.agent("a") / "worker.json").read_bytes())["pid"])
+    pid = int(wait_for_json(task.agent("a") / "worker.json")["pid"])
     for one in (task.shim_of("a"), pid):
         os.kill(one, 9)
     for blob in (Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl").iterdir():

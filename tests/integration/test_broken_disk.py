@@ -21,7 +21,7 @@ from tests.faults import Faults
 from tests.integration.test_disk import Disk, disk, mount  # noqa: F401 - one is a fixture
 from tests.life import is_settled, set_config
 from tests.steps import Task, kill, new_task, spawn, statuses
-from tests.support import PROGRAM, alike, is_alive, run, start, wait_until, worker
+from tests.support import PROGRAM, alike, is_alive, run, start, wait_for_text, wait_until, worker
 
 #: How a broken disk answers, and to which calls.
 BROKEN = {
@@ -117,7 +117,7 @@ def test_the_undertaker_on_a_broken_disk_stops_the_tree_and_the_end_is_written_l
 ) -> None:
     task, pids = new_task(), tmp_path / "pids"
     spawn(worker("stubborn", pids), "--grace-seconds", "0.2", name="a")
-    tree = wait_until(lambda: pids.read_bytes() if pids.exists() else b"", what="the tree to be there")
+    tree = wait_for_text(pids)
     rested(task, a="active")
     kill(shim_of(task, "a"))
     faulty.fail(root, *BROKEN[broken])

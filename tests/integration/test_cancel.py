@@ -23,7 +23,7 @@ from tests.life import (
     stands,
 )
 from tests.steps import new_task, spawn, statuses
-from tests.support import PROGRAM, alike, environment, run, start, wait_until, worker
+from tests.support import PROGRAM, alike, environment, run, start, wait_for_text, wait_until, worker
 
 #: Writes a byte to a file for each SIGINT that it gets, and stays alive.
 COUNTS = """
@@ -242,8 +242,7 @@ def test_a_worker_that_is_being_cancelled_starts_nobody_any_more(root: Path, tmp
     wait_until((task.agent("a") / "cancel.json").exists, what="the request")
     os.close(lock)
     assert cancelling.wait(timeout=20) == 0
-    wait_until(lambda: b"spawned" in (task.agent("a") / "stdout.log").read_bytes(), what="the spawn to end")
-    assert (task.agent("a") / "stdout.log").read_text(encoding="ascii") == "ready\nspawned 1\n"
+    assert wait_for_text(task.agent("a") / "stdout.log", "spawned") == "ready\nspawned 1\n"
     assert "starts nothing new" in (task.agent("a") / "stderr.log").read_text(encoding="utf-8")
     assert statuses() == {"a": "running"}
     run("cancel", "a", "--grace-seconds", "0.05")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.installed import Installed
 from tests.steps import new_task
-from tests.support import run, wait_until
+from tests.support import run, wait_for_text
 
 #: Has a shim keep all that only the collector could free, and write down at its end what that is.
 _FROM_THE_START = "    gc.enable()\n    gc.set_debug(gc.DEBUG_SAVEALL)\n"
@@ -26,5 +26,4 @@ def test_nothing_of_a_worker_has_to_be_collected(root: Path, tmp_path: Path) -> 
     for number in range(5):
         installed.spawn(["true"], "--queue", name=f"a{number}")
     run("wait-all")
-    wait_until(lambda: found.exists() and "the end" in found.read_text(), what="the shim to leave")
-    assert set(found.read_text().splitlines()) == {"the end"}
+    assert set(wait_for_text(found, "the end").splitlines()) == {"the end"}

@@ -16,7 +16,7 @@ from agentctl.domain.events import make_event
 from agentctl.errors import StorageError
 from tests.ready import made_once
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import alike, run, wait_until, worker
+from tests.support import alike, run, wait_for_text, wait_until, worker
 
 PAGE = 4096
 
@@ -186,7 +186,7 @@ def test_a_task_that_cannot_be_made_takes_no_name(disk: Disk) -> None:
 def test_what_needs_the_disk_says_that_it_is_full(disk: Disk) -> None:
     task = new_task()
     spawn(worker("sleeps", 100), name="a1")
-    wait_until((task.agent("a1") / "stdout.log").read_bytes, what="what it prints to be on disk")
+    wait_for_text(task.agent("a1") / "stdout.log")
     fill_last_page_of(task.path / "events.jsonl")
     disk.fill()
     for args in (["send", "a1", "hello"], ["use", "t1"]):

@@ -18,7 +18,7 @@ from agentctl.supervision.dispatch.slots import guest_place, place_of
 from agentctl.supervision.queue.places import Occupant
 from tests.life import set_config
 from tests.steps import Task, held, kill, new_task, row, spawn, spawn_batch, statuses
-from tests.support import run, wait_for_json, wait_until, worker
+from tests.support import run, text_in, wait_for_json, wait_until, worker
 
 AGENTCTL = f"{sys.executable} -m agentctl"
 
@@ -116,7 +116,11 @@ def test_a_guest_without_its_shim_still_counts_when_its_lender_is_gone(root: Pat
     task.has("agent.started", child)
     # A worker that is reported as started may still be at its gate, and would die there with its shim.
     program = Path(f"/proc/{row(child)['pid']}/cmdline")
-    wait_until(program.read_bytes, accept=lambda line: b"shim/__main__" not in line, what="the child's own program")
+    wait_until(
+        lambda: text_in(program),
+        what="the child's own program",
+        accept=lambda line: line and "shim/__main__" not in line,
+    )
     kill(task.shim_of(child))
     os.kill(row("top")["pid"], signal.SIGKILL)
     task.ended("top")

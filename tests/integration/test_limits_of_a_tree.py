@@ -16,7 +16,7 @@ from tests.agent_steps import agent_world, inside, plays
 from tests.life import read, set_config
 from tests.shells import define_shells
 from tests.steps import Task, statuses
-from tests.support import Completed, run, wait_until, worker
+from tests.support import Completed, run, wait_for_text, wait_until, worker
 
 #: Makes the agent program answer and report this usage.
 PLAY = """
@@ -92,7 +92,7 @@ def test_many_processes_together_reserve_no_more_money_than_there_is(task: Task)
     set_config(task, maxCostUsd=5, maxDepth=2, maxConcurrentAgents=4)
     attack = worker("spawns_in_a_loop", 20, "--agent", "general", "--max-budget-usd", "1", "hang")
     run("spawn", "--name", "loop", "--", *attack)
-    wait_until(lambda: task.agent("loop").joinpath("stdout.log").read_text(encoding="ascii"), 60, what="all refusals")
+    wait_for_text(task.agent("loop") / "stdout.log", timeout_s=60)
     told = run("usage", "--json").json
     run("cancel", "--all")
     assert len(task.order("agent.queued")) == 1 + 5

@@ -26,7 +26,7 @@ from agentctl.supervision.notify.armed import Armed
 from agentctl.supervision.notify.sender import is_quiet
 from tests.listener import Listener, configure
 from tests.steps import Task, new_task, spawn
-from tests.support import PROGRAM, run, start, start_argv, wait_until, worker
+from tests.support import PROGRAM, run, start, start_argv, text_in, wait_for_json, wait_for_text, wait_until, worker
 from tests.terminal import on_a_terminal
 
 ASK = [*PROGRAM, "interact", "ask", "--kind", "input"]
@@ -71,8 +71,7 @@ def webhook(listener: Listener, **more: Any) -> dict[str, Any]:
 
 def steps(task: Task) -> list[dict[str, Any]]:
     """Return the lines of the book."""
-    file = task.path / "notices.jsonl"
-    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.exists() else []
+    return [json.loads(line) for line in text_in(task.path / "notices.jsonl").splitlines()]
 
 
 def answer(instance: str, text: str = "yes") -> None:
@@ -129,8 +128,7 @@ def test_a_command_gets_the_event_as_json(root: Path, home: Path, tmp_path: Path
     configure(home, {"desk": {"type": "command", "command": [sys.executable, "-c", script], "events": ["failed"]}})
     task = new_task()
     spawn(worker("exits", 3), name="b")
-    wait_until(lambda: out.exists() and out.read_text().endswith("\n"), what="the command to be told")
-    told = json.loads(out.read_text())
+    told = wait_for_json(out)
     assert (told["event"], told["agentInstance"], told["taskId"]) == ("failed", "b", "t1")
     left(task)
 
@@ -321,11 +319,13 @@ def test_a_target_that_is_slow_holds_up_no_other(hook: Listener, home: Path, tmp
     for number, name in enumerate(("a", "b", "c"), 1):
         spawn(worker("exits", 1), name=name)
         assert hook.told(number)[-1]["agentInstance"] == name
-        wait_until(begun.exists, what="the slow one to begin")
-    assert begun.read_text() == "\n", "it is told of one notice at a time"
+        wait_for_text(begun)
+    assert text_in(begun) == "\n", "it is told of one notice at a time"
     assert len(senders(task)) == 1, "nobody leaves while a target is busy"
     may_end.touch()
-    wait_until(begun.read_text, what="the slow one to be told of the others", accept=lambda text: text == "\n" * 3)
+    wait_until(
+        lambda: text_in(begun), what="the slow one to be told of the others", accept=lambda text: text == "\n" * 3
+    )
     left(task)
     assert [step["step"] for step in steps(task) if step["target"] == "slow"] == ["claimed", "sent"] * 3
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from agentctl.supervision.worker.environment import store_folder
 from tests.listener import Listener, configure
 from tests.served import TOKEN, URL, labels, pressed, serving
 from tests.steps import Task, new_task, spawn
-from tests.support import PROGRAM, run, wait_until, worker
+from tests.support import PROGRAM, run, wait_for_json, wait_until, worker
 
 pytestmark = pytest.mark.server
 
@@ -109,8 +108,7 @@ def test_every_target_but_a_terminal_gets_the_link_and_none_gets_buttons_unasked
         assert "actions" not in failed
         run("interact", "respond", "a", "--id", "q1", "yes")
         task.ended("a")
-        wait_until(lambda: out.exists() and out.read_text().endswith("\n"), what="the command to be told")
-        assert json.loads(out.read_text())["url"] == f"{URL}/tasks/t1"
+        assert wait_for_json(out)["url"] == f"{URL}/tasks/t1"
 
 
 def test_without_a_server_there_is_no_link(ntfy: Listener, home: Path, root: Path) -> None:

@@ -16,7 +16,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.operations.show.tasks import list_tasks
 from tests.shells import AGENTCTL, below, define_shells, subtask_line
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import PROGRAM, run, start, wait_until, worker
+from tests.support import PROGRAM, run, start, text_in, wait_until, worker
 from tests.terminal import on_a_terminal
 
 ASKS = f"exec {AGENTCTL} interact ask 'Which [/red] colour?'"
@@ -68,7 +68,7 @@ def test_a_parent_that_waits_for_its_children_learns_that_its_sub_task_asks(
     are_asked("shell-1")
     log, line = task.agent("parent") / "stderr.log", line_about("sub", "shell-1")
     if notes:
-        wait_until(lambda: log.read_text(encoding="utf-8"), accept=lambda text: text == f"{line}\n", what=line)
+        wait_until(lambda: text_in(log), accept=lambda text: text == f"{line}\n", what=line)
     type_answer(line, "red")
     wait_until(statuses, accept=lambda now: now.get("kid") == "running", what="the child")
     gate.touch()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from tests.installed import Installed, without
 from tests.placed import ask_engine, there
 from tests.repositories import new_repository
 from tests.steps import Task, kill, new_task, statuses
-from tests.support import is_alive, run, wait_until
+from tests.support import is_alive, run, wait_for_json, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +35,7 @@ def running(*names: str) -> None:
 
 
 def pid_of(task: Task, name: str) -> int:
-    return int(json.loads((task.agent(name) / "worker.json").read_bytes())["pid"])
+    return int(wait_for_json(task.agent(name) / "worker.json")["pid"])
 
 
 def ending_of(task: Task, name: str) -> End:
@@ -194,7 +193,8 @@ def test_what_a_worktree_holds_is_recorded_once_the_files_are_there_again(
     with without(installed.package / "supervision" / "worktree"):
         gate.touch()
         wait_until((task.agent("a") / "worktree.json").exists)
-        wait_until(lambda: not is_alive(pid_of(task, "a")), what="the worker to end")
+        pid = pid_of(task, "a")
+        wait_until(lambda: not is_alive(pid), what="the worker to end")
     task.ended("a")
     assert "new" in (task.agent("a") / "changes.patch").read_text()
 

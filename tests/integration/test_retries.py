@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import kill, new_task, row, spawn
-from tests.support import run, wait_until, worker
+from tests.support import run, text_in, wait_until, worker
 
 
 def test_a_worker_that_fails_is_tried_again_until_it_completes(root: Path, tmp_path: Path) -> None:
@@ -74,13 +74,11 @@ def test_a_cancel_of_a_later_attempt_is_no_failure_to_be_tried_again(root: Path,
     task = new_task()
     script = f"echo run >> {tmp_path / 'runs'}; test $(wc -l < {tmp_path / 'runs'}) -lt 2 && exit 1; exec sleep 60"
     spawn(["sh", "-c", script], "--retries", "5", "--retry-delay-seconds", "0.01", name="a")
-    wait_until(
-        lambda: (tmp_path / "runs").exists() and len((tmp_path / "runs").read_text().split()), accept=lambda n: n == 2
-    )
+    wait_until(lambda: text_in(tmp_path / "runs"), what="its second run", accept=lambda text: len(text.split()) == 2)
     identity = json.loads((task.agent("a") / "worker.json").read_bytes())
     assert (row("a")["pid"], row("a")["attempt"]) == (identity["pid"], 2)
     assert run("cancel", "a", "--json").json["status"] == "cancelled"
-    assert len((tmp_path / "runs").read_text().split()) == 2
+    assert len(text_in(tmp_path / "runs").split()) == 2
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.steps import held, kill, most_at_once, new_task, row, spawn, spawn_batch, statuses
-from tests.support import PROGRAM, alike, is_alive, run, start, start_argv, wait_for_json, wait_until, worker
+from tests.support import PROGRAM, alike, is_alive, run, start, start_argv, text_in, wait_for_json, wait_until, worker
 
 
 def test_at_the_cap_spawn_is_refused_and_names_who_has_the_slots(root: Path, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_sixteen_spawners_at_a_cap_of_three_are_never_four_at_work(root: Path, t
     argv = worker("overlaps", notes, "--until", gate)
     spawners = [start("spawn", "--queue", "--name", f"w{number}", "--", *argv) for number in range(16)]
     assert [spawner.wait(timeout=60) for spawner in spawners] == [0] * 16
-    wait_until(lambda: notes.read_text().count("+"), accept=lambda at_work: at_work == 3, what="three at work")
+    wait_until(lambda: text_in(notes), what="three at work", accept=lambda text: text.count("+") == 3)
     gate.touch()
     run("wait-all", timeout=60)
 

@@ -15,7 +15,7 @@ import pytest
 from tests.life import is_settled, kill_shims, known, leader_of, lives, living, says_ready
 from tests.shells import AGENTCTL, define_shells
 from tests.steps import Task, held, new_task, spawn, spawn_batch, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import run, start, text_in, wait_until, worker
 
 AT_THE_ORDER = {"AGENTCTL_FAILPOINT": "stop.after-order"}
 STOPPED_AT_THE_ORDER = {"AGENTCTL_FAILPOINT": "stop.after-order:stop"}
@@ -23,7 +23,7 @@ STOPPED_AT_THE_ORDER = {"AGENTCTL_FAILPOINT": "stop.after-order:stop"}
 
 def begun(task: Task) -> set[str]:
     """Return the workers that were started, or have a place and are about to be."""
-    placed = [json.loads(place.read_bytes() or b"{}").get("instance") for place in (task.path / "slots").iterdir()]
+    placed = [json.loads(text_in(place) or "{}").get("instance") for place in (task.path / "slots").iterdir()]
     return {*task.order("agent.started"), *filter(None, placed)}
 
 

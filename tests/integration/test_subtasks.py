@@ -18,7 +18,7 @@ import yaml
 from tests.life import leader_of, set_config, sleeps_in_wait, stands
 from tests.shells import AGENTCTL, answers_of, below, define_shells, subtask_line
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, start, start_argv, wait_until, worker
+from tests.support import run, start, start_argv, wait_for_json, wait_until, worker
 
 
 @pytest.fixture
@@ -335,8 +335,7 @@ def test_a_paused_parents_wait_ends_with_an_answer(task: Task, tmp_path: Path) -
     assert run("pause", "top", "--json").json["withIt"] == ["child/shell-1"]
     assert run("list", "--task", "child", "--json").json[0]["paused"]
     run("unpause", "top")
-    wait_until(lambda: answer.exists() and answer.read_text())
-    assert json.loads(answer.read_text()) == {
+    assert wait_for_json(answer) == {
         "taskId": "child", "agentId": "shell-1", "status": "still_running", "stopped": "paused",
     }  # fmt: skip
     (tmp_path / "gate").touch()

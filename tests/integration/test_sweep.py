@@ -13,7 +13,7 @@ import pytest
 
 from tests.life import Known, is_settled, kill_shims, leader_of, lives, living, members, passes, read, says_ready
 from tests.steps import new_task, row, spawn, statuses
-from tests.support import alike, run, start, wait_until, worker
+from tests.support import alike, run, start, text_in, wait_until, worker
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
 
@@ -187,13 +187,11 @@ def frozen(pid: int) -> Iterator[None]:
     try:
         (group / "cgroup.procs").write_text(str(pid), encoding="ascii")
         state.write_text("FROZEN", encoding="ascii")
-        wait_until(lambda: state.read_text(encoding="ascii"), accept=lambda text: text == "FROZEN\n", what="the freeze")
+        wait_until(lambda: text_in(state), accept=lambda text: text == "FROZEN\n", what="the freeze")
         yield
     finally:
         state.write_text("THAWED", encoding="ascii")
-        wait_until(
-            lambda: (group / "cgroup.procs").read_text(encoding="ascii"), accept=lambda text: not text, what="the end"
-        )
+        wait_until(lambda: text_in(group / "cgroup.procs"), accept=lambda text: not text, what="the end")
         group.rmdir()
 
 

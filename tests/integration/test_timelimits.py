@@ -11,7 +11,7 @@ import pytest
 
 from tests.life import is_settled, says_ready
 from tests.steps import new_task, row, spawn, statuses
-from tests.support import run, start, wait_until, worker
+from tests.support import run, start, wait_for_text, worker
 
 LIMIT_S = 4.0  # long enough for a busy machine to be ready in time
 
@@ -65,7 +65,7 @@ def test_a_cancel_during_a_timeouts_escalation_changes_nothing_about_its_reason(
     task = new_task()
     argv = ["/bin/sh", "-c", 'trap "echo interrupted" INT; trap "" TERM; while :; do sleep 0.05; done']
     spawn(argv, "--timeout-seconds", "1", "--grace-seconds", "30", name="a")
-    wait_until(lambda: b"interrupted" in (task.agent("a") / "stdout.log").read_bytes(), what="the time limit to act")
+    wait_for_text(task.agent("a") / "stdout.log", "interrupted")
     told = run("cancel", "a", "--grace-seconds", "0.05", "--json", check=False).json
     assert (told["cancelled"], told["status"]) == (False, "failed")
     assert is_settled(task, "a")["reason"] == "timed_out"

@@ -27,7 +27,18 @@ from tests.life import (
     state_of,
 )
 from tests.steps import kill, new_task, row, spawn, statuses
-from tests.support import PROGRAM, REPOSITORY, environment, is_alive, run, start, start_argv, wait_until, worker
+from tests.support import (
+    PROGRAM,
+    REPOSITORY,
+    environment,
+    is_alive,
+    run,
+    start,
+    start_argv,
+    wait_for_text,
+    wait_until,
+    worker,
+)
 
 
 def test_all_shims_killed_the_workers_are_unsupervised_and_keep_their_slots(root: Path, tmp_path: Path) -> None:
@@ -89,8 +100,7 @@ def test_what_was_hidden_before_the_shim_was_killed_is_not_said_to_be_gone(
     """It has no mark of its worker, and is in no session of it: only a live shim has it below itself."""
     task, unknown = new_task(), "processes that it had hidden before cannot be known"
     spawn(["sh", "-c", HIDES, str(tmp_path)], name="a")
-    wait_until((tmp_path / "pid").exists, what="it to hide")
-    hidden, leader = known(int((tmp_path / "pid").read_text())), leader_of(task, "a")
+    hidden, leader = known(int(wait_for_text(tmp_path / "pid"))), leader_of(task, "a")
     kill_shims(task, "a")
     if how == "lost":
         os.kill(leader.pid, signal.SIGKILL)

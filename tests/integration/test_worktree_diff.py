@@ -17,7 +17,7 @@ from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.life import read
 from tests.repositories import git, new_repository, record
 from tests.steps import Task, kill, new_task, spawn
-from tests.support import alike, by_turns, run, wait_until
+from tests.support import alike, by_turns, run, text_in, wait_for_text, wait_until
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def noted_end(task: Task, turn: int) -> None:
     """Wait until it is noted what a worktree held at the end of a turn."""
     file = task.agent("a") / "turns.jsonl"
     wait_until(
-        lambda: file.exists() and f'"turn":{turn},"endedAt"' in file.read_text().replace(" ", ""),
+        lambda: f'"turn":{turn},"endedAt"' in text_in(file).replace(" ", ""),
         what=f"the end of turn {turn}",
     )
 
@@ -146,8 +146,7 @@ def test_a_continued_agent_s_turn_begins_with_the_work_of_the_run_before(
     wait = plays(tmp_path, "import time, os\nwhile not os.path.exists('go'): time.sleep(0.02)\n"
                  "open('two.txt', 'w').write('2\\n')\nme.answer('done')")  # fmt: skip
     run("resume", "a", wait)
-    file = task.agent("a-1") / "turns.jsonl"
-    wait_until(lambda: file.exists() and "endedAt" in file.read_text(), what="the beginning to be noted")
+    wait_for_text(task.agent("a-1") / "turns.jsonl", "endedAt")
     Path(record(task, "a")["path"], "go").touch()
     run("wait", "a-1")
     assert set(lines("a-1", "--since", "turn")) == {"two.txt", "go"}

@@ -26,7 +26,7 @@ from agentctl.runners.slurm import RUNNER, options_of, seen_in
 from tests.life import is_settled, passes
 from tests.placed import ask_engine, launch_of, placement, script
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import run, wait_until
+from tests.support import run, wait_for_text, wait_until
 
 ID = "0123456789abcdef"
 OTHER = "fedcba9876543210"
@@ -370,7 +370,7 @@ def test_a_submission_that_fails_after_it_has_worked_lets_it_run_once(
     fake(programs, "sbatch", of(jobs, f"{SUBMITS}echo 'sbatch: error: Socket timed out' >&2; exit 1"))
     task = new_task()
     runs, gate = begins(task, tmp_path)
-    wait_until((jobs / "submitted").read_text, what="it to be submitted")
+    wait_for_text(jobs / "submitted")
     gate.touch()
     run("wait", "a")
     assert is_settled(task, "a")["status"] == "completed"
@@ -381,8 +381,7 @@ def test_two_jobs_of_one_launch_run_it_once(programs: Path, jobs: Path, tmp_path
     fake(programs, "sbatch", of(jobs, f"{SUBMITS}( setsid sh JOBS/$$.sh </dev/null >>JOBS/log 2>&1 & )\necho $$"))
     task = new_task()
     runs, gate = begins(task, tmp_path)
-    log = jobs / "log"
-    wait_until(log.read_text, accept=lambda text: "is carried out elsewhere already" in text, what="one to be refused")
+    wait_for_text(jobs / "log", "is carried out elsewhere already")
     gate.touch()
     run("wait", "a")
     assert is_settled(task, "a")["status"] == "completed"

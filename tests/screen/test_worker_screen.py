@@ -27,7 +27,7 @@ from tests.agent_steps import agent, agent_world, blocked, plays
 from tests.repositories import git, new_repository, record
 from tests.screens import Screen, watching
 from tests.steps import Task, kill, new_task, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.support import run, wait_for_text, worker
 
 Steps = Callable[[Screen], Awaitable[None]]
 
@@ -243,8 +243,7 @@ def test_the_files_and_the_diff_of_a_running_agent_since_its_base_and_its_turn(
         "--cwd", repository,
     )  # fmt: skip
     blocked()
-    noted = root / "tasks" / "t1" / "agents" / "a" / "turns.jsonl"
-    wait_until(lambda: noted.exists() and "endedAt" in noted.read_text(), what="the first turn to be noted")
+    wait_for_text(root / "tasks" / "t1" / "agents" / "a" / "turns.jsonl", "endedAt")
 
     async def steps(screen: Screen) -> None:
         await opened(screen, "a")
@@ -457,7 +456,7 @@ def test_the_diff_of_a_file_is_of_the_look_that_has_listed_it(
     shell(held(tmp_path, "seq 30 > aaa.txt; echo BBB > bbb.txt; echo CCC > ccc.txt"), "--worktree", "--cwd", repository)
     task.has("agent.started", "a1")
     worktree = Path(record(task, "a1")["path"])
-    wait_until(lambda: (worktree / "ccc.txt").exists() and (worktree / "ccc.txt").read_text(), what="the files")
+    wait_for_text(worktree / "ccc.txt")
 
     def make_diff(*args: Any, **options: Any) -> WorktreeDiff:
         looks.wait(20)

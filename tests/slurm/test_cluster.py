@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -40,7 +39,7 @@ def _state(cluster: Cluster, job_id: str) -> str:
 
 def _remains(folder: Path) -> list[str]:
     """Return what a cluster has left outside of its folder."""
-    outside: dict[str, Any] = json.loads((folder / guard.OUTSIDE).read_text(encoding="utf-8"))
+    outside: dict[str, Any] = wait_for_json(folder / guard.OUTSIDE)
     places = [Path("/run/netns", name) for name in outside["netns"]]
     places += [Path("/sys/class/net", name) for name in outside["links"]]
     places += [Path(outside["freezer"])] if outside["freezer"] else []

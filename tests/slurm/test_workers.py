@@ -18,7 +18,7 @@ from tests.slurm.conftest import use
 from tests.slurm.on_nodes import SLURM, fill, job_of, jobs_of, nothing_is_left, on
 from tests.slurm.surroundings import tracks_cgroup
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import PROGRAM, run, start, wait_until, worker
+from tests.support import PROGRAM, run, start, text_in, wait_for_text, wait_until, worker
 
 AGENTCTL = " ".join(PROGRAM)
 
@@ -367,7 +367,7 @@ def test_a_cancel_in_the_queue_of_slurm_is_told_as_one_of_slurm(nodes: Cluster) 
 def test_a_second_start_of_one_launch_is_refused_by_the_claim(nodes: Cluster, tmp_path: Path) -> None:
     task = new_task()
     spawn(script(f"echo x >> {tmp_path}/runs; {AGENTCTL} inbox --wait"), *SLURM, name="a")
-    wait_until((tmp_path / "runs").exists, what="it to run")
+    wait_for_text(tmp_path / "runs")
     job = job_of(nodes, task, "a", "RUNNING")
     text = nodes.run("scontrol", "write", "batch_script", job.id, "-").out
     copy = nodes.run("sbatch", "--parsable", "--export=NIL", f"--output={tmp_path}/copy", stdin=text).out.strip()
@@ -376,7 +376,7 @@ def test_a_second_start_of_one_launch_is_refused_by_the_claim(nodes: Cluster, tm
     assert "is carried out elsewhere already" in (tmp_path / "copy").read_text()
     run("send", "a", "go on")
     run("wait", "a")
-    assert (tmp_path / "runs").read_text() == "x\n"
+    assert text_in(tmp_path / "runs") == "x\n"
 
 
 def exit_code(cluster: Cluster, job_id: str) -> str:
@@ -389,7 +389,7 @@ def exit_code(cluster: Cluster, job_id: str) -> str:
 def test_a_requeue_that_is_forced_ends_it_and_the_second_copy_is_refused(nodes: Cluster, tmp_path: Path) -> None:
     task = new_task()
     spawn(script(f"echo x >> {tmp_path}/runs; exec sleep 100"), *SLURM, name="a")
-    wait_until((tmp_path / "runs").exists, what="it to run")
+    wait_for_text(tmp_path / "runs")
     job = job_of(nodes, task, "a", "RUNNING").id
     nodes.run("scontrol", "update", f"jobid={job}", "requeue=1")
     nodes.run("scontrol", "requeue", job)
@@ -400,7 +400,7 @@ def test_a_requeue_that_is_forced_ends_it_and_the_second_copy_is_refused(nodes: 
     wait_until(
         lambda: starts_now(nodes, job), 90, what="the second copy to be refused", accept=lambda told: "75:0" in told
     )
-    assert (tmp_path / "runs").read_text() == "x\n"
+    assert text_in(tmp_path / "runs") == "x\n"
     assert statuses() == {"a": "cancelled"}
 
 

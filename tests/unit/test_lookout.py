@@ -14,7 +14,7 @@ import pytest
 from agentctl.adapters.taskdir import LaunchDir
 from agentctl.placing.heartbeat import Heart
 from agentctl.supervision.worker.environment import store_folder
-from tests.support import wait_until
+from tests.support import wait_for_text, wait_until
 
 #: Rests as a stand-in whose worker has long been calm, and says each time by what that was ended.
 RESTING = """
@@ -126,7 +126,7 @@ def test_one_that_is_killed_is_followed_by_the_next_that_comes_to_rest(rests: Re
 @pytest.mark.slow
 def test_while_one_is_stopped_the_others_see_the_news_themselves(rests: Rests) -> None:
     _, looks = rests()
-    wait_until(lambda: f" {looks.pid} " in Path("/proc/locks").read_text(), what="it to look for all")
+    wait_for_text("/proc/locks", f" {looks.pid} ")
     os.kill(looks.pid, signal.SIGSTOP)
     launch, other = rests(silence_s=4)
     Heart(launch).tell()

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.support import REPOSITORY, alike, run, wait_until
+from tests.support import REPOSITORY, alike, run, text_in, wait_until
 
 TEMPLATE = REPOSITORY / "task_templates" / "survey"
 WORKERS = ("size", "todos", "functions", "dependencies", "deepscan")
@@ -301,4 +301,4 @@ def test_a_cancel_ends_a_worker_silently_and_keeps_what_it_found(tmp_path: Path)
         _, err = scan.communicate(timeout=10)
     assert scan.returncode == 130
     assert not re.search(rb"Traceback|KeyboardInterrupt", err)
-    assert json.loads(found.read_text())["complete"] is False
+    assert json.loads(text_in(found))["complete"] is False

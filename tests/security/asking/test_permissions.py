@@ -32,7 +32,18 @@ from tests.integration.test_identity import can_unshare, from_inside
 from tests.life import set_config
 from tests.mcp_steps import call, talk
 from tests.steps import Task, held, spawn, spawn_batch, statuses
-from tests.support import PROGRAM, Completed, alike, by_turns, run, start_argv, wait_for_json, wait_until, worker
+from tests.support import (
+    PROGRAM,
+    Completed,
+    alike,
+    by_turns,
+    run,
+    start_argv,
+    wait_for_json,
+    wait_for_text,
+    wait_until,
+    worker,
+)
 
 MEANS = {"allow": "allow", "allow_always": "allow_always", "deny": "deny"}
 OPTIONS = [(name, name) for name in MEANS]
@@ -239,7 +250,7 @@ def on_question(folder: Path) -> list[str]:
 def test_a_program_answers_as_whoever_runs_it(task: Task, tmp_path: Path) -> None:
     """In a worker it is that worker, whose answer leaves the question to a person; else it is the person."""
     spawn(on_question(tmp_path), name="parent")
-    wait_until(lambda: b"Bash" in (task.agent("parent") / "stdout.log").read_bytes(), what="the question to be put")
+    wait_for_text(task.agent("parent") / "stdout.log", "Bash")
     blocked("child")
     run("interact", "respond", "child", "--id", "q1", "deny")
     run("wait", "parent", "child")

@@ -15,7 +15,7 @@ from agentctl.errors import Refused
 from agentctl.operations.start import from_template
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import alike, by_turns, is_alive, run, wait_until, worker
+from tests.support import alike, by_turns, is_alive, run, wait_for_text, wait_until, worker
 
 FOREIGN = "was not made here by you"
 #: What starts, writes or decides something, on the worker `w` of the task.
@@ -150,7 +150,7 @@ def test_trust_makes_it_ones_own_and_revoke_takes_that_back(foreign: Task) -> No
 def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) -> None:
     task = new_task()
     spawn(["true"], "--wait", name="mine")
-    wait_until(lambda: "completed" in (task.path / "task.yaml").read_text(encoding="utf-8"), what="its roster")
+    wait_for_text(task.path / "task.yaml", "completed")
     shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control"))
     (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
     shutil.rmtree(task.path)

@@ -14,7 +14,7 @@ import pytest
 from agentctl.adapters.taskdir import WorkerDir
 from tests.life import read, says_ready, stands
 from tests.steps import Task, new_task, row, spawn, statuses
-from tests.support import PROGRAM, by_turns, run, start, start_argv, wait_until, worker
+from tests.support import PROGRAM, by_turns, run, start, start_argv, wait_for_text, wait_until, worker
 
 #: What the shim, the waits and the readers look at while a worker runs.
 FILES = {
@@ -52,7 +52,7 @@ def tampering(kind: str, *files: str, victim: Path | None = None, options: tuple
     shell = ["sh", "-c", 'exec "$@" >"$0"', str(done), *argv]
     given = [word for name, value in env.items() for word in ("--env", f"{name}={value}")]
     spawn(shell, *options, *given, name="w")
-    wait_until(lambda: done.exists() and "ready" in done.read_text(encoding="utf-8"), what="it to tamper")
+    wait_for_text(done, "ready")
 
 
 @pytest.mark.parametrize(("files", "kind"), PAIRS)

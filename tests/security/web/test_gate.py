@@ -21,7 +21,7 @@ from agentctl.supervision.notify.served import live_server
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.web.login import CODE_S, new_link, proof
 from agentctl.web.page_files import FOLDER, INDEX
-from tests.support import run, wait_until, worker
+from tests.support import run, wait_for_text, wait_until, worker
 from tests.web.support import (
     API,
     PROBLEM,
@@ -83,7 +83,7 @@ def busy(server: Server) -> Iterator[Server]:
     spawned(server, task, asks, name="w", cwd="/")
     wait_until(lambda: server.get("/interact").done(), what="the worker to ask")
     server.get("/agents").done()  # What the agents are said to be is noted at the first look.
-    wait_until(lambda: "input-required" in (server.root / "tasks/t1/task.yaml").read_text(), what="all to be settled")
+    wait_for_text(server.root / "tasks/t1/task.yaml", "input-required")
     yield server
     run("cancel", "--all", "--task", task)
 

@@ -21,7 +21,7 @@ from tests import by_hand
 from tests.life import kill_shims
 from tests.security.identity.test_impostors import after_an_honest_start, pretends
 from tests.steps import Task, new_task, spawn
-from tests.support import REPOSITORY, alike, run, start_argv, wait_for_json, wait_until, worker
+from tests.support import REPOSITORY, alike, run, start_argv, wait_for_json, wait_for_text, wait_until, worker
 from tests.web.bounded_server import HOST, Client, Served
 
 pytestmark = [
@@ -268,8 +268,7 @@ def test_who_cannot_be_looked_into_is_no_person(served: Served) -> None:
 @needs_root
 def test_a_worker_that_hides_is_one(task: Task, served: Served) -> None:
     spawn([sys.executable, "-c", HIDES, str(served.port), str(NOBODY)], name="a")
-    said = task.agent("a") / "stdout.log"
-    port = wait_until(lambda: said.exists() and said.read_text(), what="it to connect")
+    port = wait_for_text(task.agent("a") / "stdout.log")
     assert seen_by(NOBODY, served, int(port)) == "WORKER None False False"
     run("cancel", "a")
 

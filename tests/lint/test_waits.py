@@ -1,0 +1,84 @@
+"""What a test waits for may not be there yet: a file is read by `text_in`, `wait_for_text` or `wait_for_json`.
+
+A read that fails where the file is missing ends the test whose wait was to see it appear, and a file that exists may
+still be empty: both happen on a busy machine, once in a thousand runs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support import REPOSITORY
+
+READS = {"read_text", "read_bytes"}
+
+
+def test_no_wait_depends_on_a_file_that_may_not_be_there_yet() -> None:
+    tests = sorted((REPOSITORY / "tests").rglob("*.py"))
+    assert [f"{file}:{line}" for file in tests for line in sorted(hasty_reads(file.read_text(encoding="utf-8")))] == []
+
+
+def hasty_reads(source: str) -> set[int]:
+    """Return the lines that read a file while it is waited for, or after nothing but that it exists was waited for."""
+    tree = ast.parse(source)
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    found = set()
+    for condition in conditions(tree):
+        named = {node.id for node in ast.walk(condition) if isinstance(node, ast.Name)} & functions.keys()
+        for looked in (condition, *(functions[name] for name in named)):
+            found |= {read.lineno for read in unguarded_reads(looked)}
+    for function in functions.values():
+        since = {
+            ast.unparse(node.value): node.lineno
+            for condition in conditions(function)
+            for node in ast.walk(condition)
+            if isinstance(node, ast.Attribute) and node.attr == "exists"
+        }
+        for read in unguarded_reads(function):
+            if read.lineno > since.get(ast.unparse(read.value), read.lineno):
+                found.add(read.lineno)
+    return found
+
+
+def conditions(tree: ast.AST) -> Iterator[ast.expr]:
+    """Return what is waited for in some code."""
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "wait_until"
+            and node.args
+        ):
+            yield node.args[0]
+
+
+def unguarded_reads(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """Return the reads whose failure leaves `tree`; those of a process, whose end is none of what is waited for, are
+    not among them.
+    """
+    if isinstance(tree, ast.Try) or (isinstance(tree, ast.With) and "suppress" in ast.unparse(tree.items[0])):
+        return
+    if isinstance(tree, ast.Attribute) and tree.attr in READS and "/proc/" not in ast.unparse(tree.value):
+        yield tree
+    for node in ast.iter_child_nodes(tree):
+        yield from unguarded_reads(node)
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("wait_until(lambda: 'x' in file.read_text())", {1}),
+        ("wait_until(file.read_bytes)", {1}),
+        ("def looks():\n    return file.read_text()\nwait_until(looks)", {2}),
+        ("def looks():\n    return file.read_text()\nwait_until(lambda: looks() == 'x')", {2}),
+        ("def test():\n    wait_until(file.exists)\n    file.read_text()", {3}),
+        ("def test():\n    wait_until(lambda: file.exists())\n    other.read_text()", set()),
+        ("def looks():\n    with suppress(OSError):\n        file.read_text()\nwait_until(looks)", set()),
+        ("wait_until(lambda: text_in(file))", set()),
+    ],
+)
+def test_what_a_hasty_read_is(source: str, lines: set[int]) -> None:
+    assert hasty_reads(source) == lines
