@@ -41,15 +41,14 @@ class Help(ModalScreen[None]):
 
     def __init__(self, parts: Sequence[tuple[str, Iterable[BindingType]]]) -> None:
         super().__init__()
-        self._parts = parts
+        self._scroll = VerticalScroll(Static(help_text(parts)))
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll():
-            yield Static(help_text(self._parts))
+        yield self._scroll
 
     def action_scroll(self, by: int) -> None:
         """Scroll by a line."""
-        self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
+        self._scroll.scroll_relative(y=by, animate=False)
 
 
 def help_text(parts: Sequence[tuple[str, Iterable[BindingType]]]) -> Text:

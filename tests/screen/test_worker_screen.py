@@ -21,7 +21,7 @@ from agentctl.operations.worktree.diff import WorktreeDiff
 from agentctl.screen.app import WatchApp
 from agentctl.screen.texts.pager import Pager
 from agentctl.screen.worker import worker_texts
-from agentctl.screen.worker.tab_row import Tab
+from agentctl.screen.worker.tab_row import TABS, Tab
 from agentctl.screen.worker.worker_screen import WorkerScreen
 from tests.agent_steps import agent, agent_world, blocked, plays
 from tests.repositories import git, new_repository, record
@@ -267,6 +267,32 @@ def test_the_files_and_the_diff_of_a_running_agent_since_its_base_and_its_turn(
         await screen.shows("✓ a of t1")
         await screen.press("3")
         await screen.shows("as it was at its end: 2 files")
+
+    watching(steps)
+
+
+def test_a_tab_takes_the_focus_as_soon_as_it_can_and_keys_before_do_no_harm(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a slow machine a key comes before what is shown has been put together."""
+    agent_world(tmp_path, monkeypatch)
+    repository = new_repository(tmp_path / "repository")
+    agent(plays(tmp_path, "open('one.txt', 'w').write('1\\n')\nme.answer('done')"), "--worktree", "--cwd", repository)
+    run("wait", "a")
+
+    async def steps(screen: Screen) -> None:
+        shown = await opened(screen, "a")
+        for tab in reversed(TABS):
+            shown.show_tab(tab)
+            shown.take_focus()
+            shown.action_renew()
+            shown.draw_peek()
+        shown.show_tab(Tab.FILES)
+        await screen.shows("one.txt")
+        await screen.press("enter")
+        await screen.shows("+++ b/one.txt")
+        shown.action_help()
+        screen.app.screen.action_scroll(1)  # type: ignore[attr-defined]
 
     watching(steps)
 

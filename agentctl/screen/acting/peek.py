@@ -76,6 +76,7 @@ class Peek(VerticalScroll, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
+        self._text = Static()
         self._shown: tuple[Piece, ...] | None = None
         self._question: tuple[WorkerId, str] | None = None
         self._asked: Question | None = None
@@ -87,7 +88,12 @@ class Peek(VerticalScroll, can_focus=False):
         self.before = ""
 
     def compose(self) -> ComposeResult:
-        yield Static(id="peek-text")
+        yield self._text
+
+    @property
+    def text(self) -> str:
+        """What is shown."""
+        return str(self._text.content)
 
     @property
     def question_key(self) -> tuple[WorkerId, str] | None:
@@ -154,7 +160,7 @@ class Peek(VerticalScroll, can_focus=False):
             text = Text()
             for words, role in pieces:
                 text.append(words, self.STYLES.get(role, ""))
-            self.query_one("#peek-text", Static).update(text)
+            self._text.update(text)
 
     def begin(self) -> None:
         """Take nothing of the question for seen: it, or the screen that it is on, is about to be drawn."""

@@ -42,6 +42,8 @@ class WritingLine(Vertical):
 
     def __init__(self) -> None:
         super().__init__(id="writing")
+        self._heading, self._error = Static("", id="writing-label"), Static("", id="writing-error")
+        self._line = Input(id="writing-input", select_on_focus=False, compact=True)
         self._drafts: dict[str, str] = {}
         self._label = ""
         self._send: Callable[[str], None] = lambda _: None
@@ -50,9 +52,9 @@ class WritingLine(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal():
-            yield Static("", id="writing-label")
-            yield Input(id="writing-input", select_on_focus=False, compact=True)
-        yield Static("", id="writing-error")
+            yield self._heading
+            yield self._line
+        yield self._error
 
     @property
     def is_open(self) -> bool:
@@ -77,23 +79,21 @@ class WritingLine(Vertical):
             check: Raises a `UsageError` for a text that cannot be sent.
         """
         self._label, self._send, self._typed, self._check = label, send, None, check
-        self.query_one("#writing-label", Static).update(Text(f"{label}:"))
-        line = self.query_one(Input)
-        line.value = self._drafts.get(label, "") if value is None else value
-        line.cursor_position = len(line.value)
+        self._heading.update(Text(f"{label}:"))
+        self._line.value = self._drafts.get(label, "") if value is None else value
+        self._line.cursor_position = len(self._line.value)
         self._typed = typed
         self._say("")
         self.add_class("-open")
-        self.screen.set_focus(line)  # At once: `focus` would leave the next keys to what is below.
+        self.screen.set_focus(self._line)  # At once: `focus` would leave the next keys to what is below.
 
     def close(self) -> None:
         """Hide the line."""
         self.remove_class("-open")
 
     def _say(self, error: str) -> None:
-        where = self.query_one("#writing-error", Static)
-        where.update(Text(error))
-        where.set_class(bool(error), "-said")
+        self._error.update(Text(error))
+        self._error.set_class(bool(error), "-said")
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Pass a change on."""

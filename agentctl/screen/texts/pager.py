@@ -162,10 +162,11 @@ class Pager(Widget, can_focus=True):
         self._note = ""
         self._colours: Style | None = None
         self._is_typing = False
+        self._search_line = Input(placeholder="search", compact=True)
 
     def compose(self) -> ComposeResult:
-        """Make the line in which a search is typed."""
-        yield Input(placeholder="search", compact=True)
+        """Put in the line in which a search is typed."""
+        yield self._search_line
 
     # -- reading on ----------------------------------------------------------------------------------------------
 
@@ -383,10 +384,9 @@ class Pager(Widget, can_focus=True):
     def action_search(self) -> None:
         """Have a search typed."""
         self._is_typing = True
-        line = self.query_one(Input)
-        line.value = ""
-        line.add_class("-typing")
-        self.screen.set_focus(line)  # At once: `focus` would leave the next keys to the pager.
+        self._search_line.value = ""
+        self._search_line.add_class("-typing")
+        self.screen.set_focus(self._search_line)  # At once: `focus` would leave the next keys to the pager.
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Search for what was typed; for nothing, for the same as before."""
@@ -404,7 +404,7 @@ class Pager(Widget, can_focus=True):
         """Leave the line of the search: the person has gone back to the text."""
         if self._is_typing and self.screen.focused is self:  # It may have left again since.
             self._is_typing = False
-            self.query_one(Input).remove_class("-typing")
+            self._search_line.remove_class("-typing")
 
     def action_forget_search(self) -> None:
         """Leave the search, and do not draw its hits any more."""

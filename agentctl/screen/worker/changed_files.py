@@ -56,6 +56,7 @@ class ChangedFiles(Vertical):
 
     def __init__(self, diff: WorkerDiff) -> None:
         super().__init__(id="tab-files")
+        self._compared, self._lines = Static("looking…", id="compared", markup=False), FileLines(markup=False)
         self._diff = diff
         #: What the lines are of; the Diff tab may have looked again since.
         self._found: FoundDiff | None = None
@@ -63,8 +64,8 @@ class ChangedFiles(Vertical):
         self._is_looking = False
 
     def compose(self) -> ComposeResult:
-        yield Static("looking…", id="compared", markup=False)
-        yield FileLines(markup=False)
+        yield self._compared
+        yield self._lines
 
     def on_mount(self) -> None:
         """Look."""
@@ -85,15 +86,14 @@ class ChangedFiles(Vertical):
         self._is_looking = False
         before, was = self._files, self.file
         self._found = self._diff.found
-        self.query_one("#compared", Static).update(plain(self._headline()))
+        self._compared.update(plain(self._headline()))
         files = self._files
         if files == before:
             return
-        lines = self.query_one(FileLines)
-        lines.clear_options()
-        lines.add_options([Option(_line_of(file)) for file in files])
+        self._lines.clear_options()
+        self._lines.add_options([Option(_line_of(file)) for file in files])
         place = next((at for at, file in enumerate(files) if was is not None and file.path == was.path), 0)
-        lines.highlighted = place if files else None
+        self._lines.highlighted = place if files else None
 
     def _headline(self) -> str:
         return self._diff.problem or "looking…" if self._found is None else self._found.headline()
@@ -105,7 +105,7 @@ class ChangedFiles(Vertical):
     @property
     def file(self) -> PatchedFile | None:
         """The file under the cursor."""
-        place, files = self.query_one(FileLines).highlighted, self._files
+        place, files = self._lines.highlighted, self._files
         return files[place] if place is not None and place < len(files) else None
 
     @property
@@ -121,7 +121,7 @@ class ChangedFiles(Vertical):
 
     def take_focus(self) -> None:
         """Focus what is shown."""
-        self.screen.set_focus(self._shown or self.query_one(FileLines))
+        self.screen.set_focus(self._shown or self._lines)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show the diff of a file."""
@@ -130,7 +130,7 @@ class ChangedFiles(Vertical):
             return
         text = self.text
         self._shown = TabbedPager(TextSource(lambda: text, is_diff=True), follows=False, empty="nothing")
-        self.query_one(FileLines).display = False
+        self._lines.display = False
         self.mount(self._shown)
         self._shown.focus()
 
@@ -139,9 +139,8 @@ class ChangedFiles(Vertical):
         if self._shown is not None:
             self._shown.remove()
             self._shown = None
-            lines = self.query_one(FileLines)
-            lines.display = True
-            lines.focus()
+            self._lines.display = True
+            self._lines.focus()
 
 
 def _line_of(file: PatchedFile) -> Text:

@@ -86,7 +86,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         self._folder = worker.task.worker(worker.row["agentInstance"])
         self._diff = WorkerDiff(worker.task, worker.row["agentInstance"])
         self.tab = tab or self._first_tab()
-        self._head, self._row = Static("", id="worker-head"), TabRow()
+        self._head, self._row, self._body = Static("", id="worker-head"), TabRow(), Container(id="body")
         self.peek, self.writing, self.yes_or_no, self.said = Peek(), WritingLine(), YesOrNo(), SaidLine("")
         self._views: dict[Tab, Widget] = {}
         #: Texts that were made for an editor or a pager; they go with the screen.
@@ -98,7 +98,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     def compose(self) -> ComposeResult:
         yield self._head
         yield self._row
-        yield Container(id="body")
+        yield self._body
         yield self.writing
         yield self.yes_or_no
         yield self.said
@@ -182,14 +182,14 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         self.tab = tab
         if tab not in self._views:
             self._views[tab] = self._view_of(tab)
-            self.query_one("#body").mount(self._views[tab])
+            self._body.mount(self._views[tab])
         else:
             self.action_renew()
         for one, view in self._views.items():
             view.display = one is tab
         self._show_head()
         self.draw_peek()
-        self.call_after_refresh(self._come_to, tab)
+        self._views[tab].call_after_refresh(self._come_to, tab)  # After it was put together, if it is new.
 
     def _come_to(self, tab: Tab) -> None:
         if tab is self.tab:  # No other tab was shown meanwhile.
@@ -235,13 +235,9 @@ class WorkerScreen(WorkerKeys, Screen[None]):
             case Tab.WHY:
                 return RenewedText(lambda: why_text(task, name))
             case Tab.QUESTIONS:
-                return TextSource(lambda: self._shown_questions)
+                return TextSource(lambda: self.peek.text)
             case _:
                 return RenewedText(self._diff.text, is_diff=True)
-
-    @property
-    def _shown_questions(self) -> str:
-        return str(self.peek.query_one("#peek-text", Static).content)
 
     def take_focus(self) -> None:
         """Go back to what is shown."""
@@ -325,7 +321,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         self.peek.display = self.tab is Tab.QUESTIONS
         if self.peek.display and not self._worker.questions:
             self._read_answered()
-        if self.peek.display and self.peek.is_attached and self.peek.query("#peek-text"):
+        if self.peek.display and self.peek.is_mounted:
             self.peek.show(self.last_glance(), self._worker)
         else:
             self.peek.show_nothing()
