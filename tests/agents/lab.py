@@ -17,6 +17,7 @@ from tests.agents.facts import FACTS
 from tests.agents.scenarios import done
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import environ_of, write_providers
+from tests.processes import words_of
 from tests.steps import Task
 from tests.support import Completed, is_alive, run, text_in, wait_for_text, wait_until
 
@@ -130,7 +131,7 @@ class Lab:
         wait_until(self.processes, what="no shim to be alive", accept=lambda left: not left)
 
     def _all_but_shims(self) -> list[psutil.Process]:
-        return [process for process in self.processes() if "/agentctl/shim/" not in " ".join(_command_line(process))]
+        return [process for process in self.processes() if "/agentctl/shim/" not in " ".join(words_of(process))]
 
     def kill(self, instance: str, victims: str) -> None:
         """SIGKILL the driver of a worker, or all of it with its shim, and wait until that is seen."""
@@ -235,7 +236,7 @@ class Lab:
 
     def runs(self, *words: str) -> bool:
         """Whether a process of this test has all these words in its command line."""
-        lines = [" ".join(_command_line(process)) for process in self.processes()]
+        lines = [" ".join(words_of(process)) for process in self.processes()]
         return any(all(word in line for word in words) for line in lines)
 
     def open_questions(self, instance: str) -> list[dict[str, Any]]:
@@ -265,10 +266,3 @@ def option(question: Mapping[str, Any], kind: str) -> str:
     """Return the vendor's answer that allows or denies once."""
     words = {"allow": ("allow", "accept"), "deny": ("deny", "decline")}[kind]
     return next(str(offered["id"]) for word in words for offered in question["options"] if offered["id"] == word)
-
-
-def _command_line(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []  # it ended between the two looks

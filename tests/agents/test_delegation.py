@@ -13,6 +13,7 @@ from tests.agents.facts import VENDORS
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import COLOURS
 from tests.agents.surroundings import KEY
+from tests.processes import words_of
 from tests.support import environment, run, wait_until
 
 
@@ -35,7 +36,7 @@ def test_cheap_server(lab: Lab) -> None:
     """An agent that has called none of our tools yet has a small server, or none."""
     agent = lab.spawn("mute")
     lab.arrived("mute")
-    servers = [process for process in lab.processes() if any(word.endswith("/early.py") for word in process.cmdline())]
+    servers = [process for process in lab.processes() if any(word.endswith("/early.py") for word in words_of(process))]
     assert bool(servers) is lab.facts.has_our_server
     offering = servers or [psutil.Process(lab.program_of(agent))]
     loaded = [file.path for process in offering for file in process.memory_maps()]

@@ -11,6 +11,7 @@ import pytest
 
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import recalled
+from tests.processes import words_of
 from tests.support import environment, run, wait_until
 from tests.terminal import Terminal
 
@@ -63,4 +64,4 @@ def test_its_screen_and_what_it_leaves(lab: Lab, program: str) -> None:
 
 def found(lab: Lab, word: str) -> list[psutil.Process]:
     """Return the processes of this test that have a word in their command line."""
-    return [one for one in lab.processes() if word in one.cmdline()]
+    return [one for one in lab.processes() if word in words_of(one)]

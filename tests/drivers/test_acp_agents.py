@@ -16,6 +16,7 @@ from agentctl.acp import runs
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import ExitCode
 from tests.agent_steps import activity, blocked, ends, rebuilds_the_same
+from tests.processes import has_ended, variables_of
 from tests.steps import Task, new_task
 from tests.support import WORKERS, Completed, is_alive, run, wait_for_text, wait_until
 
@@ -62,15 +63,8 @@ def nothing_lives(task: Task) -> None:
     mark = os.environ["AGENTCTL_TEST_ID"]
 
     def left() -> list[int]:
-        found = []
-        for process in psutil.process_iter():
-            try:
-                is_ours = process.environ().get("AGENTCTL_TEST_ID") == mark and process.status() != "zombie"
-            except psutil.Error:
-                continue
-            if is_ours and process.pid != os.getpid():
-                found.append(process.pid)
-        return found
+        ours = [one for one in psutil.process_iter() if variables_of(one).get("AGENTCTL_TEST_ID") == mark]
+        return [one.pid for one in ours if one.pid != os.getpid() and not has_ended(one)]
 
     wait_until(left, what="nothing to be alive", accept=lambda pids: not pids)
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.life import is_settled, kill_shims, kill_tree, known, living, read
+from tests.processes import variables_of, words_of
 from tests.steps import Task, row, statuses
 from tests.support import run, start, wait_until
 
@@ -172,9 +173,8 @@ def _processes(task: Task) -> list[psutil.Process]:
     """Return the shims, drivers and programs of a task."""
     found = []
     for process in psutil.process_iter():
-        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            line = " ".join(process.cmdline())
-            is_ours = str(task.path) in line or str(task.path) in process.environ().get("AGENTCTL_AGENT_DIR", "")
-            if is_ours and any(word in line for word in ("shim", "driving", "agent_program")):
-                found.append(process)
+        line = " ".join(words_of(process))
+        is_ours = str(task.path) in line or str(task.path) in variables_of(process).get("AGENTCTL_AGENT_DIR", "")
+        if is_ours and any(word in line for word in ("shim", "driving", "agent_program")):
+            found.append(process)
     return found

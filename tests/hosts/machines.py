@@ -18,6 +18,7 @@ import psutil
 
 from tests.fakessh import define_hosts, put_ssh
 from tests.hosts.install import sshd
+from tests.processes import descendants_of, name_of, variables_of, words_of
 from tests.support import TEST_ID, Completed, environment, run, wait_until
 
 _SSHD = """
@@ -105,17 +106,13 @@ class Machine:
         """Return the processes of sshd that each serve a connection."""
         assert self.server is not None
         with contextlib.suppress(psutil.NoSuchProcess):
-            return [one for one in psutil.Process(self.server.pid).children(recursive=True) if one.name() == "sshd"]
+            return [one for one in descendants_of(psutil.Process(self.server.pid)) if name_of(one) == "sshd"]
         return []
 
     def far_ends(self) -> list[psutil.Process]:
         """Return the far ends that run there."""
-        found = []
-        for one in psutil.process_iter():
-            with contextlib.suppress(psutil.Error):
-                if one.cmdline()[-1:] == ["_far"] and one.environ().get("HOME") == str(self.home):
-                    found.append(one)
-        return found
+        ends = [one for one in psutil.process_iter() if words_of(one)[-1:] == ["_far"]]
+        return [one for one in ends if variables_of(one).get("HOME") == str(self.home)]
 
     def is_left_alone(self) -> None:
         """Wait until no far end runs there any more."""

@@ -20,6 +20,7 @@ import agentctl
 from agentctl.operations.talk.answerers import who_answers
 from agentctl.operations.where.calling import FROM_WORKER
 from tests.fakessh import FAR_END, define_hosts, put_ssh, put_ssh_in_python
+from tests.processes import descendants_of, variables_of, words_of
 from tests.steps import new_task, spawn
 from tests.support import PROGRAM, alike, run, start, wait_until, worker
 from tests.terminal import on_a_terminal
@@ -223,15 +224,10 @@ def test_ctrl_c_does_not_wait_for_a_host_that_is_silent(root: Path, tmp_path: Pa
 
 def _far_ends() -> list[int]:
     """Return the processes that carry out an order: children of a far end."""
-    found = []
-    for one in psutil.process_iter():
-        try:
-            is_far = one.cmdline()[-1:] in (["_far"], [str(Path(agentctl.__file__).parent / "cli" / "here.py")])
-            if is_far and one.environ().get("HOME") == os.environ["HOME"]:
-                found += [child.pid for child in one.children()]
-        except psutil.Error:
-            continue
-    return found
+    last = (["_far"], [str(Path(agentctl.__file__).parent / "cli" / "here.py")])
+    ends = [one for one in psutil.process_iter() if words_of(one)[-1:] in last]
+    ours = [one for one in ends if variables_of(one).get("HOME") == os.environ["HOME"]]
+    return [child.pid for one in ours for child in descendants_of(one)]
 
 
 def test_a_reader_that_leaves_ends_the_command(root: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from agentctl.operations.where.locating import find_task
 from agentctl.supervision.notify.armed import Armed
 from agentctl.supervision.notify.sender import is_quiet
 from tests.listener import Listener, configure
+from tests.processes import words_of
 from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, run, start, start_argv, text_in, wait_for_json, wait_for_text, wait_until, worker
 from tests.terminal import on_a_terminal
@@ -34,15 +35,8 @@ ASK = [*PROGRAM, "interact", "ask", "--kind", "input"]
 
 def senders(task: Task) -> list[psutil.Process]:
     """Return the live senders of a task."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            argv = process.cmdline()
-        except psutil.Error:
-            continue
-        if "--tell" in argv and argv[-1] == str(task.path):
-            found.append(process)
-    return found
+    lines = {process: words_of(process) for process in psutil.process_iter()}
+    return [process for process, words in lines.items() if "--tell" in words and words[-1] == str(task.path)]
 
 
 def left(task: Task) -> None:

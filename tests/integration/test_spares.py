@@ -17,20 +17,15 @@ import agentctl
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.supervision.dispatch.launching import keep_spares
 from tests.life import state_of
+from tests.processes import has_ended, words_of
 from tests.steps import Task, held, new_task, spawn_batch
 from tests.support import run, start_argv, wait_until
 
 
 def shims_of_mine() -> list[int]:
     """Return the live shims that this process has started."""
-    found = []
-    for child in psutil.Process().children():
-        try:
-            if "shim/__main__.py" in " ".join(child.cmdline()) and child.status() != psutil.STATUS_ZOMBIE:
-                found.append(child.pid)
-        except psutil.Error:
-            continue
-    return found
+    children = psutil.Process().children()
+    return [one.pid for one in children if "shim/__main__.py" in " ".join(words_of(one)) and not has_ended(one)]
 
 
 def test_a_batch_leaves_no_shim_that_it_started_ahead(root: Path) -> None:
@@ -51,7 +46,7 @@ def shims_of(task: Task) -> list[int]:
     found = {}
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if str(task.path) in process.cmdline():
+            if str(task.path) in words_of(process):
                 found[process.pid] = process.ppid()
     return [pid for pid, parent in found.items() if parent not in found]
 

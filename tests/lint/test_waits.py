@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -82,3 +83,18 @@ def unguarded_reads(tree: ast.AST) -> Iterator[ast.Attribute]:
 )
 def test_what_a_hasty_read_is(source: str, lines: set[int]) -> None:
     assert hasty_reads(source) == lines
+
+
+#: Where a command line is asked for, of a process that may have ended meanwhile.
+ASK_PROCESSES = {"processes.py", "leaks.py"}
+
+
+def test_no_look_at_a_process_fails_because_it_has_ended() -> None:
+    """Whoever looks through all processes meets some that end meanwhile."""
+    found = [
+        f"{file}:{number}"
+        for file in sorted((REPOSITORY / "tests").rglob("*.py"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if ".cmdline()" in line and file.name not in ASK_PROCESSES | {Path(__file__).name}
+    ]
+    assert found == [], "tests/processes.py has words_of"

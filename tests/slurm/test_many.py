@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from tests.placed import ask_engine
+from tests.processes import variables_of, words_of
 from tests.slurm.cluster import Cluster
 from tests.slurm.on_nodes import nothing_is_left
 from tests.steps import Task, most_at_once, new_task, spawn_batch
@@ -135,15 +136,12 @@ class Killer:
 
     def _is_one(self, process: psutil.Process, what: str) -> bool:
         """Return whether a process is a stand-in or a shim of this test, at the head."""
-        try:
-            words = process.cmdline()
-            if what == "shim":
-                return words[-2:] == [str(REPOSITORY / "agentctl/shim/__main__.py"), str(self._task.path)]
-            return words[-1:] == [str(REPOSITORY / "agentctl/placing/__main__.py")] and (
-                process.environ().get("AGENTCTL_AGENT_DIR", "").startswith(f"{self._task.path}/")
-            )
-        except psutil.Error:
-            return False
+        words = words_of(process)
+        if what == "shim":
+            return words[-2:] == [str(REPOSITORY / "agentctl/shim/__main__.py"), str(self._task.path)]
+        return words[-1:] == [str(REPOSITORY / "agentctl/placing/__main__.py")] and (
+            variables_of(process).get("AGENTCTL_AGENT_DIR", "").startswith(f"{self._task.path}/")
+        )
 
 
 @pytest.mark.timeout(600)

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from tests.life import is_settled, passes, set_config
+from tests.processes import words_of
 from tests.steps import Task, new_task
 from tests.support import run, start, wait_until, worker
 
@@ -80,8 +81,7 @@ class Storm:
 
     def kill_shim(self) -> None:
         """SIGKILL a shim of this task, between two workers too."""
-        mine = [one for one in psutil.process_iter(["cmdline"]) if str(self.task.path) in (one.info["cmdline"] or [])]
-        self._kill([one for one in mine if "-S" in one.info["cmdline"]])
+        self._kill([one for one in psutil.process_iter() if {str(self.task.path), "-S"} <= set(words_of(one))])
 
     def kill_worker(self) -> None:
         """SIGKILL the first process of a worker."""

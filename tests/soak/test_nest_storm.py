@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from tests.life import passes, set_config
+from tests.processes import variables_of, words_of
 from tests.shells import AGENTCTL, define_shells
 from tests.steps import Task, most_at_once, new_task
 from tests.support import run, start, wait_until
@@ -114,8 +115,8 @@ class NestStorm:
     def _is_ours(self, process: psutil.Process) -> bool:
         """Tell whether a pid that a file named is still of this test: by its home, a shim without one by its task."""
         tasks = str(self.task.path.parent)
-        home = process.environ().get("HOME")
-        return home == os.environ["HOME"] or any(part.startswith(tasks) for part in process.cmdline())
+        home = variables_of(process).get("HOME")
+        return home == os.environ["HOME"] or any(word.startswith(tasks) for word in words_of(process))
 
 
 def rage(storm: NestStorm, kills: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import psutil
 
+from tests.processes import has_ended, words_of
 from tests.storm.pids import Pids
 from tests.storm.world import Told, World
 from tests.support import run
@@ -121,15 +122,9 @@ def _doctor() -> list[str]:
 
 def left_processes(world: World) -> list[str]:
     """Return the processes that are left of the task."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            words = process.cmdline()
-            if any(str(world.folder) in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(f"{process.pid} {words}")
-        except psutil.Error:
-            continue
-    return found
+    lines = {process: words_of(process) for process in psutil.process_iter()}
+    mine = {one: words for one, words in lines.items() if any(str(world.folder) in word for word in words)}
+    return [f"{process.pid} {words}" for process, words in mine.items() if not has_ended(process)]
 
 
 def freed_accounts() -> list[str]:

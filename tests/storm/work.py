@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import psutil
 
+from tests.processes import words_of
 from tests.storm.world import GRACE_S, World
 from tests.support import worker
 
@@ -150,7 +151,4 @@ class Work:
 
 
 def _is_shim(process: psutil.Process) -> bool:
-    try:
-        return any("agentctl/shim/" in part for part in process.cmdline())
-    except psutil.Error:
-        return False
+    return any("agentctl/shim/" in word for word in words_of(process))

@@ -16,6 +16,7 @@ import psutil
 
 from tests import support
 from tests.faults import Faults
+from tests.processes import words_of
 from tests.steps import Task, new_task
 from tests.support import REPOSITORY, WORKERS, start
 
@@ -152,11 +153,4 @@ class World:
 
     def mine(self, processes: Iterable[psutil.Process]) -> list[psutil.Process]:
         """Return those of these processes that name the task."""
-        found = []
-        for process in processes:
-            try:
-                if any(str(self.task.path) in part for part in process.cmdline()):
-                    found.append(process)
-            except psutil.Error:
-                continue
-        return found
+        return [process for process in processes if any(str(self.task.path) in word for word in words_of(process))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import psutil
 import pytest
 
 from agentctl.adapters import eventlog
+from tests.processes import variables_of, words_of
 from tests.support import run, wait_until, worker
 from tests.web.support import API, Server, new_task, spawned
 
@@ -38,11 +40,13 @@ def lived(server: Server) -> Iterator[Server]:
     yield server
     # By its files it may be anything by now: its own group of processes ends in any case.
     run("cancel", "--all", "--task", "t1", check=False)
-    for process in psutil.process_iter(["cmdline", "environ"]):
-        if str(server.root) in " ".join(process.info["cmdline"] or ()) or (
-            (process.info["environ"] or {}).get("AGENTCTL_ROOT") == str(server.root) and "interact" in process.cmdline()
+    for process in psutil.process_iter():
+        words = words_of(process)
+        if str(server.root) in " ".join(words) or (
+            variables_of(process).get("AGENTCTL_ROOT") == str(server.root) and "interact" in words
         ):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def goes_on(server: Server) -> None:

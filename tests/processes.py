@@ -1,0 +1,42 @@
+"""Looks at processes that may end at any moment: one that has ended has no command line, no variables, no children."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import psutil
+
+T = TypeVar("T")
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    """Return the command line of a process, word by word."""
+    return _told_by(process.cmdline, [])
+
+
+def variables_of(process: psutil.Process) -> dict[str, str]:
+    """Return the environment that a process was started with."""
+    return _told_by(process.environ, {})
+
+
+def name_of(process: psutil.Process) -> str:
+    """Return the name of a process, as `ps` shows it."""
+    return _told_by(process.name, "")
+
+
+def descendants_of(process: psutil.Process) -> list[psutil.Process]:
+    """Return the processes below a process, at any depth."""
+    return _told_by(lambda: process.children(recursive=True), [])
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process is gone, or a zombie."""
+    return _told_by(process.status, psutil.STATUS_DEAD) in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+
+
+def _told_by(question: Callable[[], T], nothing: T) -> T:
+    try:
+        return question()
+    except psutil.Error:
+        return nothing
