@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Static
 
 from agentctl.adapters.clock import monotonic
 from agentctl.domain.question import AnswerOption
@@ -117,7 +116,7 @@ def test_what_came_up_behind_another_screen_is_new(task: Task, tmp_path: Path) -
             lambda: screen.app.peek.question_key is not None and screen.app.peek.question_key[1] == "q2",
             "the second question below the help",
         )
-        await screen.until(lambda: "second" in str(screen.app.peek.query_one("#peek-text", Static).content), "its text")
+        await screen.until(lambda: "second" in screen.app.peek.text, "its text")
         await screen.settle()
         left_at = monotonic()
         await screen.press("escape")
@@ -181,7 +180,7 @@ def test_nothing_of_what_a_digit_allows_is_cut(task: Task, tmp_path: Path, call:
     async def steps(screen: Screen) -> None:
         await screen.shows("asks for permission")
         await to_the_end(screen)
-        whole = str(screen.app.peek.query_one("#peek-text", Static).content).replace("\n", "").replace("│ ", "")
+        whole = screen.app.peek.text.replace("\n", "").replace("│ ", "")
         shown = "".join(whole.split())
         if "END" in shown:
             return
@@ -201,7 +200,7 @@ def test_what_an_answer_for_good_allows_is_shown_whole_or_not_offered(task: Task
         await screen.shows("1  Allow")
         await to_the_end(screen)
         await screen.shows("2  Deny")
-        assert "from now on" not in str(screen.app.peek.query_one("#peek-text", Static).content)
+        assert "from now on" not in screen.app.peek.text
         await screen.press("i")
         await screen.write("allow_always")
         await screen.press("enter")
@@ -219,7 +218,7 @@ def test_two_calls_that_differ_look_different(task: Task, tmp_path: Path) -> Non
 
     async def steps(screen: Screen) -> None:
         await screen.shows("./build\\u200b.sh")
-        text = str(screen.app.peek.query_one("#peek-text", Static).content)
+        text = screen.app.peek.text
         assert not set(hidden) & set(text)
         assert text.count("./build\\") == 2 * len(hidden), "in the request's name, and in its arguments"
 
@@ -258,7 +257,7 @@ def test_a_name_that_an_agent_has_chosen_looks_like_no_option(task: Task) -> Non
         one = screen.app.acted_on()
         assert one is not None
         screen.app.peek.show(screen.app.last_glance(), one._replace(questions=(one.questions[0]._replace(**call),)))
-        text = str(screen.app.peek.query_one("#peek-text", Static).content)
+        text = screen.app.peek.text
         assert '"1  Deny": ls' in text
         assert "explore" in text.splitlines()[0]
         assert "2  Allow" not in text
