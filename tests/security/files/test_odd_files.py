@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import WorkerDir
-from tests.life import read, says_ready, stands
+from tests.life import is_settled, read, says_ready, stands
 from tests.steps import Task, new_task, row, spawn, statuses
 from tests.support import PROGRAM, by_turns, run, start, start_argv, wait_for_text, wait_until, worker
 
@@ -232,12 +232,27 @@ def test_a_line_longer_than_any_of_ours_is_passed_over_and_named(root: Path) -> 
 def test_a_worker_ends_as_it_did_whatever_it_has_put_into_its_folder(root: Path, kind: str) -> None:
     task = new_task(cap=4)
     names = {Path(path).name: f"w{number}" for number, (path, _) in enumerate(WorkerDir("/nowhere").entries())}
+    for request in ("cancel.json", "pause.json"):  # Whoever puts one there, of whatever kind, asks for just that.
+        del names[request]
     for name, instance in names.items():
         put = f'cd "$AGENTCTL_AGENT_DIR" && rm -rf {name} && {kind} {name}; exit 7'
         spawn(["sh", "-c", put], "--queue", name=instance)
     run("wait-all", check=False)
     ends = {name: task.exit(instance) for name, instance in names.items()}
     assert {name: end for name, end in ends.items() if end is None or end.get("exitCode") != 7} == {}
+
+
+@pytest.mark.parametrize("kind", ["ln -s /", "mkfifo", "mkdir"])
+def test_a_worker_that_puts_a_request_of_any_kind_into_its_folder_has_asked_for_it(root: Path, kind: str) -> None:
+    task = new_task(grace=0.2)
+    for name, request in (("a", "cancel.json"), ("b", "pause.json")):
+        put = f'cd "$AGENTCTL_AGENT_DIR" && {kind} {request} && exec sleep 60'
+        spawn(["sh", "-c", put], name=name)
+    task.ended("a")
+    assert is_settled(task, "a")["status"] == "cancelled"
+    task.has("agent.paused", "b")
+    assert row("b")["paused"] is True
+    run("cancel", "b")
 
 
 @pytest.mark.slow
