@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tests.processes import descendants_of, words_of
+from tests.processes import children_of, words_of
 from tests.steps import Task, spawn
 from tests.support import is_alive, run, wait_for_json, wait_for_text, wait_until, worker
 
@@ -108,7 +108,7 @@ def kill_shims(task: Task, *instances: str) -> None:
     """SIGKILL the shims of these workers."""
     shims = [known(task.shim_of(instance)) for instance in instances]
     for shim in shims:
-        assert "shim" in " ".join(words_of(psutil.Process(shim.pid))[-2:]), f"{shim} is not a shim"
+        assert "shim" in "".join(words_of(psutil.Process(shim.pid))[-2:-1]), f"{shim} is not a shim"
         os.kill(shim.pid, signal.SIGKILL)
     wait_until(lambda: living(shims), accept=lambda left: not left, what="the shims to die")
 
@@ -116,7 +116,7 @@ def kill_shims(task: Task, *instances: str) -> None:
 def kill_tree(pid: int) -> None:
     """SIGKILL a process and all below it, some of which may end by themselves meanwhile."""
     top = psutil.Process(pid)
-    tree = [top, *descendants_of(top)]
+    tree = [top, *children_of(top, recursive=True)]
     for process in tree:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()

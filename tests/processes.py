@@ -25,9 +25,9 @@ def name_of(process: psutil.Process) -> str:
     return _told_by(process.name, "")
 
 
-def descendants_of(process: psutil.Process) -> list[psutil.Process]:
-    """Return the processes below a process, at any depth."""
-    return _told_by(lambda: process.children(recursive=True), [])
+def children_of(process: psutil.Process, *, recursive: bool = False) -> list[psutil.Process]:
+    """Return the children of a process, and theirs if asked for."""
+    return _told_by(lambda: process.children(recursive=recursive), [])
 
 
 def has_ended(process: psutil.Process) -> bool:

@@ -253,7 +253,7 @@ def test_a_turn_that_it_begins_by_itself_is_seen_and_ended(task: Task) -> None:
     spawn("rises", "--keep")
     blocked()
     Path("rise").touch()
-    wait_for_text("risen", "cancelled")
+    assert wait_for_text("risen", "cancelled") == "cancelled"
     run("send", "a", "--close")
     assert ends()["status"] == "completed"
     assert "it began a turn by itself" in notes(task)

@@ -18,7 +18,7 @@ import psutil
 
 from tests.fakessh import define_hosts, put_ssh
 from tests.hosts.install import sshd
-from tests.processes import descendants_of, name_of, variables_of, words_of
+from tests.processes import children_of, name_of, variables_of, words_of
 from tests.support import TEST_ID, Completed, environment, run, wait_until
 
 _SSHD = """
@@ -106,7 +106,9 @@ class Machine:
         """Return the processes of sshd that each serve a connection."""
         assert self.server is not None
         with contextlib.suppress(psutil.NoSuchProcess):
-            return [one for one in descendants_of(psutil.Process(self.server.pid)) if name_of(one) == "sshd"]
+            return [
+                one for one in children_of(psutil.Process(self.server.pid), recursive=True) if name_of(one) == "sshd"
+            ]
         return []
 
     def far_ends(self) -> list[psutil.Process]:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.hosts.machines import Machine
-from tests.processes import descendants_of, name_of
+from tests.processes import children_of, name_of
 from tests.support import run, start, wait_until, worker
 
 Both = tuple[Machine, Machine]
@@ -23,13 +23,13 @@ Both = tuple[Machine, Machine]
 def ssh_below(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """Return the ssh processes that a command of ours has started."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return [one for one in descendants_of(psutil.Process(process.pid)) if name_of(one) == "ssh"]
+        return [one for one in children_of(psutil.Process(process.pid), recursive=True) if name_of(one) == "ssh"]
     return []
 
 
 def waits(machine: Machine) -> None:
     """Wait until a far end there has begun its command."""
-    wait_until(lambda: any(descendants_of(one) for one in machine.far_ends()), what=f"a command on {machine.name}")
+    wait_until(lambda: any(children_of(one) for one in machine.far_ends()), what=f"a command on {machine.name}")
 
 
 def statuses(machine: Machine) -> dict[str, str]:

@@ -20,7 +20,7 @@ import agentctl
 from agentctl.operations.talk.answerers import who_answers
 from agentctl.operations.where.calling import FROM_WORKER
 from tests.fakessh import FAR_END, define_hosts, put_ssh, put_ssh_in_python
-from tests.processes import descendants_of, variables_of, words_of
+from tests.processes import children_of, variables_of, words_of
 from tests.steps import new_task, spawn
 from tests.support import PROGRAM, alike, run, start, wait_until, worker
 from tests.terminal import on_a_terminal
@@ -227,7 +227,7 @@ def _far_ends() -> list[int]:
     last = (["_far"], [str(Path(agentctl.__file__).parent / "cli" / "here.py")])
     ends = [one for one in psutil.process_iter() if words_of(one)[-1:] in last]
     ours = [one for one in ends if variables_of(one).get("HOME") == os.environ["HOME"]]
-    return [child.pid for one in ours for child in descendants_of(one)]
+    return [child.pid for one in ours for child in children_of(one)]
 
 
 def test_a_reader_that_leaves_ends_the_command(root: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.hosts.machines import Machine
-from tests.processes import descendants_of, name_of
+from tests.processes import children_of, name_of
 from tests.support import PROGRAM, run, wait_until
 from tests.tmux import TmuxWindow, needs_tmux, tmux_window
 
@@ -35,7 +35,7 @@ def opened(window: TmuxWindow) -> None:
 
 def below(window: TmuxWindow, name: str) -> psutil.Process:
     shell = psutil.Process(int(window.ask("pane_pid")))
-    return next(one for one in descendants_of(shell) if name_of(one) == name)
+    return next(one for one in children_of(shell, recursive=True) if name_of(one) == name)
 
 
 def test_the_screen_is_drawn_follows_the_size_and_is_left(both: Both, window: TmuxWindow) -> None:

@@ -47,19 +47,13 @@ def hasty_reads(source: str) -> set[int]:
 def conditions(tree: ast.AST) -> Iterator[ast.expr]:
     """Return what is waited for in some code."""
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Name)
-            and node.func.id == "wait_until"
-            and node.args
-        ):
-            yield node.args[0]
+        match node:
+            case ast.Call(func=ast.Name(id="wait_until"), args=[condition, *_]):
+                yield condition
 
 
 def unguarded_reads(tree: ast.AST) -> Iterator[ast.Attribute]:
-    """Return the reads whose failure leaves `tree`; those of a process, whose end is none of what is waited for, are
-    not among them.
-    """
+    """Return the reads in some code whose failure ends it; what /proc tells of a process that lives is always there."""
     if isinstance(tree, ast.Try) or (isinstance(tree, ast.With) and "suppress" in ast.unparse(tree.items[0])):
         return
     if isinstance(tree, ast.Attribute) and tree.attr in READS and "/proc/" not in ast.unparse(tree.value):

@@ -285,6 +285,7 @@ def test_a_tab_takes_the_focus_as_soon_as_it_can_and_keys_before_do_no_harm(
         for tab in reversed(TABS):
             shown.show_tab(tab)
             shown.take_focus()
+            assert shown.focused is None or shown.focused.is_attached
             shown.action_renew()
             shown.draw_peek()
         shown.show_tab(Tab.FILES)

@@ -16,7 +16,7 @@ import psutil
 import pytest
 import yaml
 
-from tests.processes import descendants_of, words_of
+from tests.processes import children_of, words_of
 from tests.support import REPOSITORY, alike, run, text_in, wait_until
 
 TEMPLATE = REPOSITORY / "task_templates" / "survey"
@@ -296,7 +296,7 @@ def test_a_cancel_ends_a_worker_silently_and_keeps_what_it_found(tmp_path: Path)
     environ, command = environment(tmp_path, "deepscan", **gone(tmp_path)), command_of("deepscan", tree)
     with subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, start_new_session=True) as scan:
         worker = psutil.Process(scan.pid)
-        wait_until(lambda: any("report" in words_of(one) for one in descendants_of(worker)), what="a report")
+        wait_until(lambda: any("report" in words_of(one) for one in children_of(worker)), what="a report")
         wait_until(found.exists, what="what was found until now")
         os.killpg(scan.pid, signal.SIGINT)
         _, err = scan.communicate(timeout=10)

@@ -242,7 +242,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     def take_focus(self) -> None:
         """Go back to what is shown."""
         view = self._views.get(self.tab)
-        if not self.is_mounted or view is None:
+        if view is None or not view.is_mounted:  # It takes the focus once it is.
             return
         if isinstance(view, OutputPagers | ChangedFiles):
             view.take_focus()
