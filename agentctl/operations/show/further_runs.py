@@ -19,7 +19,7 @@ from agentctl.errors import AgentctlError, Next, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.task_limits import read_config
 from agentctl.operations.worktree.remaking import where_begun
-from agentctl.supervision.worker.spec import is_of_task, read_order
+from agentctl.supervision.worker.spec import is_of_task, read_order, read_spec
 
 #: Rows that exist only once the model has answered.
 _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
@@ -49,8 +49,8 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
     name, task = worker.instance, worker.task
     if not worker.has_ended:
         return Refused(f"{name} has not ended", hint=f"agentctl cancel {name} ends it")
-    config, spec, order = read_config(task), read_known(worker.spec), read_order(worker)
-    if config.agent is not None and (spec.get("parent") is None or spec.get("parentTaskId") is not None):
+    config, spec, order = read_config(task), read_spec(worker.spec), read_order(worker)
+    if config.agent is not None and (spec.parent is None or spec.parent_task is not None):
         above = "" if config.parent_task_id is None else f" --task {config.parent_task_id}"
         another = f"agentctl subtask {config.agent} TITLE{above} makes another sub-task"
         continued = "" if order is None else f"; agentctl resume {name} continues this agent"
@@ -60,7 +60,7 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
             f"{name} continues an earlier run: without that run's session its prompt means little",
             hint=f"agentctl resume {name} TEXT continues it once more",
         )
-    folder, is_worktree = where_begun(worker, str(spec.get("cwd")))
+    folder, is_worktree = where_begun(worker, spec.cwd)
     if not FilePath(folder).is_dir():
         if is_worktree:
             return Refused(f"{folder} is gone: the worktree of {name} was made from there")
@@ -94,7 +94,7 @@ def _of_resume(worker: WorkerDir) -> AgentctlError | None:
         if read_known(worker.session).get("session") == "":
             return NotFound(f"{name} runs {order.driver}, which cannot continue sessions", hint=anew)
         return NotFound(f"{name} has left no session to continue", hint="spawn it again")
-    folder = str(read_known(worker.spec).get("cwd"))
+    folder = read_spec(worker.spec).cwd
     if not worker.worktree.exists() and not FilePath(folder).is_dir():  # A worktree can be made again.
         return Refused(f"the folder {folder} is gone, in which {name} worked", hint=_made_by_hand(folder))
     return None

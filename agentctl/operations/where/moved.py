@@ -73,7 +73,7 @@ def _names_old(worker: WorkerDir, move: Move) -> bool:
 def _led_spec(spec: dict[str, Any], move: Move) -> dict[str, Any]:
     """Return a spec with its folder in the new place; its walls say what was closed when it was started."""
     order = spec.get("order")
-    led = {**spec, "cwd": move.led(spec.get("cwd"))}
+    led = {**spec, "cwd": move.led(spec["cwd"])} if _has(spec, "cwd") else spec
     return {**led, "order": {**order, "cwd": move.led(order["cwd"])}} if _has(order, "cwd") else led
 
 
