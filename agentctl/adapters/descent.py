@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
 from agentctl.adapters import processes
 from agentctl.adapters.opening import read_bytes
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+#: A process and those above it, nearest first, each with its start.
+Line = list[tuple[int, int]]
+#: How often a look at a line is repeated: a worker can have as many processes above one end as it likes.
+_TRIES = 4
 
 
 @cache
@@ -57,22 +68,44 @@ def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
             waiting += children_of(pid) if table is None else table.get(pid, [])
 
 
-def ancestors_of(pid: int) -> Iterator[int]:
-    """Yield the pids of the processes above one, nearest first."""
-    seen = {pid}
-    stat = processes.read_stat(pid)
-    while stat is not None and stat.ppid > 1 and stat.ppid not in seen:
-        seen.add(stat.ppid)
-        yield stat.ppid
-        stat = processes.read_stat(stat.ppid)
+def line_of(pid: int) -> Line:
+    """Return a process and all above it, up to the first that is hidden (hidepid in proc(5)); [] where it is gone.
 
-
-def line_of(pid: int) -> list[int]:
-    """Return a process and all above it that can be seen, up to the first of all, which adopts what is left behind."""
-    line = [pid]
-    while (stat := processes.read_stat(line[-1])) is not None and stat.ppid > 0 and stat.ppid not in line:
-        line.append(stat.ppid)
+    None is missing that is above it before and after this look. One that ends meanwhile leaves its children to another
+    one above it before it is gone (exit_notify in kernel/exit.c): they are asked again.
+    """
+    line: Line = []
+    missing = 0
+    while pid > 0:
+        stat = processes.read_stat(pid)
+        if stat is not None and all(pid != below for below, _ in line):
+            line.append((pid, stat.start))
+            pid = stat.ppid
+        elif not line or pid == missing:  # Whoever names it once more has a parent that this user may not see.
+            return line
+        else:
+            missing, (pid, _) = pid, line.pop()
     return line
+
+
+def pids_above(pid: int) -> list[int]:
+    """Return the pids of the processes above one, nearest first."""
+    return [above for above, _ in line_of(pid)[1:]]
+
+
+def judged(pid: int, look: Callable[[Line], T]) -> T | None:
+    """Return what a look at the line of a process finds, which is [] where it is gone; None if those in it keep ending.
+
+    What is asked of a process that has just ended, such as its environment, hides what it was. So only a look counts
+    before and after which the line is the same.
+    """
+    line = line_of(pid)
+    for _ in range(_TRIES):
+        found, before = look(line), line
+        line = line_of(pid)
+        if line == before:
+            return found
+    return None
 
 
 def reap_all_but(pid: int) -> list[int]:

@@ -166,19 +166,3 @@ def _leads(pid: int, descriptors: list[str], inode: int) -> bool:
             if os.readlink(f"/proc/{pid}/fd/{descriptor}") == name:
                 return True
     return False
-
-
-def line_of(pid: int) -> list[tuple[int, int]] | None:
-    """Return a process and those above it up to the first of all, each with its start; None if the line is broken.
-
-    It breaks where a process ends while this looks: its children have another parent then. Whoever has judged the
-    processes above one must find the same line before and after.
-    """
-    line: list[tuple[int, int]] = []
-    while pid > 1:
-        stat = processes.read_stat(pid)
-        if stat is None or any(pid == known for known, _ in line):
-            return None
-        line.append((pid, stat.start))
-        pid = stat.ppid
-    return line

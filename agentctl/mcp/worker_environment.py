@@ -22,7 +22,7 @@ def complete_environment(environ: MutableMapping[bytes, bytes] = os.environb) ->
         return
     found = shown_caller()
     pid = read_known(found.worker.process).get("pid") if found is not None else None
-    if not isinstance(pid, int) or pid not in descent.ancestors_of(os.getpid()):
+    if not isinstance(pid, int) or pid not in descent.pids_above(os.getpid()):
         return
     for name, value in processes.environment_of(pid).items():
         if not name.startswith(_OWN):

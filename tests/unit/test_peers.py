@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agentctl.adapters import peers
+from agentctl.adapters import descent, peers
 from agentctl.adapters.peers import Address, Socket
 from agentctl.operations.where import connecting
 from agentctl.operations.where.connecting import Connecting, PeerKind, who_connects
@@ -99,32 +99,13 @@ def test_another_machine_is_elsewhere() -> None:
     assert who_connects(Address("192.0.2.1", 40000), Address("192.0.2.2", 443)) == Connecting(PeerKind.ELSEWHERE)
 
 
-def test_the_line_above_a_process_goes_up_to_the_first_of_all() -> None:
-    line = peers.line_of(os.getpid())
-    assert line is not None
-    assert [pid for pid, _ in line[:2]] == [os.getpid(), os.getppid()]
-    assert peers.line_of(2**22 + 1) is None
-
-
-def test_a_line_that_breaks_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_gone_or_below_processes_that_keep_ending_is_no_person(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that ends at the right moment would hide the shim that is above its child."""
-    lines = [None, [(9, 1), (8, 1)], [(9, 1), (7, 1)], [(9, 1), (7, 1)], [(9, 1), (7, 1)]]
-    judged = []
-
-    def look(line: list[tuple[int, int]]) -> Connecting:
-        judged.append(line)
-        return Connecting(PeerKind.PERSON)
-
-    monkeypatch.setattr(peers, "line_of", lambda _: lines.pop(0))
     monkeypatch.setattr(peers, "holds", lambda *_: True)
-    monkeypatch.setattr(connecting, "_looked_at", look)
-    assert connecting._judged(9, 1) == Connecting(PeerKind.PERSON)
-    assert judged == [[(9, 1), (8, 1)], [(9, 1), (7, 1)]]
-
-
-def test_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "line_of", lambda _: None)
-    assert connecting._judged(9, 1) == Connecting(PeerKind.GONE)
+    assert connecting._judged(2**22 + 1, 1) == Connecting(PeerKind.GONE)
+    lines = iter(range(100))
+    monkeypatch.setattr(descent, "line_of", lambda pid: [(pid, next(lines))])
+    assert connecting._judged(os.getpid(), 1) == Connecting(PeerKind.GONE)
 
 
 def test_who_lets_go_meanwhile_is_gone() -> None:

@@ -90,7 +90,7 @@ def _look(root: Root | None) -> list[_Orphan]:
         orphan = _worker_of(pid, root) if pid not in shims else None
         if orphan is not None and pid != os.getpid():
             orphans.append(orphan)
-    above = {above for orphan in orphans for above in descent.ancestors_of(orphan.process.pid) if above in shims}
+    above = {above for orphan in orphans for above in descent.pids_above(orphan.process.pid) if above in shims}
     for pid, command in shims.items():
         me = processes.identify(pid)
         is_ours = pid in above or (root is not None and _lies_in(command[-1], root.path))

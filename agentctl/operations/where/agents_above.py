@@ -9,16 +9,15 @@ an SSH server or of another user, still has a name. Who has become a daemon has 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import descent, processes
+from agentctl.adapters.descent import Line
 from agentctl.adapters.personal import own_programs_file
 from agentctl.drivers.marks import SHIPPED, Marks, name_of
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import FROM_AGENT, FROM_WORKER
 
-#: How often the line is looked at again, if a process above ended meanwhile.
-_TRIES = 4
 #: The variables that a command of another host gets along, so that it is known there as well.
 PASSED_ON = (*sorted({name for marks in SHIPPED.values() for name in marks.variables}), FROM_WORKER, FROM_AGENT)
 
@@ -47,16 +46,13 @@ def agent_above() -> AgentAbove | None:
     own = _variable_in(os.environ, known)
     if own is not None:
         return AgentAbove(me, own, is_variable=True)
-    line = descent.line_of(me)
-    for _ in range(_TRIES):
-        found, before = _agent_in(line, known), line
-        line = descent.line_of(me)
-        if found is not None or line == before:
-            return found
-    return AgentAbove(me, "below processes that keep ending", is_variable=False)
+    looked = descent.judged(me, lambda line: (_agent_in(line, known),))
+    if looked is None:
+        return AgentAbove(me, "below processes that keep ending", is_variable=False)
+    return looked[0]
 
 
-def agent_in(line: Iterable[int]) -> AgentAbove | None:
+def agent_in(line: Line) -> AgentAbove | None:
     """Return the agent in a line of processes, from one of them to those above it; None if there is none.
 
     Raises:
@@ -74,9 +70,9 @@ def _known() -> list[Marks]:
     return known
 
 
-def _agent_in(line: Iterable[int], known: list[Marks]) -> AgentAbove | None:
+def _agent_in(line: Line, known: list[Marks]) -> AgentAbove | None:
     names = tuple(name for marks in known for name in marks.names)
-    for pid in line:
+    for pid, _ in line:
         variable = _variable_in(_environment_of(pid), known)
         if variable is not None:
             return AgentAbove(pid, variable, is_variable=True)

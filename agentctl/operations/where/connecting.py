@@ -11,6 +11,7 @@ import os
 from enum import Enum
 
 from agentctl.adapters import descent, peers, processes
+from agentctl.adapters.descent import Line
 from agentctl.adapters.peers import Address
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -18,9 +19,6 @@ from agentctl.operations.where.agents_above import AgentAbove, agent_in
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller_of
 from agentctl.supervision.life.strangers import seems_a_shim
-
-#: How often a process is judged again, if one above it ended meanwhile.
-_TRIES = 4
 
 
 class PeerKind(Enum):
@@ -90,7 +88,7 @@ def who_connects(peer: Address, own: Address) -> Connecting:
 
 def _hidden() -> Connecting:
     """Return what is known of an end that nobody seems to hold: a worker's, if a worker has a process that hides."""
-    lines = [line for line in map(peers.line_of, peers.closed_ones()) if line is not None]
+    lines = list(filter(None, map(descent.line_of, peers.closed_ones())))
     shown = next((one for one in map(_looked_at, lines) if one.kind is PeerKind.WORKER), None)
     return shown or Connecting(PeerKind.GONE, is_hidden=bool(lines), is_tunnel=any(map(_is_of_ssh, lines)))
 
@@ -99,7 +97,7 @@ def _hidden() -> Connecting:
 _SSH_SERVERS = frozenset({"sshd", "sshd-session"})
 
 
-def _is_of_ssh(line: list[tuple[int, int]]) -> bool:
+def _is_of_ssh(line: Line) -> bool:
     """Return whether a closed process is the one that an SSH server has for a session.
 
     Its name proves nothing, since each process can choose its own. But the superuser's SSH server stands above it, and
@@ -112,26 +110,22 @@ def _is_of_ssh(line: list[tuple[int, int]]) -> bool:
 
 def _judged(pid: int, inode: int) -> Connecting:
     """Return what one process is: `GONE` if it lets go of the socket, or if those above it keep ending meanwhile."""
-    for _ in range(_TRIES):
-        line = peers.line_of(pid)
-        if line is None:
-            continue
-        found = _looked_at(line)
-        if found.kind is PeerKind.WORKER:
-            return found
-        if peers.line_of(pid) == line:  # So it is the same process.
-            return found if peers.holds(pid, inode) else Connecting(PeerKind.GONE)
-    return Connecting(PeerKind.GONE)
+    found = descent.judged(pid, _looked_at)
+    if found is None or not (found.kind is PeerKind.WORKER or peers.holds(pid, inode)):
+        return Connecting(PeerKind.GONE)
+    return found
 
 
-def _looked_at(line: list[tuple[int, int]]) -> Connecting:
+def _looked_at(line: Line) -> Connecting:
+    if not line:
+        return Connecting(PeerKind.GONE)
     pid = line[0][0]
     try:
         is_below_a_shim = any(seems_a_shim(above) for above, _ in line)
         worker = _worker_at(pid, is_below_a_shim=is_below_a_shim)
         if worker is not None or is_below_a_shim:
             return Connecting(PeerKind.WORKER, worker)
-        above = agent_in(descent.line_of(pid))
+        above = agent_in(line)
     except (AgentctlError, OSError):  # A worker can break every file that names it.
         return Connecting(PeerKind.GONE)
     return Connecting(PeerKind.AGENT if above is not None else PeerKind.PERSON, above=above)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from agentctl.adapters import descent, processes
+from agentctl.adapters.descent import Line
 from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -61,7 +62,8 @@ def shown_caller() -> Caller | None:
 def shown_caller_of(pid: int) -> Caller | None:
     """Return the worker in which another process runs, as `shown_caller` does for this one; it is looked up anew.
 
-    A process that ends while this looks may hide those above it: see `agentctl.adapters.peers.line_of`.
+    Raises:
+        Refused: Those above it keep ending, so nobody can tell.
     """
     return _deepest(_belonging(pid)) or _claimed(processes.environment_of(pid))
 
@@ -122,7 +124,10 @@ def _belonging(pid: int) -> Sequence[WorkerDir]:
     """
     if not processes.LINUX:
         return ()
-    above, marked = _above(pid)
+    looked = descent.judged(pid, _above)
+    if looked is None:
+        raise Refused(f"the processes above process {pid} keep ending, so nobody can tell whose it is", "try again")
+    above, marked = looked
     real: list[_Above] = []
     for one in reversed(above):
         if all(upper.tree.is_at(one.tree.path) or is_noted(upper.tree, one.shim) for upper in real):
@@ -131,10 +136,10 @@ def _belonging(pid: int) -> Sequence[WorkerDir]:
     return (*shown, *(worker for worker in marked if not shown or _is_of_one_tree(shown[0], worker)))
 
 
-def _above(process: int) -> tuple[list[_Above], list[WorkerDir]]:
-    """Return the workers that seem to be above a process, and those whose marks are above it; nearest first."""
+def _above(line: Line) -> tuple[list[_Above], list[WorkerDir]]:
+    """Return the workers that seem to be in the line of a process, and those whose marks are; nearest first."""
     above, marked = [], []
-    for pid in (process, *descent.ancestors_of(process)):
+    for pid, _ in line:
         guarded = guarded_by(pid)
         worker = guarded or marked_by(processes.environment_of(pid))  # Marks: for a worker whose shim was killed.
         if worker is None or not _has_readable_spec(worker):

@@ -81,7 +81,7 @@ def _trees_above(root_task: TaskDir) -> list[TaskDir]:
     """Return the other trees of tasks whose workers are above this process, or which it claims to belong to."""
     folder = os.environ.get(AGENT_DIR)
     found = [root_task_of(WorkerDir(folder).task)] if folder else []
-    found += filter(None, map(guarded_tree, descent.ancestors_of(os.getpid())))
+    found += filter(None, map(guarded_tree, descent.pids_above(os.getpid())))
     others: list[TaskDir] = []
     for tree in found:
         if tree.exists and not any(tree.is_at(known.path) for known in (root_task, *others)):
