@@ -10,6 +10,7 @@ BASE/PWNED      made by every hostile program
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -278,13 +279,22 @@ class World:
         """Tell whether the person has given their word for the clone's task, and for rules there that allow everything.
 
         They give it for the place that a path leads to, so it is told for each that this path has led to: for one that
-        it does not lead to now, as it was when it did.
+        it does not lead to now, as it was when it did. One that leads in a circle leads to none.
         """
         folder, path = FilePath(str(self.home / ".config/agentctl/own")), str(self.clone / TASK)
         marks, tasks = (("task",), ("rules", text_of(ALLOWING))), (TaskDir(path), _AsNoted(path, folder))
-        told = [any(origin.is_marked(folder, task, *mark) for task in tasks) for mark in marks]
-        self._given[os.path.realpath(os.path.dirname(path))] = told
+        if not _leads_in_a_circle(path):
+            told = [any(origin.is_marked(folder, task, *mark) for task in tasks) for mark in marks]
+            self._given[os.path.realpath(os.path.dirname(path))] = told
         return {place: given for place, given in self._given.items() if any(given)}
+
+
+def _leads_in_a_circle(path: str) -> bool:
+    try:
+        os.stat(path)
+    except OSError as error:
+        return error.errno == errno.ELOOP
+    return False
 
 
 class _AsNoted(TaskDir):
