@@ -12,6 +12,8 @@ import pytest
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.supervision.dispatch.standby import Standby
+from agentctl.supervision.worker import pause_request
+from agentctl.supervision.worker.control import poke
 from tests.agent_steps import agent, agent_world, plays
 from tests.life import read
 from tests.steps import Task, held, new_task, spawn, spawn_batch
@@ -103,13 +105,17 @@ def test_who_waits_for_its_children_and_cannot_lend_its_slot_meets_what_is_asked
     with queue_held(task):
         (tmp_path / "gate").touch()
         task.has("agent.awaiting_children", "top")
-        asked = start(what, "top")
         if what == "cancel":
+            asked = start("cancel", "top")
             wait_until(lambda: task.exit("child"), what="the end of the child", timeout_s=SOON_S)
         else:
+            top = TaskDir(str(task.path)).worker("top")
+            pause_request.put_request(top, "user", paused=True)  # The command has the queue's lock before it asks.
+            poke(top)
             wait_until(lambda: task.events("agent.paused", of="top"), what="the pause", timeout_s=SOON_S)
-    assert asked.wait(20) == 0
-    if what == "pause":
+    if what == "cancel":
+        assert asked.wait(20) == 0
+    else:
         run("unpause", "top")
         (tmp_path / "end").touch()
     task.ended("top", "child")
