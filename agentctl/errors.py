@@ -92,6 +92,15 @@ class NotFound(AgentctlError):
     exit_code = ExitCode.NOT_FOUND
 
 
+class StartInterrupted(KeyboardInterrupt):
+    """Ctrl-C came once workers had been queued or started: `message` says which are left, `hint` what stops them."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
 class BrokenOff(AgentctlError):
     """The caller no longer waits for the answer to its call."""
 

@@ -13,7 +13,7 @@ import os
 import sys
 
 from agentctl.encoding import ensure_utf8, prepare_stream
-from agentctl.errors import AgentctlError, ExitCode
+from agentctl.errors import AgentctlError, ExitCode, StartInterrupted
 from agentctl.lean import Any, NoReturn
 from agentctl.world_errors import INSTALLED_AGAIN, error_in_words, missing_part, next_step
 
@@ -68,6 +68,11 @@ def _ended(argv: list[str], begun: Any, first: Any) -> int:
         return code
     except AgentctlError as error:
         return _say(error.message, _next(error.hint, argv), error.exit_code)
+    except StartInterrupted as left:
+        _flush()
+        _print_error(f"interrupted: {left.message}")
+        _print_error(f"hint: {left.hint}")
+        return ExitCode.INTERRUPTED
     except KeyboardInterrupt:
         return _say_interrupted()
     except Exception as error:

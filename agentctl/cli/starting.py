@@ -12,9 +12,9 @@ from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes, note, plain
 from agentctl.domain.ends import end_in_words
-from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.start.interruption import interrupted
 from agentctl.operations.start.options import FLAG, OPTIONS, TEXT, given_options
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: In characters: some 100,000 workers.
 _LONGEST_BATCH = 64 << 20
-#: So many workers are named in a command that stops them.
-_MOST_NAMES = 20
 
 
 def start(
@@ -112,6 +110,15 @@ def requeue(call: Invocation) -> int:
 
 
 def _show(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: bool, many: bool) -> int:
+    try:
+        return _shown(call, task, spawned, wait=wait, many=many)
+    except KeyboardInterrupt:
+        if not spawned:
+            raise
+        raise interrupted(task, [one.agent_instance for one in spawned]) from None
+
+
+def _shown(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: bool, many: bool) -> int:
     if wait:
         return _stay(call, task, spawned, many=many)
     if call.json:
@@ -174,24 +181,19 @@ def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool
     """Wait until the workers have ended; the exit code of a single worker is passed on."""
     from agentctl.cli.bell import Bell
     from agentctl.operations.wait.waiting import wait_all
-    from agentctl.operations.where.command_lines import command_line
 
     names, bell = [one.agent_instance for one in spawned], Bell(task)
     on_stranded = StrandedNotes(command_line(task, "resume", "--lost"))
-    try:
-        if not call.json:
-            _print(spawned)
-        with in_foreground(None) as limit_s:
-            on_asked = bell.before(QuestionNotes(task.root))
-            ends = wait_all(
-                task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded,
-                on_refused=RefusedNotes(), on_held=HeldNotes(),
-            )  # fmt: skip
-        bell.ring(is_last=True)
-        found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
-    except KeyboardInterrupt:
-        _note_left(task, names)
-        return ExitCode.INTERRUPTED
+    if not call.json:
+        _print(spawned)
+    with in_foreground(None) as limit_s:
+        on_asked = bell.before(QuestionNotes(task.root))
+        ends = wait_all(
+            task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded,
+            on_refused=RefusedNotes(), on_held=HeldNotes(),
+        )  # fmt: skip
+    bell.ring(is_last=True)
+    found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
     ends = [found[name] for name in names]
     rows = [{**one.to_json(), **found[one.agent_instance].to_json()} for one in spawned]
     call.show(rows if many else rows[0], map(_end_line, ends))
@@ -202,14 +204,6 @@ def _stay(call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool
 
 def _end_line(end: WaitedEnd) -> str:
     return f"{end.agent_instance} {end_in_words(end.status, end.reason, end.exit_code, end.signal)}"
-
-
-def _note_left(task: TaskDir, names: list[str]) -> None:
-    note(f"interrupted: {first_of(names, 3)} left running in {task.id}")
-    if len(names) > _MOST_NAMES:
-        note(f"hint: {command_line(task, 'list')}")
-    else:
-        note(f"hint: {command_line(task, 'show', names[0])}; {command_line(task, 'cancel', *names)}")
 
 
 def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:

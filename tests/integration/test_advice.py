@@ -106,7 +106,7 @@ def test_advice_is_about_the_host_that_was_named(root: Path, tmp_path: Path, mon
     assert row("a")["status"] == "cancelled"
 
 
-@pytest.mark.follows("cli/starting._note_left: agentctl cancel")
+@pytest.mark.follows("operations/start/interruption.interrupted: agentctl cancel")
 def test_an_interrupted_spawn_names_what_is_left_as_it_can_be_stopped(root: Path, tmp_path: Path) -> None:
     other_task()
     lines = "".join(json.dumps({"name": f"n{i}", "argv": worker("sleeps", 60)}) + "\n" for i in range(5))

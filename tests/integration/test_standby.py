@@ -106,15 +106,16 @@ def test_who_waits_for_its_children_and_cannot_lend_its_slot_meets_what_is_asked
         (tmp_path / "gate").touch()
         task.has("agent.awaiting_children", "top")
         if what == "cancel":
-            asked = start("cancel", "top")
+            cancel = start("cancel", "top")
             wait_until(lambda: task.exit("child"), what="the end of the child", timeout_s=SOON_S)
         else:
+            cancel = None
             top = TaskDir(str(task.path)).worker("top")
             pause_request.put_request(top, "user", paused=True)  # The command has the queue's lock before it asks.
             poke(top)
             wait_until(lambda: task.events("agent.paused", of="top"), what="the pause", timeout_s=SOON_S)
-    if what == "cancel":
-        assert asked.wait(20) == 0
+    if cancel is not None:
+        assert cancel.wait(20) == 0
     else:
         run("unpause", "top")
         (tmp_path / "end").touch()

@@ -4,6 +4,6 @@
 `admission`), puts names and orders on disk (`worker_folder`, `agent_order`), checks the orders (`inherited`,
 `admission`), and goes to the queue.
 
-Doors: `spawning`, `spare_shims`, `requests`, `options`, `batch`, `new_task`, `from_template`, `permissions`,
-`answer_schema`, `continuation`, `obeyed`, `requeuing`, `again`, `placing`, `on_node`.
+Doors: `spawning`, `interruption`, `spare_shims`, `requests`, `options`, `batch`, `new_task`, `from_template`,
+`permissions`, `answer_schema`, `continuation`, `obeyed`, `requeuing`, `again`, `placing`, `on_node`.
 """

@@ -30,6 +30,7 @@ from agentctl.operations.start.admission import (
     refuse_unreported,
 )
 from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.interruption import HeldInterrupt, interrupted
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
 from agentctl.operations.start.spare_shims import shims_ahead
@@ -107,9 +108,21 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     Raises:
         NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
         UsageError, NotFound, Refused: A request is not valid; nothing was started.
+        KeyboardInterrupt: By Ctrl-C; nothing was started. As `StartInterrupted`, all were, and it names them.
     """
     start = _check_start(task, requests, queue=queue)
     unheard = _see_to_notices(start)
+    with HeldInterrupt() as interrupt:
+        outcomes = _started(start, requests, interrupt)
+    if interrupt.came:
+        raise interrupted(task, [one.agent_instance for one in outcomes])
+    if unheard:
+        outcomes[0] = outcomes[0]._replace(warnings=(*outcomes[0].warnings, *unheard))
+    return outcomes
+
+
+def _started(start: _Start, requests: list[SpawnRequest], interrupt: HeldInterrupt) -> list[Spawned]:
+    """Start or queue workers and return the outcomes; nothing of them is left if one is refused."""
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     try:
@@ -118,16 +131,13 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
             if not prepared:
                 return [reused[index] for index in sorted(reused)]
             _check_prepared(start, prepared)
-            done = _admit(start, prepared)
+            done = _admit(start, prepared, interrupt)
     except BaseException as error:
-        _take_back(task, prepared, _in_words(error))
+        _take_back(start.task, prepared, _in_words(error))
         raise
     failpoints.reached("spawn.after-orders")
     fresh = iter(_outcomes(start, prepared, done))
-    outcomes = [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
-    if unheard:
-        outcomes[0] = outcomes[0]._replace(warnings=(*outcomes[0].warnings, *unheard))
-    return outcomes
+    return [reused[index] if index in reused else next(fresh) for index in range(len(requests))]
 
 
 def _see_to_notices(start: _Start) -> list[str]:
@@ -207,7 +217,7 @@ def _must_queue(start: _Start, prepared: list[Prepared]) -> bool:
     return start.queue or any(item.spec.after for item in prepared)
 
 
-def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
+def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock, if the tree's limits leave room."""
     root_task, queue = start.root_task, _must_queue(start, prepared)
     blobs = _blobs_of(prepared)
@@ -223,6 +233,7 @@ def _admit(start: _Start, prepared: list[Prepared]) -> Dispatched:
                 check_free(start.task, parent, len(prepared), start.limits.max_concurrent_agents)
             admit(root_task, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
+            interrupt.hold()
             _line_up(start, prepared)
             done = _start_locked(root_task, blobs)
     finally:

@@ -83,12 +83,12 @@ def prepare(
         )  # fmt: skip
         data = to_json(spec.to_json())
         write_whole(worker.spec, data, durable=False)
+        failpoints.reached("spawn.after-spec")
+        warnings = (*(ordered.warnings if ordered else ()), *site.warnings)
+        return Prepared(request, worker, spec, digest_of(data), site._replace(warnings=warnings))
     except BaseException:
         remove_folder(worker)
         raise
-    failpoints.reached("spawn.after-spec")
-    warnings = (*(ordered.warnings if ordered else ()), *site.warnings)
-    return Prepared(request, worker, spec, digest_of(data), site._replace(warnings=warnings))
 
 
 def _isolate(
