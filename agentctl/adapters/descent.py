@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 #: A process and those above it, nearest first, each with its start.
-Line = list[tuple[int, int]]
+Ancestry = list[tuple[int, int]]
 #: How often a look at a line is repeated: a worker can have as many processes above one end as it likes.
 _TRIES = 4
 
@@ -68,13 +68,13 @@ def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
             waiting += children_of(pid) if table is None else table.get(pid, [])
 
 
-def line_of(pid: int) -> Line:
+def ancestry_of(pid: int) -> Ancestry:
     """Return a process and all above it, up to the first that is hidden (hidepid in proc(5)); [] where it is gone.
 
     None is missing that is above it before and after this look. One that ends meanwhile leaves its children to another
     one above it before it is gone (exit_notify in kernel/exit.c): they are asked again.
     """
-    line: Line = []
+    line: Ancestry = []
     missing = 0
     while pid > 0:
         stat = processes.read_stat(pid)
@@ -90,19 +90,19 @@ def line_of(pid: int) -> Line:
 
 def pids_above(pid: int) -> list[int]:
     """Return the pids of the processes above one, nearest first."""
-    return [above for above, _ in line_of(pid)[1:]]
+    return [above for above, _ in ancestry_of(pid)[1:]]
 
 
-def judged(pid: int, look: Callable[[Line], T]) -> T | None:
+def judged(pid: int, look: Callable[[Ancestry], T]) -> T | None:
     """Return what a look at the line of a process finds, which is [] where it is gone; None if those in it keep ending.
 
     What is asked of a process that has just ended, such as its environment, hides what it was. So only a look counts
     before and after which the line is the same.
     """
-    line = line_of(pid)
+    line = ancestry_of(pid)
     for _ in range(_TRIES):
         found, before = look(line), line
-        line = line_of(pid)
+        line = ancestry_of(pid)
         if line == before:
             return found
     return None

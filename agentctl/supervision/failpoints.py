@@ -1,7 +1,7 @@
 """Failpoints: named lines at which a test kills the process that reaches them, `AGENTCTL_FAILPOINT=shim.after-fork`.
 
-With `:stop` after the name, the process is stopped there instead, until somebody continues it; with `:int`, it gets a
-Ctrl-C.
+With `:stop` after the name, the process is stopped there instead, until somebody continues it; with `:int`, it gets one
+Ctrl-C, with `:ints` two.
 
 The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktree spawn.after-spec spawn.after-ticket
 spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster shim.locked shim.after-fork
@@ -34,5 +34,6 @@ def arm(name: str | None) -> None:
 def reached(name: str) -> None:
     """Kill this process with SIGKILL, stop or interrupt it, if this failpoint is set."""
     if _armed is not None and _armed.partition(":")[0] == name:
-        kinds = {"": signal.SIGKILL, "stop": signal.SIGSTOP, "int": signal.SIGINT}
-        os.kill(os.getpid(), kinds[_armed.partition(":")[2]])
+        kinds = {"": [signal.SIGKILL], "stop": [signal.SIGSTOP], "int": [signal.SIGINT], "ints": [signal.SIGINT] * 2}
+        for number in kinds[_armed.partition(":")[2]]:
+            os.kill(os.getpid(), number)

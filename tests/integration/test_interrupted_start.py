@@ -59,9 +59,19 @@ def test_a_retry_tells_it_too(root: Path) -> None:
     run("wait", "a-2", check=False)
 
 
+@pytest.mark.parametrize("point", AFTERWARDS)
+def test_a_second_one_breaks_it_off_and_says_who_knows_what_is_left(root: Path, batch: Path, point: str) -> None:
+    new_task(cap=2)
+    done = run("spawn", "--batch", batch, check=False, env={"AGENTCTL_FAILPOINT": f"{point}:ints"})
+    assert (done.code, done.out) == (130, "")
+    assert done.err == "interrupted: nobody knows what the start has left in t1\nhint: agentctl list\n"
+    run("cancel", "--all")
+    assert run("doctor", check=False).code == 0
+
+
 def test_the_second_one_counts_at_once() -> None:
     with HeldInterrupt() as interrupt:
-        interrupt.hold()
+        interrupt.hold_back()
         os.kill(os.getpid(), signal.SIGINT)
         assert interrupt.came
         with pytest.raises(KeyboardInterrupt):
@@ -74,7 +84,7 @@ def test_a_handler_of_somebody_else_stays() -> None:
     before = signal.signal(signal.SIGINT, lambda number, _: got.append(number))
     try:
         with HeldInterrupt() as interrupt:
-            interrupt.hold()
+            interrupt.hold_back()
             os.kill(os.getpid(), signal.SIGINT)
         assert (got, interrupt.came) == ([signal.SIGINT], False)
     finally:
@@ -84,7 +94,7 @@ def test_a_handler_of_somebody_else_stays() -> None:
 def test_another_thread_holds_nothing() -> None:
     held = HeldInterrupt()
     with held:
-        thread = threading.Thread(target=held.hold)
+        thread = threading.Thread(target=held.hold_back)
         thread.start()
         thread.join()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -7,13 +7,16 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 
 import pytest
 
-from agentctl.adapters import descent, peers
+from agentctl.adapters import peers
 from agentctl.adapters.peers import Address, Socket
 from agentctl.operations.where import connecting
 from agentctl.operations.where.connecting import Connecting, PeerKind, who_connects
+from tests.chains import chain_of, end
+from tests.moments import at_openings
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who holds a socket")
 V4, V6 = socket.AF_INET, socket.AF_INET6
@@ -99,13 +102,23 @@ def test_another_machine_is_elsewhere() -> None:
     assert who_connects(Address("192.0.2.1", 40000), Address("192.0.2.2", 443)) == Connecting(PeerKind.ELSEWHERE)
 
 
-def test_who_is_gone_or_below_processes_that_keep_ending_is_no_person(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_is_below_processes_that_keep_ending_is_no_person() -> None:
     """A process that ends at the right moment would hide the shim that is above its child."""
-    monkeypatch.setattr(peers, "holds", lambda *_: True)
+    with connected() as (client, _), chain_of(50, [client.fileno()]) as chain:
+        inode, left = os.fstat(client.fileno()).st_ino, chain[1:-1]
+
+        def end_one() -> None:
+            if left:
+                end(left.pop())
+
+        with at_openings(f"/proc/{chain[0]}/cmdline", repeat(end_one)):
+            assert connecting._judged(chain[0], inode) == Connecting(PeerKind.GONE)
+        assert left, "some were left that could have ended"
+        assert connecting._judged(chain[0], inode).kind in (PeerKind.PERSON, PeerKind.AGENT)
+
+
+def test_who_is_gone_is_no_person() -> None:
     assert connecting._judged(2**22 + 1, 1) == Connecting(PeerKind.GONE)
-    lines = iter(range(100))
-    monkeypatch.setattr(descent, "line_of", lambda pid: [(pid, next(lines))])
-    assert connecting._judged(os.getpid(), 1) == Connecting(PeerKind.GONE)
 
 
 def test_who_lets_go_meanwhile_is_gone() -> None:

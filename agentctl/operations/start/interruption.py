@@ -17,7 +17,7 @@ _MOST_NAMES = 20
 
 
 class HeldInterrupt:
-    """Holds the first Ctrl-C back, from `hold` to the end of the block; the second one counts at once.
+    """Holds the first Ctrl-C back, from `hold_back` to the end of the block; the second one counts at once.
 
     Does nothing in other threads than the first, or where somebody has a handler of their own: the interpreter would
     not raise `KeyboardInterrupt` here.
@@ -31,7 +31,7 @@ class HeldInterrupt:
     def __enter__(self) -> HeldInterrupt:
         return self
 
-    def hold(self) -> None:
+    def hold_back(self) -> None:
         """Hold it back from now on."""
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             with contextlib.suppress(ValueError):  # Only the first thread may.
@@ -58,3 +58,8 @@ def interrupted(task: TaskDir, names: Sequence[str]) -> StartInterrupted:
     else:
         hint = f"{command_line(task, 'show', names[0])}; {command_line(task, 'cancel', *names)}"
     return StartInterrupted(f"{first_of(names, 3)} left running in {task.id}", hint)
+
+
+def cut_short(task: TaskDir) -> StartInterrupted:
+    """Return what is raised where a second Ctrl-C ends a start that was not whole: any of its workers may be left."""
+    return StartInterrupted(f"nobody knows what the start has left in {task.id}", command_line(task, "list"))

@@ -30,7 +30,7 @@ from agentctl.operations.start.admission import (
     refuse_unreported,
 )
 from agentctl.operations.start.batch_context import Surroundings
-from agentctl.operations.start.interruption import HeldInterrupt, interrupted
+from agentctl.operations.start.interruption import HeldInterrupt, cut_short, interrupted
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
 from agentctl.operations.start.spare_shims import shims_ahead
@@ -108,12 +108,18 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     Raises:
         NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
         UsageError, NotFound, Refused: A request is not valid; nothing was started.
-        KeyboardInterrupt: By Ctrl-C; nothing was started. As `StartInterrupted`, all were, and it names them.
+        KeyboardInterrupt: By Ctrl-C; nothing was started.
+        StartInterrupted: By Ctrl-C; all were started, and it names them. By two, it says who knows what was.
     """
     start = _check_start(task, requests, queue=queue)
     unheard = _see_to_notices(start)
     with HeldInterrupt() as interrupt:
-        outcomes = _started(start, requests, interrupt)
+        try:
+            outcomes = _started(start, requests, interrupt)
+        except KeyboardInterrupt:
+            if interrupt.came:  # So this is the second one.
+                raise cut_short(task) from None
+            raise
     if interrupt.came:
         raise interrupted(task, [one.agent_instance for one in outcomes])
     if unheard:
@@ -233,7 +239,7 @@ def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) ->
                 check_free(start.task, parent, len(prepared), start.limits.max_concurrent_agents)
             admit(root_task, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
-            interrupt.hold()
+            interrupt.hold_back()
             _line_up(start, prepared)
             done = _start_locked(root_task, blobs)
     finally:

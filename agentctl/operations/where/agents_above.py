@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import descent, processes
-from agentctl.adapters.descent import Line
+from agentctl.adapters.descent import Ancestry
 from agentctl.adapters.personal import own_programs_file
 from agentctl.drivers.marks import SHIPPED, Marks, name_of
 from agentctl.lean import NamedTuple
@@ -52,7 +52,7 @@ def agent_above() -> AgentAbove | None:
     return looked[0]
 
 
-def agent_in(line: Line) -> AgentAbove | None:
+def agent_in(line: Ancestry) -> AgentAbove | None:
     """Return the agent in a line of processes, from one of them to those above it; None if there is none.
 
     Raises:
@@ -70,7 +70,7 @@ def _known() -> list[Marks]:
     return known
 
 
-def _agent_in(line: Line, known: list[Marks]) -> AgentAbove | None:
+def _agent_in(line: Ancestry, known: list[Marks]) -> AgentAbove | None:
     names = tuple(name for marks in known for name in marks.names)
     for pid, _ in line:
         variable = _variable_in(_environment_of(pid), known)

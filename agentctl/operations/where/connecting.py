@@ -11,7 +11,7 @@ import os
 from enum import Enum
 
 from agentctl.adapters import descent, peers, processes
-from agentctl.adapters.descent import Line
+from agentctl.adapters.descent import Ancestry
 from agentctl.adapters.peers import Address
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -88,7 +88,7 @@ def who_connects(peer: Address, own: Address) -> Connecting:
 
 def _hidden() -> Connecting:
     """Return what is known of an end that nobody seems to hold: a worker's, if a worker has a process that hides."""
-    lines = list(filter(None, map(descent.line_of, peers.closed_ones())))
+    lines = list(filter(None, map(descent.ancestry_of, peers.closed_ones())))
     shown = next((one for one in map(_looked_at, lines) if one.kind is PeerKind.WORKER), None)
     return shown or Connecting(PeerKind.GONE, is_hidden=bool(lines), is_tunnel=any(map(_is_of_ssh, lines)))
 
@@ -97,7 +97,7 @@ def _hidden() -> Connecting:
 _SSH_SERVERS = frozenset({"sshd", "sshd-session"})
 
 
-def _is_of_ssh(line: Line) -> bool:
+def _is_of_ssh(line: Ancestry) -> bool:
     """Return whether a closed process is the one that an SSH server has for a session.
 
     Its name proves nothing, since each process can choose its own. But the superuser's SSH server stands above it, and
@@ -116,7 +116,7 @@ def _judged(pid: int, inode: int) -> Connecting:
     return found
 
 
-def _looked_at(line: Line) -> Connecting:
+def _looked_at(line: Ancestry) -> Connecting:
     if not line:
         return Connecting(PeerKind.GONE)
     pid = line[0][0]

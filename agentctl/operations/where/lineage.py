@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from agentctl.adapters import descent, processes
-from agentctl.adapters.descent import Line
+from agentctl.adapters.descent import Ancestry
 from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -136,7 +136,7 @@ def _belonging(pid: int) -> Sequence[WorkerDir]:
     return (*shown, *(worker for worker in marked if not shown or _is_of_one_tree(shown[0], worker)))
 
 
-def _above(line: Line) -> tuple[list[_Above], list[WorkerDir]]:
+def _above(line: Ancestry) -> tuple[list[_Above], list[WorkerDir]]:
     """Return the workers that seem to be in the line of a process, and those whose marks are; nearest first."""
     above, marked = [], []
     for pid, _ in line:

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from agentctl.adapters import processes
 from agentctl.operations.where.lineage import shown_caller_of
 from tests.life import Known, forge, is_settled, kill_shims, known, leader_of, lives, orphan, read, says_ready, state_of
+from tests.moments import at_openings
 from tests.shells import AGENTCTL
 from tests.steps import Task, kill, new_task, row, spawn
 from tests.strangers import Strangers
@@ -225,25 +225,15 @@ def test_another_workers_mark_spares_nothing(root: Path, tmp_path: Path, lives_o
     task.ended("other")
 
 
-def test_a_process_whose_parent_ends_while_it_is_looked_up_is_still_the_workers(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_whose_parent_ends_while_it_is_looked_up_is_still_the_workers(root: Path, tmp_path: Path) -> None:
     """It has none of the worker's variables: only those above it show whose it is."""
     task, low = new_task(grace=0.05), tmp_path / "low"
     below = f"setsid sleep 60 & echo $! > {low}.new; mv {low}.new {low}; wait"
     spawn(["sh", "-c", f"env -i {shlex.join(['sh', '-c', below])}; sleep 60"], name="a")
     lowest = wait_for_json(low)
     parent = known(psutil.Process(lowest).ppid())
-    real = processes.read_stat
-
-    def read_stat(pid: int) -> processes.Stat | None:
-        stat = real(pid)
-        if pid == lowest and lives(parent):
-            kill(parent.pid)
-        return stat
-
-    monkeypatch.setattr(processes, "read_stat", read_stat)
-    caller = shown_caller_of(lowest)
+    with at_openings(f"/proc/{parent.pid}/stat", [lambda: kill(parent.pid)]):
+        caller = shown_caller_of(lowest)
     assert not lives(parent)
     assert caller is not None
     assert caller.instance == "a"
