@@ -244,7 +244,7 @@ def test_a_task_whose_origin_was_changed(root: Path, way: str) -> None:
 # -- processes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("operations/doctor/examining._strays: kill")
+@pytest.mark.follows("operations/doctor/examining._stray: kill")
 def test_a_stray_is_ended(root: Path, tmp_path: Path) -> None:
     task = new_task()
     run("spawn", "--wait", "--keep-children", "--name", "a", "--", *worker("leaves_daemon", tmp_path / "pids"))

@@ -113,7 +113,7 @@ def test_questions_of_the_others_are_shown(root: Path, faulty: Faults) -> None:
     run("cancel", "--all", "--grace-seconds", "0")
 
 
-@pytest.mark.parametrize("file", ["shim.json", *alike(".")])
+@pytest.mark.parametrize("file", ["shim.json", "exit.json", *alike(".")])
 def test_doctor_names_the_one_and_looks_at_the_others(task: Task, faulty: Faults, tmp_path: Path, file: str) -> None:
     (task.agent("done") / "exit.json.999999999.12345678.tmp").touch()
     before = content(task.agent("bad"))
@@ -122,6 +122,8 @@ def test_doctor_names_the_one_and_looks_at_the_others(task: Task, faulty: Faults
     assert found.code == 1, found
     problems = [one for one in found.json if one["severity"] == "error"]
     assert [one for one in problems if one["where"] == "t1/bad" and "it is not known how it is" in one["what"]]
+    if file == "exit.json":
+        assert [one for one in problems if one["where"] == str(task.agent("bad"))], "its processes may be left over"
     assert not [one for one in problems if "remove" in one["next"] or "Errno" in one["what"]], problems
     assert [one for one in found.json if one["what"] == "left by a writer that was killed" and one["fixed"]]
     faulty.mend()

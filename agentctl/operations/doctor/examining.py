@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from agentctl.adapters import eventlog
@@ -23,7 +23,7 @@ from agentctl.domain.names import first_of
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
 from agentctl.drivers.order import order_from
-from agentctl.errors import AgentctlError, Damaged, NotFound
+from agentctl.errors import AgentctlError, Damaged
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
 from agentctl.operations.doctor.models import examine_models
 from agentctl.operations.doctor.orphans import examine_orphans
@@ -471,13 +471,14 @@ def _strays(root: Root) -> Iterator[Finding]:
     import psutil  # 20 ms: only here, where every process is looked at.
 
     for process in psutil.process_iter():
-        try:
-            environ = process.environ()
+        with contextlib.suppress(psutil.Error, OSError):  # It has ended, or is another user's.
+            environ, command = process.environ(), process.cmdline()
             folder = environ.get(AGENT_DIR, "")
-            if COOKIE not in environ or not Path(folder).is_relative_to(root.path) or process.pid == os.getpid():
-                continue
-            if WorkerDir(folder).has_ended:
-                what = f"a process of an ended worker is alive: pid {process.pid}, {' '.join(process.cmdline())[:120]}"
-                yield finding("warning", what, folder, f"kill {process.pid}, if you do not want it")
-        except (psutil.Error, OSError, NotFound):
-            continue
+            if COOKIE in environ and Path(folder).is_relative_to(root.path) and process.pid != os.getpid():
+                yield from _as_far_as_readable([_stray(process.pid, command, WorkerDir(folder))], folder)
+
+
+def _stray(pid: int, command: Sequence[str], worker: WorkerDir) -> Iterator[Finding]:
+    if worker.has_ended:
+        what = f"a process of an ended worker is alive: pid {pid}, {' '.join(command)[:120]}"
+        yield finding("warning", what, worker.path, f"kill {pid}, if you do not want it")
