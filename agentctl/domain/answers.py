@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from agentctl.errors import UsageError
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,19 +20,11 @@ ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
 DENIED, DENIED_BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 
 
-def meaning(means: Any, option: str) -> str:
-    """Return what an option of a permission allows, by the `means` of its question; if unknown, the most it could.
-
-    >>> meaning({"accept": "allow"}, "accept"), meaning(None, "accept")
-    ('allow', 'allow_always')
-    """
-    meant = means.get(option) if isinstance(means, Mapping) else None
-    return meant if meant in {ALLOW, DENY} else ALLOW_ALWAYS
-
-
 def check_question(question: Question) -> None:
     """Raise `UsageError` where a question cannot be answered."""
     kind = question.kind
+    if kind not in KINDS:
+        raise UsageError(f"--kind must be one of {', '.join(KINDS)}, not {kind!r}")
     if not question.text.strip():
         raise UsageError("the question is empty")
     ids = [option.id for option in question.options]
@@ -80,31 +70,24 @@ def _select(question: Question, answer: str) -> str:
     try:
         return _option(question.options, answer)
     except UsageError as error:
-        if question.is_permission and (chosen := _option_for(question.means, question.options, answer)):
+        if question.is_permission and (chosen := question.option_meaning(_meant_by(answer))):
             return chosen
         if question.is_permission:
-            meant = (ALLOW, DENY, ALLOW_ALWAYS)
-            words = ", ".join(word for word in meant if _option_for(question.means, question.options, word))
+            words = ", ".join(word for word in (ALLOW, DENY, ALLOW_ALWAYS) if question.option_meaning(word))
             raise UsageError(error.message, hint=f"{words}; {error.hint}" if words else error.hint) from None
         if question.other and answer.strip():
             return answer
         raise
 
 
-def _option_for(means: Any, options: Sequence[AnswerOption], answer: str) -> str | None:
-    """Return the first option of a permission with the meaning of a word, which is the same for every program.
+def _meant_by(answer: str) -> str:
+    """Return the meaning of a word that answers a request for permission, the same for every program.
 
-    Only the question's own `means` counts: no word chooses an option without a meaning there.
-
-    >>> from agentctl.domain.question import AnswerOption
-    >>> options = [AnswerOption(name, name) for name in ("accept", "decline", "cancel")]
-    >>> _option_for({"accept": "allow", "decline": "deny", "cancel": "deny"}, options, "No")
-    'decline'
+    >>> _meant_by(" Yes"), _meant_by("no"), _meant_by("allow_always")
+    ('allow', 'deny', 'allow_always')
     """
     word = answer.strip().lower()
-    meaning_of_word = ALLOW if word in _YES else DENY if word in _NO else word
-    meanings = means if isinstance(means, Mapping) else {}
-    return next((one.id for one in options if meanings.get(one.id) == meaning_of_word), None)
+    return ALLOW if word in _YES else DENY if word in _NO else word
 
 
 def _option(options: Sequence[AnswerOption], answer: str) -> str:

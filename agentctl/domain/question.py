@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from math import inf
 
-from agentctl.domain.answers import ALLOW, DENY, KINDS, check_answer, check_question, meaning
+from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY, KINDS, check_answer
 from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, whole, whole_json
 from agentctl.domain.states import OWN
@@ -89,6 +89,16 @@ class Question(NamedTuple):
         """Return what an option of a permission allows; if unknown, the most it could."""
         return meaning(self.means, option)
 
+    def option_meaning(self, meant: str) -> str | None:
+        """Return the first option of a permission that is declared to mean this; None where there is none.
+
+        >>> options = tuple(AnswerOption(name, name) for name in ("accept", "decline", "cancel"))
+        >>> means = {"accept": "allow", "decline": "deny", "cancel": "deny"}
+        >>> Question("q1", "select", "?", options, means=means).option_meaning("deny")
+        'decline'
+        """
+        return next((one.id for one in self.options if (self.means or {}).get(one.id) == meant), None)
+
     @property
     def denial(self) -> str | None:
         """The first option that denies a request for permission; None where there is none."""
@@ -113,6 +123,16 @@ class Question(NamedTuple):
         }
         more = {key: getattr(self, name) for key, name in _MORE.items()}
         return body | {key: value for key, value in more.items() if value is not None and value is not False}
+
+
+def meaning(means: Mapping[str, Any] | None, option: str) -> str:
+    """Return what an option of a permission allows, by the `means` of its question; if unknown, the most it could.
+
+    >>> meaning({"accept": "allow"}, "accept"), meaning(None, "accept")
+    ('allow', 'allow_always')
+    """
+    meant = (means or {}).get(option)
+    return meant if meant in (ALLOW, DENY) else ALLOW_ALWAYS  # A worker may have written a list there.
 
 
 #: Key in JSON -> field, of what is there only where it is so.
@@ -165,16 +185,6 @@ def question_in(name: str, value: Mapping[str, Any]) -> Question | None:
 
 def _is_option(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(value.get(key), str) for key in ("id", "label"))
-
-
-def check_body(body: Mapping[str, Any]) -> None:
-    """Raise `UsageError` where a question that somebody wants to ask cannot be answered."""
-    if body["kind"] not in KINDS:
-        raise UsageError(f"--kind must be one of {', '.join(KINDS)}, not {body['kind']!r}")
-    question = question_in("", body)
-    if question is None:
-        raise UsageError("a question is a text, with options that have an id and a label each")
-    check_question(question)
 
 
 # -- what is shown, and what may be answered there ---------------------------------------------------------------------

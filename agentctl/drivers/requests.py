@@ -7,6 +7,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.answers import ALLOW, DENY
+from agentctl.domain.question import meaning
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 from agentctl.drivers.jsonrpc import key_of, reply
 from agentctl.drivers.values import bounded_values
@@ -90,12 +91,12 @@ class OpenRequests:
         if key not in self._by_ask:
             return []
         request, ask = self._by_ask.pop(key)
-        means = (ask.means or {}).get(answer) if ask.tool is not None else None
-        if means == DENY:
+        meant = meaning(ask.means, answer) if ask.tool is not None else None
+        if meant == DENY:
             self.was_denied = True
             request.on_denial()
         self.was_stopped = self.was_stopped or answer in request.stopping
-        status, text = "denied" if means == DENY else "answered", None if means == ALLOW else answer
+        status, text = "denied" if meant == DENY else "answered", None if meant == ALLOW else answer
         actions: list[Action] = [Note(_row(ask, Phase.END, status, text))]
         return [*actions, request.response()] if request.take(key, answer) else actions
 

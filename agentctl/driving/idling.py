@@ -9,11 +9,11 @@ again: the agent can be cancelled meanwhile.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.question import Question
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
 from agentctl.supervision.dispatch.standby import Standby
@@ -37,11 +37,8 @@ class Idle:
         """Begin to wait for a message; `lend` then lends the slot."""
         if self._asked is not None:
             return
-        body: dict[str, Any] = {
-            "kind": "input", "question": f"{self.worker.instance} has answered: what next?", "options": [],
-            "default": None, "deadlineSeconds": None, "idle": True,
-        }  # fmt: skip
-        self._asked = when_there_is_room(lambda: put_question(self.worker, body, None))
+        question = Question("", "input", f"{self.worker.instance} has answered: what next?", idle=True)
+        self._asked = when_there_is_room(lambda: put_question(self.worker, question))
         self._is_to_lend = True
 
     def lend(self, again: Callable[[], None]) -> None:

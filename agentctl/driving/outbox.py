@@ -19,6 +19,7 @@ from agentctl.adapters.locks import is_held_elsewhere
 from agentctl.adapters.opening import OF_THE_FILE
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
+from agentctl.domain.question import Question
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -27,7 +28,7 @@ from agentctl.operations.talk.outbox import LONGEST
 from agentctl.world_errors import error_in_words
 
 if TYPE_CHECKING:
-    from agentctl.operations.talk.outbox_entry import Entry, QuestionEntry
+    from agentctl.operations.talk.outbox_entry import Entry
 
 #: The number of files that one look takes up, the pause after a look that took some, and the number of final looks.
 _AT_ONCE, _PAUSE_S, _LAST_LOOKS = 16, 0.2, 16
@@ -128,9 +129,7 @@ class Outbox:
             self._note(f"a file in its outbox was not accepted: {error}")
 
     def _do(self, entry: Entry, fd: int) -> None:
-        from agentctl.operations.talk.outbox_entry import QuestionEntry
-
-        if isinstance(entry, QuestionEntry):
+        if isinstance(entry, Question):
             self._questions.put(entry, fd)
             return
         from agentctl.operations.talk.reporting import keep
@@ -175,7 +174,7 @@ class _Questions:
         #: The names of all that were asked in this run: no others may be taken up again.
         self._known: set[str] = set()
 
-    def put(self, entry: QuestionEntry, fd: int) -> None:
+    def put(self, question: Question, fd: int) -> None:
         """Put a question, or take up an earlier one from the outbox again.
 
         Raises:
@@ -183,16 +182,15 @@ class _Questions:
         """
         from agentctl.operations.talk.outbox_entry import BadEntry
 
-        name, body = entry
+        name, limit_s = question.id, question.deadline_s
         if name not in self._known and (self.worker.question(name).exists() or self.worker.answer(name).exists()):
             raise BadEntry(f"the question {name} was not asked through the outbox")
         if len(self._waiting) >= _MOST_QUESTIONS:
             raise BadEntry(f"{_MOST_QUESTIONS} questions are already waiting for answers")
-        asked = when_there_is_room(lambda: put_question(self.worker, body, name))
+        asked = when_there_is_room(lambda: put_question(self.worker, question))
         self._known.add(name)
-        limit = body["deadlineSeconds"]
         self._waiting[name] = _OutboxQuestion(
-            asked, fd, body["default"], None if limit is None else monotonic() + limit
+            asked, fd, question.default, None if limit_s is None else monotonic() + limit_s
         )
 
     def has_file(self, fd: int) -> bool:

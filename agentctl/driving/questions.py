@@ -11,12 +11,12 @@ from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import ALLOW_ALWAYS, meaning
+from agentctl.domain.answers import ALLOW_ALWAYS
 from agentctl.domain.containment import lies_in
 from agentctl.domain.nesting import is_too_deep
 from agentctl.domain.permissions import Rules, answer_by, first_matching, is_for_all
 from agentctl.domain.plaintext import beginning
-from agentctl.domain.question import wording
+from agentctl.domain.question import AnswerOption, Question, meaning, wording
 from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import ALLOWING, Order
@@ -130,8 +130,8 @@ class ProgramQuestions:
     def put(self, ask: Ask) -> None:
         """Put a question on disk; the worker is blocked from now on."""
         if ask.key not in self._open:
-            body = _body(ask, self.permissions)
-            asked = when_there_is_room(lambda: put_question(self.worker, body, None, self._used, self._stem))
+            question = question_for(ask, self.permissions)
+            asked = when_there_is_room(lambda: put_question(self.worker, question, self._used, self._stem))
             self._used.add(asked.question_id)
             self._open[ask.key] = (ask, asked)
 
@@ -150,7 +150,7 @@ class ProgramQuestions:
                 del self._open[key]
                 leave(self.worker, asked)
                 if not answer.get("expired"):
-                    if ask.tool is not None and meaning(ask.means, str(answer.get("answer"))) == ALLOW_ALWAYS:
+                    if ask.tool is not None and asked.question.meaning(str(answer.get("answer"))) == ALLOW_ALWAYS:
                         self.lasting += ask.lasting
                     yield ask, str(answer.get("answer")), str(answer.get("reason") or "") if ask.tool else ""
 
@@ -176,7 +176,7 @@ class ProgramQuestions:
 
         An answer to a permission must come through agentctl, which checks who may give it. Only a driver withdraws one.
         """
-        return bool(answer) and (ask.tool is None or take_answer(self.marks, self.worker, asked.question, answer))
+        return bool(answer) and (ask.tool is None or take_answer(self.marks, self.worker, asked.content, answer))
 
     def close(self, key: str, why: str) -> None:
         """Close a question that needs no answer any more."""
@@ -202,30 +202,31 @@ def _read(file: FilePath) -> Mapping[str, Any] | None:
         return None
 
 
-def _body(ask: Ask, permissions: str | None) -> dict[str, Any]:
-    """Return a question as its file has it: a permission names its call, and what is said about it stands beside."""
+def question_for(ask: Ask, permissions: str | None) -> Question:
+    """Return what an `Ask` asks a person: a permission names its call, and what is said about it stands beside."""
     said, arguments = _cut(ask.question, _LONGEST_QUESTION), _bounded(ask.arguments)
-    question = said if ask.tool is None else wording(ask.tool, ask.arguments, permissions)
-    body: dict[str, Any] = {
-        "kind": "select" if ask.options else "input",
-        "question": question or "(an empty question)",
-        "options": [{"id": key, "label": label} for key, label in ask.options],
-        "default": None,
-        "deadlineSeconds": None,
-    }
-    more = {
-        "tool": ask.tool,
-        "means": {key: meaning(ask.means, key) for key, _ in ask.options} if ask.tool is not None else None,
-        "arguments": arguments,
-        "described": said or None if ask.tool is not None else None,
-        "permissions": permissions if ask.tool is not None else None,
-        "isCut": ask.is_cut or said != ask.question or arguments != ask.arguments or None,
-        "askedBy": ask.asked_by,
-        "askedByType": ask.asked_by_type,
-        "multiple": ask.multiple or None,
-        "other": ask.other or None,
-    }
-    return body | {key: value for key, value in more.items() if value is not None}
+    options = tuple(AnswerOption(*option) for option in ask.options)
+    question = Question(
+        "",
+        "select" if options else "input",
+        said or "(an empty question)",
+        options,
+        arguments=arguments,
+        is_cut=ask.is_cut or said != ask.question or arguments != ask.arguments,
+        asked_by=ask.asked_by,
+        asked_by_type=ask.asked_by_type,
+        multiple=ask.multiple,
+        other=ask.other,
+    )
+    if ask.tool is None:
+        return question
+    return question._replace(
+        text=wording(ask.tool, ask.arguments, permissions),
+        tool=ask.tool,
+        means={option.id: meaning(ask.means, option.id) for option in options},
+        described=said or None,
+        permissions=permissions,
+    )
 
 
 def _bounded(arguments: Any) -> Any:

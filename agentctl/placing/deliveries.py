@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import create_whole, make_folder, read_known, to_json, write_whole
@@ -13,10 +12,11 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir, names_in
 from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
+from agentctl.domain.question import Question, question_in
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import Any
 from agentctl.operations.talk.asking import Asked, close_question, event_of, leave, put_question, resumed_by
-from agentctl.operations.talk.outbox_entry import BadEntry, QuestionEntry, entry_in
+from agentctl.operations.talk.outbox_entry import BadEntry, entry_in
 from agentctl.operations.talk.reporting import keep
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.placing.relaying import ASKED_AT_HEAD
@@ -26,9 +26,6 @@ from agentctl.supervision.worker.control import poke
 
 _MOST = 10_000
 _NOT_HERE = "it is answered at the head"
-_ANSWERED_ELSEWHERE: Mapping[str, Any] = {
-    "kind": "input", "question": _NOT_HERE, "options": [], "default": None, "deadlineSeconds": None,
-}  # fmt: skip
 
 
 class Deliveries:
@@ -96,7 +93,7 @@ class Deliveries:
         for name in names[self._reports :]:
             try:
                 entry = entry_in(read_bytes(self._from.reports / name))
-                if not isinstance(entry, QuestionEntry):
+                if not isinstance(entry, Question):
                     keep(self._worker, entry)
             except StorageError:
                 raise  # The next look tries again.
@@ -118,8 +115,6 @@ class Deliveries:
         To a request for permission only one under the seal is. After a restart of the head there is no key there any
         more, and other questions are answered without it: their asker could write the answer itself.
         """
-        from agentctl.domain.question import question_in  # Most workers ask nothing.
-
         body, answer = read_known(self._worker.question(name)), opened(self._key, f"answer {name}", given)
         question = question_in(name, body)
         if question is None or not given or (answer is None and question.is_permission):
@@ -146,7 +141,7 @@ class Deliveries:
             self._withdraw(name)
         for name in wanted - set(self._asked):
             if is_name(name) and not self._worker.answer(name).exists():
-                self._asked[name] = put_question(self._worker, dict(_ANSWERED_ELSEWHERE), name)
+                self._asked[name] = put_question(self._worker, Question(name, "input", _NOT_HERE))
 
     def _withdraw(self, name: str) -> None:
         asked = self._asked.pop(name)

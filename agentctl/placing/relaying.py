@@ -73,7 +73,7 @@ class Relay:
     @property
     def is_idle(self) -> bool:
         """Whether the agent was kept, and waits for a message."""
-        return any(asked is not None and asked.question.get("idle") for asked in self._open.values())
+        return any(asked is not None and asked.question.idle for asked in self._open.values())
 
     @property
     def has_open(self) -> bool:
@@ -158,9 +158,8 @@ class Relay:
         if question.is_permission and known_key(self._launch.id) is None:
             self.has_unanswerable = True
             return
-        body = {key: value for key, value in question.to_json().items() if key not in ("id", "askedAt")}
         with contextlib.suppress(AgentctlError):
-            self._open[name] = put_question(self._here, body, name)
+            self._open[name] = put_question(self._here, question)
 
     def _answer(self, name: str, asked: Asked) -> bool:
         """Take an answer that was given here to the node; return whether there was one."""
@@ -170,15 +169,11 @@ class Relay:
             answer = None
         if answer is None:
             return False
-        from agentctl.domain.question import question_in
         from agentctl.operations.talk.asking import leave
         from agentctl.operations.where.ownership import take_answer
 
-        question = question_in(name, asked.question)
-        is_permission = question is None or question.is_permission
-        if is_permission and not take_answer(
-            str(order_of(self._here).get("marks") or ""), self._here, asked.question, answer
-        ):
+        marks = str(order_of(self._here).get("marks") or "")
+        if asked.question.is_permission and not take_answer(marks, self._here, asked.content, answer):
             set_aside(self._here.answer(name))  # It did not come through agentctl.
             return False
         key = known_key(self._launch.id)

@@ -6,6 +6,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.answers import KINDS
+from agentctl.domain.question import AnswerOption, Question
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.talk.asking import StillOpen, Unanswered, ask_as
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result
@@ -16,14 +17,14 @@ from agentctl.tools.scope import Scope
 def _ask(scope: Scope, given: Arguments, call: Call) -> Any:
     """Ask, and wait for the answer within the time of the call; later calls can go on waiting for it."""
     worker = _worker(scope, "ask_user")
-    options = [_option(one) for one in given.get("options", [])]
+    options = tuple(_option(one) for one in given.get("options", []))
     kind = given.get("kind") or ("select" if options else "input")
-    body: dict[str, Any] = {
-        "kind": kind, "question": given["question"], "options": options,
-        "default": given.get("default"), "deadlineSeconds": given.get("timeout_seconds"),
-    }  # fmt: skip
+    question = Question(
+        given.get("question_id") or "", kind, given["question"], options, given.get("default"),
+        deadline_s=given.get("timeout_seconds"),
+    )  # fmt: skip
     try:
-        answer = ask_as(worker, body, given.get("question_id"), limit_s=call.limit_s, broken=call.broken)
+        answer = ask_as(worker, question, limit_s=call.limit_s, broken=call.broken)
     except Unanswered as late:
         return {"question_id": late.question_id, "answer": None, "note": "nobody answered in time"}
     except StillOpen as still:
@@ -32,10 +33,10 @@ def _ask(scope: Scope, given: Arguments, call: Call) -> Any:
     return {"question_id": answer["id"], "answer": answer["answer"], "by": answer["by"]}
 
 
-def _option(one: Any) -> dict[str, str]:
+def _option(one: Any) -> AnswerOption:
     if isinstance(one, str):
-        return {"id": one, "label": one}
-    return {"id": str(one["id"]), "label": str(one.get("label", one["id"]))}
+        return AnswerOption(one, one)
+    return AnswerOption(str(one["id"]), str(one.get("label", one["id"])))
 
 
 def _report(scope: Scope, given: Arguments, _call: Call) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.question import EVERYTHING, offered, question_in, shown
+from agentctl.domain.question import EVERYTHING, offered, shown
 from agentctl.drivers.dialogue import Ask, Withdraw
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import _body, decided_by
+from agentctl.driving.questions import decided_by, question_for
 from tests.unit.test_acp_driver import Talk, order
 
 #: The update that begins a call, and the request about it.
@@ -39,8 +39,7 @@ def asked(update: Mapping[str, Any], request: Mapping[str, Any], given: Order | 
 
 def may_be_allowed(ask: Ask) -> bool:
     """Whether a person may allow it, and a rule for its tool; both or none."""
-    question = question_in("q1", _body(ask, None))
-    assert question is not None
+    question = question_for(ask, None)
     by_person = "allow" in [one.id for one in offered(question, shown(question, EVERYTHING))]
     decided = decided_by(order(permissions=rules(**{str(ask.tool): "allow"})), ask)
     assert (decided is not None) == by_person

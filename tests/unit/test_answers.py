@@ -9,10 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain import answers
-from agentctl.domain.question import check_body, question_in
+from agentctl.domain.question import AnswerOption, Question, question_in
 from agentctl.errors import UsageError
 
 IDS = st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=5, unique=True)
+
+
+def asked(body: dict[str, Any]) -> Question:
+    options = tuple(AnswerOption(**option) for option in body["options"])
+    return Question("q1", body["kind"], body["question"], options, body.get("default"))
 
 
 def check_answer(body: dict[str, Any], answer: str) -> str:
@@ -28,7 +33,7 @@ def question(kind: str, *options: tuple[str, str], text: str = "Which?") -> dict
 @given(IDS, st.data())
 def test_an_option_is_answered_by_its_id_or_by_its_label(ids: list[str], data: st.DataObject) -> None:
     body = question("select", *((key, f"label of {key}") for key in ids))
-    check_body(body)
+    answers.check_question(asked(body))
     chosen = data.draw(st.sampled_from(ids))
     assert check_answer(body, chosen) == chosen
     assert check_answer(body, f"label of {chosen}") == chosen
@@ -92,7 +97,7 @@ def test_a_question_that_cannot_be_answered_is_not_asked(
     body: dict[str, Any], default: str | None, problem: str
 ) -> None:
     with pytest.raises(UsageError, match=problem):
-        check_body({**body, "default": default})
+        answers.check_question(asked({**body, "default": default}))
 
 
 def test_the_words_of_an_answer_are_the_same_for_every_program() -> None:

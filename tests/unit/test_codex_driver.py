@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import answer_by
-from agentctl.domain.question import EVERYTHING, Question, in_one_line, offered, question_in, shown
+from agentctl.domain.question import EVERYTHING, in_one_line, offered, shown
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue
@@ -34,7 +34,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import _body
+from agentctl.driving.questions import question_for
 from tests.actions import Recorded
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"
@@ -646,16 +646,9 @@ def updated(path: str, diff: Any = "@@ -1 +1 @@\n-a\n+b\n", to: Any = None) -> M
     return {"path": path, "kind": {"type": "update", "move_path": to}, "diff": diff}
 
 
-def question_of(ask: Ask) -> Question:
-    """Return the question as its file has it."""
-    question = question_in("q1", _body(ask, None))
-    assert question is not None
-    return question
-
-
 def allowed_ways(ask: Ask) -> list[str]:
     """Return the options that allow, where all of the question is shown."""
-    question = question_of(ask)
+    question = question_for(ask, None)
     return [one.id for one in offered(question, shown(question, EVERYTHING)) if question.meaning(one.id) != DENY]
 
 
@@ -672,7 +665,7 @@ def test_where_a_patch_moves_a_file_is_seen_by_rules_and_by_who_is_asked(
     ask = asked_in_old_words(source, old) if is_old else asked_about(updated(source, to=target))
     rules = [{"tool": "apply_patch", "pattern": pattern, "answer": answer}]
     assert answer_by(rules, ask.tool or "", ask.arguments) == decided
-    question = question_of(ask)
+    question = question_for(ask, None)
     assert question.text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc?"
     assert "/root/.bashrc" in shown(question, EVERYTHING).call
     assert in_one_line(question).text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc, and more?"
@@ -684,7 +677,7 @@ def test_who_is_asked_about_a_change_sees_all_that_it_writes() -> None:
     written = {name: text for name, text in (ask.arguments or {}).items() if name.startswith("diff of ")}
     assert written == {"diff of /p/a": "@@ -1 +1 @@\n-a\n+b\n", "diff of /p/new": "evil\n"}
     assert len(allowed_ways(ask)) == 2, "a deletion is whole by its name"
-    question = question_of(ask)
+    question = question_for(ask, None)
     assert not in_one_line(question).is_whole
     assert "evil" in shown(question, EVERYTHING).call
     old = asked_in_old_words("/p/new", {"type": "add", "content": "evil\n"})

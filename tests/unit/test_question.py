@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agentctl.acp import dialogs
@@ -168,6 +168,7 @@ KEYS = ("id", "kind", "question", "options", "default", "askedAt", "deadlineSeco
 
 
 @given(st.dictionaries(st.sampled_from(KEYS), VALUES), st.sampled_from(["select", "confirm", "input"]))
+@example({"tool": "Bash", "options": [{"id": "a", "label": "A"}], "means": {"a": ["allow"]}}, "select")
 def test_whatever_a_stranger_wrote_is_a_question_or_none(value: dict[str, Any], kind: str) -> None:
     for body in (value, {"question": "Which?", **value, "kind": kind}):
         question = question_in("q1", body)

@@ -10,6 +10,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.projection import WorkerView
+from agentctl.domain.question import Question
 from agentctl.domain.textquery import Excerpt, TextQuery, excerpt_of
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -17,6 +18,7 @@ from agentctl.operations.show.searched_lines import Stopped, lines_that_may_matc
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.questions import read_question
 
 #: How many hits of one worker are returned by default.
 MOST = 5
@@ -165,17 +167,17 @@ def _of_questions(worker: WorkerDir) -> Iterator[_Found]:
     if not worker.interactions.exists():
         return
     for name in worker.question_ids():
-        question, answer = read_known(worker.question(name)), read_known(worker.answer(name))
-        yield _Found("question", _time(question.get("askedAt")), _asked(question))
+        question, answer = read_question(worker, name), read_known(worker.answer(name))
+        if question is not None:
+            yield _Found("question", question.asked_at, _asked(question))
         if answer:
             yield _Found("answer", _time(answer.get("at")), _joined(answer.get("answer"), answer.get("reason")))
 
 
-def _asked(question: Mapping[str, Any]) -> str:
+def _asked(question: Question) -> str:
     """Return everything that a question says in words; of a request for permission also the call that it is about."""
-    options, arguments = question.get("options"), question.get("arguments")
-    labels = [one.get("label") for one in options if isinstance(one, dict)] if isinstance(options, list) else []
-    return _joined(question.get("question"), question.get("tool"), _as_text(arguments), *labels)
+    labels = [option.label for option in question.options]
+    return _joined(question.text, question.tool, _as_text(question.arguments), *labels)
 
 
 def _of_activity(worker: WorkerDir, query: TextQuery, stopped: Stopped) -> Iterator[_Found]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic, now_iso
@@ -16,11 +14,13 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
+from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
 from agentctl.domain.plaintext import whole_json
-from agentctl.domain.question import check_body
+from agentctl.domain.question import AnswerOption, Question
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
+from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.ownership import check_own
@@ -70,29 +70,18 @@ def ask(
     """
     worker = caller_or_refuse("interact ask").worker
     check_own(worker.task)
-    body: dict[str, Any] = {
-        "kind": kind,
-        "question": as_utf8(question),
-        "options": [{"id": key, "label": as_utf8(label)} for key, label in options],
-        "default": default,
-        "deadlineSeconds": deadline_s,
-    }
-    return ask_as(worker, body, question_id)
+    labelled = tuple(AnswerOption(key, as_utf8(label)) for key, label in options)
+    return ask_as(worker, Question(question_id or "", kind, as_utf8(question), labelled, default, None, deadline_s))
 
 
 def ask_as(
-    worker: WorkerDir,
-    body: dict[str, Any],
-    question_id: str | None,
-    *,
-    limit_s: float | None = None,
-    broken: int | None = None,
+    worker: WorkerDir, question: Question, *, limit_s: float | None = None, broken: int | None = None
 ) -> dict[str, str]:
     """Ask as a worker, and wait for the answer. The worker is blocked meanwhile.
 
     Args:
-        body: The question as in its file, with `default` and `deadlineSeconds`.
-        question_id: Take up a question that was asked before, whether it was answered meanwhile or not.
+        question: Without an id, it gets a new one; with that of a question that was asked before, this one is taken
+            up again, whether it was answered meanwhile or not.
         limit_s: The longest wait, whatever the question's deadline is; None waits without a limit.
         broken: A descriptor that becomes readable once nobody waits for this call any more.
 
@@ -105,13 +94,13 @@ def ask_as(
         BrokenOff: Nobody waits for the call any more; the question stays open.
         Refused: The worker has ended, or somebody else waits for this question's answer.
     """
-    check_body(body)
-    wait = _Wait(worker, body["default"], body["deadlineSeconds"], limit_s, broken)
+    check_question(question)
+    wait = _Wait(worker, question.default, question.deadline_s, limit_s, broken)
     with Watch() as watch:
         try:
-            asked = put_question(worker, body, question_id)
+            asked = put_question(worker, question)
         except (StorageError, OSError) as error:
-            return _ask_through_driver(worker, body, question_id, watch, error)
+            return _ask_through_driver(worker, question, watch, error)
         try:
             watch.add(worker.interactions)
             return wait.answer(asked.question_id, watch)
@@ -119,9 +108,7 @@ def ask_as(
             leave(worker, asked)
 
 
-def _ask_through_driver(
-    worker: WorkerDir, body: dict[str, Any], question_id: str | None, watch: Watch, error: Exception
-) -> dict[str, str]:
+def _ask_through_driver(worker: WorkerDir, question: Question, watch: Watch, error: Exception) -> dict[str, str]:
     """Ask through the driver, since a sandbox keeps this process from writing the question; wait for the answer.
 
     The answer is read from its usual place. The driver enforces the deadline: only it can close the question.
@@ -130,43 +117,46 @@ def _ask_through_driver(
 
     if not outbox.is_walled(worker, error):
         raise error
-    name = question_id or f"q{os.urandom(4).hex()}"
+    name = question.id or f"q{os.urandom(4).hex()}"
     watch.add(worker.interactions)
-    with outbox.delivered(worker, {"verb": "ask", "id": name, **body}):
+    with outbox.delivered(worker, {"verb": "ask", **question._replace(id=name).to_json()}):
         if not worker.question(name).exists():
             raise Refused(f"the question {name} was not accepted", hint=f"agentctl logs {worker.instance} says why")
         return _Wait(worker).answer(name, watch)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A question on disk whose asker waits; holding the lock proves that the asker is alive."""
 
-    question_id: str
+    question: Question
     lock: int
-    #: The content of its file.
-    question: Mapping[str, Any]
+    #: That of its file.
+    content: Mapping[str, Any]
+
+    @property
+    def question_id(self) -> str:
+        """Return the id under which it is answered."""
+        return self.question.id
 
 
-def put_question(
-    worker: WorkerDir, body: dict[str, Any], question_id: str | None, used: Collection[str] = (), stem: str = "q"
-) -> Asked:
+def put_question(worker: WorkerDir, question: Question, used: Collection[str] = (), stem: str = "q") -> Asked:
     """Write a question to disk, or find it there, and take its asker's lock.
 
     Args:
+        question: Without an id, it gets a new one.
         used: Ids that are not given again, whatever the files say: an answer names its question by its id.
         stem: How a new id begins.
     """
     make_folder(worker.interactions)
     with locked(worker.lock):
         refuse_if_ended(worker, "ask questions")
-        name = check_name(question_id, "--id") if question_id else _next_id(worker, used, stem)
+        name = check_name(question.id, "--id") if question.id else _next_id(worker, used, stem)
         is_new = not worker.question(name).exists()
         lock = hold_alive(worker.asker_lock(name))
         if lock is None:
             raise Refused(f"another process already waits for the answer to {name}")
         try:
-            question = _put(worker, name, body, is_new=is_new)
+            asked = _put(worker, question._replace(id=name), lock, is_new=is_new)
         except BaseException:
             os.close(lock)
             if is_new:  # Without its event, a question would stay open forever.
@@ -174,23 +164,23 @@ def put_question(
                     os.unlink(worker.question(name))
             raise
     poke(worker)
-    return Asked(name, lock, question)
+    return asked
 
 
-def _put(worker: WorkerDir, name: str, body: dict[str, Any], *, is_new: bool) -> dict[str, Any]:
-    known = None if is_new else read_question(worker, name)
-    value = {"id": name, "askedAt": now_iso(), **whole_json(body)} if known is None else known.to_json()
+def _put(worker: WorkerDir, question: Question, lock: int, *, is_new: bool) -> Asked:
+    known = None if is_new else read_question(worker, question.id)
+    question = question._replace(asked_at=now_iso()) if known is None else known
     me = processes.identify(os.getpid())
-    value["asker"] = me.to_json() if me else None
-    write_whole(worker.question(name), to_json(value))
+    content = {**whole_json(question.to_json()), "asker": me.to_json() if me else None}
+    write_whole(worker.question(question.id), to_json(content))
     events = []
     if is_new:
-        payload = {key: value[key] for key in _EVENT_KEYS if key in value}
+        payload = {key: content[key] for key in _EVENT_KEYS if key in content}
         events.append(event_of(worker, ev.ASKED, payload))
-    if not worker.answer(name).exists():
-        events.append(event_of(worker, ev.BLOCKED, {"id": name}))
+    if not worker.answer(question.id).exists():
+        events.append(event_of(worker, ev.BLOCKED, {"id": question.id}))
     eventlog.append(worker.task.events, events)
-    return value
+    return Asked(question, lock, content)
 
 
 def put_again(worker: WorkerDir, asked: Asked) -> bool:
@@ -198,7 +188,7 @@ def put_again(worker: WorkerDir, asked: Asked) -> bool:
 
     If the disk has no room for it now, the next look does it.
     """
-    file, content = worker.question(asked.question_id), to_json(asked.question)
+    file, content = worker.question(asked.question_id), to_json(asked.content)
     try:
         if read_bytes(file) == content:
             return False

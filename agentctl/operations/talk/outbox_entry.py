@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agentctl.domain.answers import check_question
 from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
-from agentctl.domain.question import check_body
+from agentctl.domain.question import AnswerOption, Question
 from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport
 from agentctl.errors import UsageError
-from agentctl.lean import NamedTuple
 
 _MOST_OPTIONS = 100
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -23,14 +23,7 @@ class BadEntry(Exception):
     """The file does not hold a valid entry; the message says why."""
 
 
-class QuestionEntry(NamedTuple):
-    """A question to a person, in the form of `operations/talk/asking.py`."""
-
-    id: str
-    body: dict[str, Any]
-
-
-Entry = Report | QuestionEntry
+Entry = Report | Question
 
 
 def entry_in(data: bytes) -> Entry:
@@ -81,29 +74,29 @@ def _artifact(given: Any) -> DeclaredFile:
     return DeclaredFile(path, int(size), digest)
 
 
-def _question(given: Mapping[str, Any]) -> QuestionEntry:
+def _question(given: Mapping[str, Any]) -> Question:
     """Return a question to a person. It has no tool: only a driver may ask for a permission."""
-    name, kind, question = (given.get(key) for key in ("id", "kind", "question"))
-    if not (isinstance(name, str) and is_name(name) and isinstance(kind, str) and isinstance(question, str)):
+    name, kind, text = (given.get(key) for key in ("id", "kind", "question"))
+    if not (isinstance(name, str) and is_name(name) and isinstance(kind, str) and isinstance(text, str)):
         raise BadEntry("its question lacks an id, a kind or a text")
+    deadline_s = _number(given, "deadlineSeconds", math.inf)
     options, default = _options(given.get("options")), _text(given, "default")
+    question = Question(name, kind, text, options, default, deadline_s=deadline_s)
     try:
-        check_body({"kind": kind, "question": question, "options": options, "default": default})
+        check_question(question)
     except UsageError as error:
         raise BadEntry(f"its question cannot be asked: {error.message}"[:200]) from error
-    deadline = _number(given, "deadlineSeconds", math.inf)
-    body = {"kind": kind, "question": question, "options": options, "default": default, "deadlineSeconds": deadline}
-    return QuestionEntry(name, body)
+    return question
 
 
-def _options(given: Any) -> list[dict[str, str]]:
+def _options(given: Any) -> tuple[AnswerOption, ...]:
     options = given if isinstance(given, list) else None
     if options is None or len(options) > _MOST_OPTIONS or not all(isinstance(option, dict) for option in options):
         raise BadEntry(f"its options are not a list of at most {_MOST_OPTIONS} objects")
-    found = [{key: option.get(key) for key in ("id", "label")} for option in options]
-    if not all(isinstance(value, str) for option in found for value in option.values()):
+    found = [AnswerOption(option.get("id"), option.get("label")) for option in options]
+    if not all(isinstance(value, str) for option in found for value in option):
         raise BadEntry("its options lack an id or a label")
-    return found
+    return tuple(found)
 
 
 def _text(given: Mapping[str, Any], key: str) -> str | None:

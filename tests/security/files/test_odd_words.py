@@ -24,7 +24,7 @@ from agentctl.domain.activity.view import view_of
 from agentctl.domain.answers import check_answer
 from agentctl.domain.events import decode, encode
 from agentctl.domain.projection import TaskView
-from agentctl.domain.question import question_in
+from agentctl.domain.question import Question, question_in
 from agentctl.domain.reports import entry_of
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged, UsageError
@@ -33,7 +33,7 @@ from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.results import text_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.operations.start.answer_schema import read_schema
-from agentctl.operations.talk.outbox_entry import BadEntry, QuestionEntry, entry_in
+from agentctl.operations.talk.outbox_entry import BadEntry, entry_in
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worktree.recorded import tree_from
 from agentctl.text.activity import tree_lines
@@ -276,7 +276,7 @@ def test_whatever_events_tell_the_worker_can_be_shown(events: list[dict[str, Any
 def test_a_file_in_an_outbox_is_an_entry_or_refused(told: dict[str, Any]) -> None:
     with contextlib.suppress(BadEntry):
         entry = entry_in(json.dumps(told).encode())
-        json.dumps(entry.body if isinstance(entry, QuestionEntry) else entry_of(entry), allow_nan=False)
+        json.dumps(entry.to_json() if isinstance(entry, Question) else entry_of(entry), allow_nan=False)
 
 
 RECORD = {"path": "/x", "gitDir": "/x", "commonDir": "/x", "repository": "/x", "base": "a" * 40,
