@@ -14,14 +14,15 @@ from agentctl.acp.bounds import bounded_json
 from agentctl.acp.calls import kind_of, title_of
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.updates import text_content
-from agentctl.domain.answers import ALLOW, DENY, check_answer
+from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.plaintext import beginning
 from agentctl.domain.question import (
+    ALLOW,
+    DENY,
     LONGEST_LABEL,
     AnswerOption,
     Question,
     ShownQuestion,
-    answers_in_words,
     offered,
     safe,
     shown,

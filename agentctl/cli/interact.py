@@ -12,10 +12,10 @@ from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import fields, is_terminal, note, outline, plain, report_unreadable, warn
 from agentctl.cli.verb import FINDS, family, verb
-from agentctl.domain.answers import check_answer
+from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId, is_name
 from agentctl.domain.plaintext import distinct
-from agentctl.domain.question import EVERYTHING, Question, answers_in_words, arguments_of, offered, shown
+from agentctl.domain.question import EVERYTHING, Question, arguments_of, offered, shown
 from agentctl.errors import ExitCode, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.asking import ask as ask_question

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agentctl.cli.ends import because
+from agentctl.domain.answers import answers_in_words
 from agentctl.domain.ends import reason_in_words
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
-from agentctl.domain.question import answers_in_words, in_one_line
+from agentctl.domain.question import in_one_line
 from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance

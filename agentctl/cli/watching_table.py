@@ -11,9 +11,10 @@ from rich.live import Live
 from rich.text import Text
 
 from agentctl.adapters.taskdir import Root
+from agentctl.domain.answers import answers_in_words
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import plain
-from agentctl.domain.question import Question, answers_in_words, in_one_line
+from agentctl.domain.question import Question, in_one_line
 from agentctl.lean import NoReturn
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance

@@ -1,21 +1,28 @@
-"""Checks questions and the answers to them: which questions are valid, and which answers each takes."""
+"""Checks questions and the answers to them: which questions are valid, which answers each takes, and their words."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
+from agentctl.domain.plaintext import plain
+from agentctl.domain.question import (
+    ALLOW,
+    ALLOW_ALWAYS,
+    DENY,
+    KINDS,
+    AnswerOption,
+    Question,
+    ShownQuestion,
+    offered,
+    takes_text,
+)
 from agentctl.errors import UsageError
-from agentctl.lean import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from agentctl.domain.question import AnswerOption, Question
-
-KINDS = ("select", "confirm", "input")
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})
 _LONGEST = 100_000
-
-#: What an option of a permission allows: this once, from now on, not at all.
-ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
+#: Of more answers than these, the further ones are not named in a line.
+_MOST_WORDS = 9
 #: What an agent is told of a denial.
 DENIED, DENIED_BY_RULE = "The user denied this.", "A rule denies this to you; no user was asked."
 
@@ -41,7 +48,6 @@ def check_question(question: Question) -> None:
 def check_answer(question: Question, answer: str) -> str:
     """Return the answer as the asker gets it: an option's id, `yes` or `no`, or the text.
 
-    >>> from agentctl.domain.question import AnswerOption, Question
     >>> check_answer(Question("q1", "select", "Which?", (AnswerOption("a", "src/a"),)), "src/a")
     'a'
     >>> check_answer(Question("q1", "confirm", "Deploy?"), "Y")
@@ -96,3 +102,28 @@ def _option(options: Sequence[AnswerOption], answer: str) -> str:
             return found[0]
     known = ", ".join(f"{option.id} ({option.label})" for option in options)
     raise UsageError(f"{answer!r} is not an option of this question", hint=f"the options: {known}")
+
+
+def answers_in_words(question: Question, seen: ShownQuestion) -> str:
+    """Return which answers may be given where so much of a question is shown, as words that every program takes.
+
+    >>> answers_in_words(Question("q1", "confirm", "Deploy?"), ShownQuestion("Deploy?", "", True))
+    'yes, no'
+    >>> answers_in_words(Question("q1", "input", "Why?"), ShownQuestion("Why?", "", True))
+    'any text'
+    """
+    words = [word for one in offered(question, seen) if (word := _typed(question, one)) is not None]
+    more = ["..."] if len(words) > _MOST_WORDS else []
+    return ", ".join([*words[:_MOST_WORDS], *more, *(["any text"] if takes_text(question, seen) else [])])
+
+
+def _typed(question: Question, option: AnswerOption) -> str | None:
+    """Return what is typed to choose an option: a word that every program takes, or its id; None if nothing does."""
+    from shlex import quote
+
+    word = (question.means or {}).get(option.id) if question.is_permission else None
+    for typed in (word, option.id):
+        with suppress(UsageError):
+            if isinstance(typed, str) and plain(typed) == typed and check_answer(question, typed) == option.id:
+                return quote(typed)
+    return None

@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from math import inf
 
-from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY, KINDS, check_answer
 from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, whole, whole_json
 from agentctl.domain.states import OWN
 from agentctl.domain.telling import DESCRIPTION, telling_of
-from agentctl.errors import UsageError
 from agentctl.lean import Any, NamedTuple
 
+KINDS = ("select", "confirm", "input")
+#: What an option of a permission allows: this once, from now on, not at all.
+ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
 #: The longest label of an option that is shown whole, in characters.
 LONGEST_LABEL = 1000
 #: In a line: the most of a call or of a text, and of what the model says about the call.
 LINE, _LONGEST_WORDS = 200, 80
-#: Of more answers than these, the further ones are not named in a line.
-_MOST_WORDS = 9
 #: What shows whatever a question has; nobody has to look at it.
 EVERYTHING = inf
 _YES_NO = (("yes", "Yes"), ("no", "No"))
@@ -42,7 +40,7 @@ class Question(NamedTuple):
     """A question as whoever answers it can have seen it, without the process that asks."""
 
     id: str
-    #: One of `answers.KINDS`.
+    #: One of `KINDS`.
     kind: str
     #: What is asked; of a permission, it names the call.
     text: str
@@ -330,31 +328,6 @@ def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
     ]
     is_whole = not rest and len(call) <= most and len(claimed) <= _LONGEST_WORDS and not question.is_cut
     return ShownQuestion("".join(parts), "", is_whole, 0)
-
-
-def answers_in_words(question: Question, seen: ShownQuestion) -> str:
-    """Return which answers may be given where so much of a question is shown, as words that every program takes.
-
-    >>> answers_in_words(Question("q1", "confirm", "Deploy?"), ShownQuestion("Deploy?", "", True))
-    'yes, no'
-    >>> answers_in_words(Question("q1", "input", "Why?"), ShownQuestion("Why?", "", True))
-    'any text'
-    """
-    words = [word for one in offered(question, seen) if (word := _typed(question, one)) is not None]
-    more = ["..."] if len(words) > _MOST_WORDS else []
-    return ", ".join([*words[:_MOST_WORDS], *more, *(["any text"] if takes_text(question, seen) else [])])
-
-
-def _typed(question: Question, option: AnswerOption) -> str | None:
-    """Return what is typed to choose an option: a word that every program takes, or its id; None if nothing does."""
-    from shlex import quote
-
-    word = (question.means or {}).get(option.id) if question.is_permission else None
-    for typed in (word, option.id):
-        with suppress(UsageError):
-            if isinstance(typed, str) and plain(typed) == typed and check_answer(question, typed) == option.id:
-                return quote(typed)
-    return None
 
 
 def _about(arguments: Any) -> tuple[str, str]:

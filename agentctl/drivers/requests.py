@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
-from agentctl.domain.answers import ALLOW, DENY
-from agentctl.domain.question import meaning
+from agentctl.domain.question import ALLOW, DENY, meaning
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
 from agentctl.drivers.jsonrpc import key_of, reply
 from agentctl.drivers.values import bounded_values

@@ -11,12 +11,11 @@ from agentctl.adapters.files import read_json, set_aside
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import ALLOW_ALWAYS
 from agentctl.domain.containment import lies_in
 from agentctl.domain.nesting import is_too_deep
 from agentctl.domain.permissions import Rules, answer_by, first_matching, is_for_all
 from agentctl.domain.plaintext import beginning
-from agentctl.domain.question import AnswerOption, Question, meaning, wording
+from agentctl.domain.question import ALLOW_ALWAYS, AnswerOption, Question, meaning, wording
 from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import ALLOWING, Order

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import KINDS
-from agentctl.domain.question import AnswerOption, Question
+from agentctl.domain.question import KINDS, AnswerOption, Question
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.talk.asking import StillOpen, Unanswered, ask_as
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result

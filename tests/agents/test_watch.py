@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.domain.answers import ALLOW
+from agentctl.domain.question import ALLOW
 from agentctl.domain.states import TERMINAL
 from agentctl.screen.acting.peek import options_of
 from agentctl.screen.fleet.lines import NodeId

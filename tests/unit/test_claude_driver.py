@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentctl.domain.activity.row import Phase, RowType
-from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import parse_policy
-from agentctl.domain.question import meaning
+from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY, meaning
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.claude.usage import Meter, Tokens, Usage

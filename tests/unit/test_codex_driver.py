@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
-from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.domain.permissions import answer_by
-from agentctl.domain.question import EVERYTHING, in_one_line, offered, shown
+from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY, EVERYTHING, in_one_line, offered, shown
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue

@@ -15,13 +15,13 @@ from agentctl.adapters.taskdir import Root
 from agentctl.cli import watching_table
 from agentctl.cli.interact import question_lines
 from agentctl.domain.answer_links import buttons_for
-from agentctl.domain.answers import DENY, check_answer
+from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import (
+    DENY,
     AnswerOption,
     Question,
     ShownQuestion,
-    answers_in_words,
     in_one_line,
     offered,
     question_in,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
+from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.acp.tools import AcpCall
 from agentctl.drivers.acp.wire import ElicitationSchema, PermissionOption, read
 from agentctl.drivers.dialogue import Ask

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.answers import ALLOW, ALLOW_ALWAYS, DENY
+from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, contents_of, is_told_whole, mcp_name
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.jsonrpc import key_of

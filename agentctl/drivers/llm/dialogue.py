@@ -8,8 +8,9 @@ from typing import Any
 
 from agentctl import __version__
 from agentctl.domain.activity.row import CALL_ENDS, Phase, Row, RowType, message_text
-from agentctl.domain.answers import ALLOW, DENIED, DENIED_BY_RULE, DENY
+from agentctl.domain.answers import DENIED, DENIED_BY_RULE
 from agentctl.domain.permissions import OWN_SEARCH
+from agentctl.domain.question import ALLOW, DENY
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import window_from
 from agentctl.drivers.dialogue import (

@@ -78,7 +78,8 @@ def _in_all_of(task: TaskDir, depth: int) -> Iterator[PendingQuestion]:
 
 def _open(task: TaskDir, instance: str) -> Iterator[PendingQuestion]:
     """Yield the open questions of a worker, but not the one with which an idle agent waits for its next message."""
-    from agentctl.domain.question import answers_in_words, in_one_line  # Mostly nobody asks.
+    from agentctl.domain.answers import answers_in_words  # Mostly nobody asks.
+    from agentctl.domain.question import in_one_line
     from agentctl.supervision.worker.questions import open_questions, read_question
 
     worker = task.worker(instance)

@@ -10,9 +10,8 @@ from __future__ import annotations
 from agentctl.adapters.files import read_known
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.answers import ALLOW, DENY
 from agentctl.domain.permissions import Rules, answer_by
-from agentctl.domain.question import EVERYTHING, Question, offered, shown
+from agentctl.domain.question import ALLOW, DENY, EVERYTHING, Question, offered, shown
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.agents_above import AgentAbove, agent_above

@@ -24,12 +24,13 @@ from textual.widgets import Static
 
 from agentctl.adapters.clock import monotonic
 from agentctl.domain.activity.view import Node
-from agentctl.domain.answers import DENY, check_answer
+from agentctl.domain.answers import check_answer
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.names import WorkerId
 from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, whole
 from agentctl.domain.question import (
+    DENY,
     LONGEST_LABEL,
     AnswerOption,
     Question,
