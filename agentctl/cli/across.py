@@ -6,18 +6,16 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 
 from agentctl.cli.invocation import Invocation
+from agentctl.cli.question_lines import TypedAnswer, confirm
 from agentctl.cli.render import fields, is_terminal, note, plain
 from agentctl.domain.names import first_of
 from agentctl.domain.question import question_in
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
 from agentctl.hosts.asking import HostAnswer, ask, ask_all, rows_in
 from agentctl.hosts.naming import hosts_named
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import Any
 from agentctl.operations.talk.interacting import OpenQuestion
 from agentctl.operations.where.lineage import shown_caller
-
-if TYPE_CHECKING:
-    from agentctl.cli.interact import TypedAnswer
 
 Row = dict[str, Any]
 #: What goes wrong where a row is not of the form that it has here.
@@ -137,8 +135,6 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
         UsageError: Several may be meant, or nobody has said that it is this one.
         Refused: A host does not answer, and it may be there.
     """
-    from agentctl.cli.interact import confirm
-
     answers = ask_hosts(words, ["interact", "list", "--json", *place_of(call)])
     merged = Merged(answers, lambda row: (str(row["host"]), asked_there(row)))
     if merged.failed:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated
 
@@ -10,14 +9,13 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, is_terminal, note, outline, plain, report_unreadable, warn
+from agentctl.cli.question_lines import ASKER_GONE, TypedAnswer, answer_command, confirm, question_lines
+from agentctl.cli.render import fields, is_terminal, plain, report_unreadable, warn
 from agentctl.cli.verb import FINDS, family, verb
-from agentctl.domain.answers import answers_in_words, check_answer
-from agentctl.domain.names import WorkerId, is_name
+from agentctl.domain.names import is_name
 from agentctl.domain.plaintext import distinct
-from agentctl.domain.question import EVERYTHING, Question, arguments_of, offered, shown
-from agentctl.errors import ExitCode, Refused, UsageError
-from agentctl.lean import NamedTuple
+from agentctl.domain.question import EVERYTHING, Question, offered, shown
+from agentctl.errors import ExitCode, UsageError
 from agentctl.operations.talk.asking import ask as ask_question
 from agentctl.operations.talk.interacting import (
     OpenQuestion,
@@ -28,7 +26,6 @@ from agentctl.operations.talk.interacting import (
 )
 from agentctl.operations.talk.interacting import respond as answer_question
 from agentctl.operations.where.command_lines import root_words
-from agentctl.text.worker import respond_command
 
 app = family(
     "Ask, list and answer the questions of workers.",
@@ -41,11 +38,9 @@ agentctl interact ask --kind confirm "Go on?"
 )
 
 
-_PROGRAM = "agentctl"
 _NONE = "no open question"
 #: Of more questions of a worker, the further ones are not named in a hint.
 _MOST_NAMED = 3
-_ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
 
 
 class Kind(StrEnum):
@@ -171,46 +166,6 @@ def _asked(question: Question) -> str:
     return distinct(f"{question.text} {json.dumps(question.arguments, ensure_ascii=False)}{cut}")
 
 
-def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "") -> list[str]:
-    """Return what a question is, with all of it; of a call, which is allowed by its looks, also what nobody sees.
-
-    Args:
-        host: Where it is asked; None: here.
-        root: As `root_words` returns it.
-    """
-    is_call = asked.question.is_permission
-    return [distinct(line) if is_call else line for line in _paragraph(asked, host, root)]
-
-
-def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str]:
-    one, seen = asked.question, shown(asked.question, EVERYTHING)
-    by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
-    on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
-    yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
-    if one.idle:
-        way = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
-        yield plain(f"    (it has answered, and is kept: {way}, or --close)")
-        return
-    if one.described:
-        yield plain(f"    in its own words: {one.described}")
-    yield from outline(arguments_of(one), "    | ")
-    if one.is_cut:
-        way = f"{program} logs {asked.instance} --task {asked.task_id}{root} --raw"
-        yield plain(f"    warning: this is cut; for all of it: {way}")
-    options = offered(one, seen)
-    for option in options:
-        yield f"    {plain(option.id)}  {plain(option.label)}"
-    if one.multiple:
-        yield "    several may be chosen, with commas between them"
-    if one.other and options:
-        yield "    an answer in your own words is taken, too"
-    if one.default is not None:
-        yield f"    default: {plain(one.default)}"
-    if not asked.is_waiting:
-        yield f"    {_ASKER_GONE}"
-    yield f"    {_way_to_answer(asked, host, root)}"
-
-
 @verb(
     app,
     "respond",
@@ -267,50 +222,12 @@ def respond(
             answer=answer, reason=reason, shown=asked.question,
         )  # fmt: skip
     text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
-    call.show(done, [text], notes=[] if done["waiting"] else [_ASKER_GONE])
+    call.show(done, [text], notes=[] if done["waiting"] else [ASKER_GONE])
     return ExitCode.DONE
-
-
-class TypedAnswer(NamedTuple):
-    """What was typed of an answer."""
-
-    instance: str | None
-    question_id: str | None
-    answer: str
-    reason: str | None
 
 
 def _refuse_forgotten(call: Invocation, word: str) -> None:
     """Raise `UsageError` where the only word names a worker that asks: its answer was forgotten."""
     found = [one for one in questions_of(call.root(), call.named_task(), word) if not one.question.idle]
     if is_name(word) and found:
-        raise UsageError(f"no answer to {word} was given", hint="; ".join(map(_way_to_answer, found[:_MOST_NAMED])))
-
-
-def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None = None) -> None:
-    """Show a question and ask back whether it is the one that is meant, where somebody sits at a terminal.
-
-    Raises:
-        UsageError: Nobody does, or they say no; or the answer is not one that may be given to what is shown.
-    """
-    one = asked.question
-    way = _way_to_answer(asked, host)
-    if call.json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise UsageError("it is not said which question is answered", hint=f"name it: {way}")
-    given = check_answer(one, answer)
-    for line in question_lines(asked, host):
-        note(line)
-    if one.is_permission and not any(option.id == given for option in offered(one, shown(one, EVERYTHING))):
-        raise UsageError(
-            "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
-        )
-    print(f"answer it with {plain(given)}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise Refused("nothing was answered", hint=f"name the question: {way}")
-
-
-def _way_to_answer(asked: OpenQuestion, host: str | None = None, root: str = "") -> str:
-    one = asked.question
-    answers = answers_in_words(one, shown(one, EVERYTHING))
-    command = respond_command(WorkerId(asked.task_id, asked.instance), one.id, answers, root)
-    return f"{_PROGRAM if host is None else f'{_PROGRAM} --host {plain(host)}'}{command.removeprefix(_PROGRAM)}"
+        raise UsageError(f"no answer to {word} was given", hint="; ".join(map(answer_command, found[:_MOST_NAMED])))

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
-from agentctl.driving.starting import environ_of
+from agentctl.driving.program_environ import environ_of
 from agentctl.errors import Refused
 
 #: How long the program may take to print it.

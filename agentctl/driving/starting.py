@@ -23,6 +23,7 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.offering import Offering
+from agentctl.driving.program_environ import environ_of
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
@@ -167,12 +168,6 @@ def problem_in_project(order: Order, driver: Driver) -> str | None:
     except Refused as problem:
         return f"{problem} ({problem.hint})"
     return None
-
-
-def environ_of(order: Order, driver: Driver) -> dict[str, str]:
-    """Return the environment of the program of an order."""
-    own = {order.home["variable"]: order.home["own"]} if order.home else {}
-    return driver.environ(order, {**os.environ, **own})
 
 
 def _popen(argv: list[str], environ: Mapping[str, str]) -> subprocess.Popen[bytes]:

@@ -7,10 +7,8 @@ content is not an answer) is returned to the caller, as `questions`, unless its 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import mcp_types as types
@@ -21,8 +19,8 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import Question
 from agentctl.errors import AgentctlError
-from agentctl.lean import NamedTuple
 from agentctl.mcp import forms, handles
+from agentctl.mcp.calls import McpCalls, WaitingCall, call_digest
 from agentctl.mcp.clients import McpClient
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.wire import Context, Teller, as_result, is_modern
@@ -32,25 +30,10 @@ from agentctl.tools.definition import Call, Pending
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope, is_for_worker
 
-if TYPE_CHECKING:
-    from agentctl.mcp.server import AgentctlServer
-
 _Asked = frozenset[tuple[WorkerId, int]]
 #: How often to check whether a question was answered elsewhere, so that its form can be withdrawn.
 #: This check is not a round of a wait (`WaitRounds`): it runs no queue and lends no slot. The waiting call does both.
 _LOOK_S = 0.5
-
-
-class WaitingCall(NamedTuple):
-    """A call that waits: its scope, its workers, and the digest by which it is recognised when it is sent again."""
-
-    scope: Scope
-    pending: Pending
-    tell: Teller
-    #: The digest of the call.
-    call: str
-    #: Set if the call has asked a question by its answer.
-    handle: Handle | None = None
 
 
 def shows_forms(ctx: Context) -> bool:
@@ -65,33 +48,27 @@ def can_ask(ctx: Context) -> bool:
     return shows_forms(ctx) and not is_for_worker()
 
 
-def digest_of(params: types.CallToolRequestParams) -> str:
-    """Return the digest by which a call is recognised when it is sent again."""
-    said = json.dumps([params.name, params.arguments or {}], sort_keys=True)
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-async def finish(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
+async def finish(calls: McpCalls, ctx: Context, waiting: WaitingCall) -> Any:
     """Wait for a call's workers, show their questions to the user meanwhile, and return the answer."""
-    client = server.clients.of(ctx)
+    client = calls.clients.of(ctx)
     try:
         if is_for_worker():
-            return as_result(await server.wait(ctx, waiting, server.limit_s(ctx)))
+            return as_result(await calls.wait(ctx, waiting, calls.limit_s(ctx)))
         if is_modern(ctx) and can_ask(ctx):
-            return await _by_answers(server, ctx, waiting)
-        return await _by_forms(server, ctx, client, waiting)
+            return await _by_answers(calls, ctx, waiting)
+        return await _by_forms(calls, ctx, client, waiting)
     except AgentctlError as error:
         return as_result(client.toolbox.error_result(error))
 
 
-async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, waiting: WaitingCall) -> Any:
+async def _by_forms(calls: McpCalls, ctx: Context, client: McpClient, waiting: WaitingCall) -> Any:
     """Wait until all have ended, or for a question that no form settles; return the answer."""
-    scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
+    scope, pending, deadline = waiting.scope, waiting.pending, _deadline(calls, ctx)
     to_the_end = client.toolbox.waits_through_questions(pending)
     asked: _Asked = frozenset()
     mine: set[str] = set()
     while True:
-        sight = await _news(server, ctx, waiting, asked, deadline, (client, mine))
+        sight = await _news(calls, ctx, waiting, asked, deadline, (client, mine))
         fresh = _blocked(sight or {}) - asked
         open_ones = await anyio.to_thread.run_sync(_open_questions, scope, pending)
         if can_ask(ctx):
@@ -101,7 +78,7 @@ async def _by_forms(server: AgentctlServer, ctx: Context, client: McpClient, wai
                     _put(client, ctx, scope, worker, question)
         is_settled = can_ask(ctx) and not client.knows_unsettled(open_ones) and not _idle(open_ones)
         if (sight is not None and not fresh) or (open_ones and not is_settled and not to_the_end):
-            return as_result(await server.wait(ctx, waiting, 0))
+            return as_result(await calls.wait(ctx, waiting, 0))
         asked |= fresh
         mine = mine & set(open_ones) - client.unsettled
 
@@ -114,18 +91,18 @@ def _idle(open_ones: Mapping[str, tuple[WorkerDir, Question]]) -> bool:
     return any(question.idle for _, question in open_ones.values())
 
 
-def _deadline(server: AgentctlServer, ctx: Context) -> float | None:
-    limit_s = server.limit_s(ctx)
+def _deadline(calls: McpCalls, ctx: Context) -> float | None:
+    limit_s = calls.limit_s(ctx)
     return None if limit_s is None else monotonic() + limit_s
 
 
 async def _news(
-    server: AgentctlServer, ctx: Context, waiting: WaitingCall, asked: _Asked, deadline: float | None,
+    calls: McpCalls, ctx: Context, waiting: WaitingCall, asked: _Asked, deadline: float | None,
     forms_of: tuple[McpClient, set[str]] | None = None,
 ) -> Sight | None:  # fmt: skip
     """Return the state once all have ended, one asks, or the time is over; None if a form brought no answer."""
     limit_s = None if deadline is None else max(0.0, deadline - monotonic())
-    toolbox = server.clients.of(ctx).toolbox
+    toolbox = calls.clients.of(ctx).toolbox
 
     def watch(call: Call) -> Sight:
         return toolbox.watch(waiting.scope, waiting.pending, call, asked=asked)
@@ -137,7 +114,7 @@ async def _news(
             if forms_of[0].knows_unsettled(forms_of[1]):
                 return None
         try:
-            sight = await server.threads.run(watch, limit_s=limit_s, tell=waiting.tell)
+            sight = await calls.threads.run(watch, limit_s=limit_s, tell=waiting.tell)
         finally:
             if forms_of is not None:
                 forms_of[0].waits(cancelling, is_over=True)
@@ -159,11 +136,11 @@ def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, quest
         ctx.lifespan_context.start_soon(_ask, client, ctx, scope, worker, question)
 
 
-async def with_forms(server: AgentctlServer, ctx: Context, answer: Any) -> Any:
+async def with_forms(calls: McpCalls, ctx: Context, answer: Any) -> Any:
     """Show the questions in an answer of `wait` to the user, if the client can; return the answer, which says so."""
     if is_modern(ctx) or not can_ask(ctx) or not isinstance(answer, dict):
         return answer
-    client = server.clients.of(ctx)
+    client = calls.clients.of(ctx)
     for name, question in _questions_in(answer):
         scope = client.toolbox.session.scope()
         try:
@@ -223,14 +200,14 @@ async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, quest
 # -- protocols in which a server asks in its answer --------------------------------------------------------------------
 
 
-async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequestParams) -> Any:
+async def go_on(calls: McpCalls, ctx: Context, params: types.CallToolRequestParams) -> Any:
     """Continue a call whose user has filled in forms; return its answer."""
-    token, session = params.request_state or "", server.clients.of(ctx).toolbox.session
+    token, session = params.request_state or "", calls.clients.of(ctx).toolbox.session
 
     def taken_up() -> WaitingCall:
         scope = session.at(handles.task_of(token))
         handle = handles.load(scope.task, token)
-        if handle.call != digest_of(params):
+        if handle.call != call_digest(params):
             raise MCPError(types.INVALID_PARAMS, "this requestState belongs to another call")
         handle = take_answers(scope, handle, params.input_responses or {})
         return WaitingCall(scope, handle.pending, Teller(ctx), handle.call, handle)
@@ -239,7 +216,7 @@ async def go_on(server: AgentctlServer, ctx: Context, params: types.CallToolRequ
         waiting = await anyio.to_thread.run_sync(taken_up)
     except AgentctlError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from error
-    return await finish(server, ctx, waiting)
+    return await finish(calls, ctx, waiting)
 
 
 def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> Handle:
@@ -256,13 +233,13 @@ def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> 
     return handle
 
 
-async def _by_answers(server: AgentctlServer, ctx: Context, waiting: WaitingCall) -> Any:
+async def _by_answers(calls: McpCalls, ctx: Context, waiting: WaitingCall) -> Any:
     """Wait until all have ended, or for a question: then the answer is a form, and the client sends the call again."""
-    scope, pending, deadline = waiting.scope, waiting.pending, _deadline(server, ctx)
-    to_the_end = server.clients.of(ctx).toolbox.waits_through_questions(pending)
+    scope, pending, deadline = waiting.scope, waiting.pending, _deadline(calls, ctx)
+    to_the_end = calls.clients.of(ctx).toolbox.waits_through_questions(pending)
     asked: _Asked = frozenset()
     while True:
-        sight = await _news(server, ctx, waiting, asked, deadline)
+        sight = await _news(calls, ctx, waiting, asked, deadline)
         fresh = _blocked(sight or {}) - asked
         open_ones = await anyio.to_thread.run_sync(_open_questions, scope, pending)
         requests = requests_of(open_ones, waiting.handle.declined if waiting.handle is not None else ())
@@ -272,7 +249,7 @@ async def _by_answers(server: AgentctlServer, ctx: Context, waiting: WaitingCall
                 handle = await anyio.to_thread.run_sync(_kept, waiting)
             return types.InputRequiredResult(input_requests=requests, request_state=handle.token)
         if not fresh or (open_ones and not to_the_end):
-            answer = as_result(await server.wait(ctx, waiting, 0))
+            answer = as_result(await calls.wait(ctx, waiting, 0))
             if waiting.handle is not None:
                 await anyio.to_thread.run_sync(handles.remove, scope.task, waiting.handle)
             return answer

@@ -18,17 +18,16 @@ from agentctl import __version__
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.mcp import elicitation, tasks
+from agentctl.mcp.calls import McpCalls, WaitingCall, call_digest
 from agentctl.mcp.clients import McpClients
 from agentctl.mcp.threads import Threads
 from agentctl.mcp.wire import BegunCall, Context, Teller, as_result, as_tool
 from agentctl.operations.start.spare_shims import keep_spares
-from agentctl.tools.definition import CAREFUL_S, Call, Pending
+from agentctl.tools.definition import Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
 
 PROGRESS_S = 10.0
-#: Clients that wait as long as a call takes, by the names that they give themselves.
-_PATIENT = frozenset({"claude-code"})
 
 
 class AgentctlServer:
@@ -40,37 +39,35 @@ class AgentctlServer:
 
     def __init__(self, toolbox: Toolbox, *, call_s: float | None = None, progress_s: float = PROGRESS_S) -> None:
         toolbox.call_s = call_s
-        self.clients = McpClients(toolbox)
-        self._call_s = call_s
-        self.threads = Threads(progress_s)
+        self._calls = McpCalls(McpClients(toolbox), Threads(progress_s), call_s)
         #: The root task of the latest call that started workers: a spare shim is kept for it.
         self._root_task: TaskDir | None = None
         self.server: Server[TaskGroup] = Server(
             "agentctl", version=__version__, instructions=toolbox.instructions(), lifespan=self._lifespan,
             on_list_tools=self._list, on_call_tool=self._call,
         )  # fmt: skip
-        tasks.install(self)
+        tasks.install(self.server, self._calls)
 
     async def _list(self, ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        toolbox = self.clients.of(ctx).toolbox
-        offered = await self.threads.run(lambda _call: toolbox.offered())
+        toolbox = self._calls.clients.of(ctx).toolbox
+        offered = await self._calls.threads.run(lambda _call: toolbox.offered())
         return types.ListToolsResult(tools=[as_tool(one) for one in offered])
 
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         """Call a tool; wait for a long call, or hand it over to a client that can come back for the answer."""
         if params.request_state is not None:
-            return await elicitation.go_on(self, ctx, params)
-        toolbox, tell = self.clients.of(ctx).toolbox, Teller(ctx)
-        begun = await self.threads.run(
-            lambda call: self._begin(toolbox, params, call), limit_s=self.limit_s(ctx), tell=tell
+            return await elicitation.go_on(self._calls, ctx, params)
+        toolbox, tell = self._calls.clients.of(ctx).toolbox, Teller(ctx)
+        begun = await self._calls.threads.run(
+            lambda call: self._begin(toolbox, params, call), limit_s=self._calls.limit_s(ctx), tell=tell
         )
         if not isinstance(begun, BegunCall):
             is_wait = params.name in (WAIT.name, *WAIT.other_names)
-            return as_result(await elicitation.with_forms(self, ctx, begun) if is_wait else begun)
+            return as_result(await elicitation.with_forms(self._calls, ctx, begun) if is_wait else begun)
         if tasks.is_spoken_by(ctx):
-            return await tasks.hand_over(self, begun)
-        waiting = elicitation.WaitingCall(begun.scope, begun.pending, tell, elicitation.digest_of(params))
-        return await elicitation.finish(self, ctx, waiting)
+            return await tasks.hand_over(self._calls, begun)
+        waiting = WaitingCall(begun.scope, begun.pending, tell, call_digest(params))
+        return await elicitation.finish(self._calls, ctx, waiting)
 
     def _begin(self, toolbox: Toolbox, params: types.CallToolRequestParams, call: Call) -> Any:
         begun = toolbox.begin(params.name, params.arguments or {}, call)
@@ -80,21 +77,6 @@ class AgentctlServer:
         self._root_task = root_task_of(scope.task)  # A caller that has started one worker will start more.
         keep_spares(self._root_task, 1)
         return BegunCall(scope, begun)
-
-    def limit_s(self, ctx: Context) -> float | None:
-        """Return how long a call may take."""
-        if self._call_s is not None:
-            return self._call_s or None
-        client = ctx.session.client_params
-        name = client.client_info.name if client is not None else ""
-        return None if name in _PATIENT else CAREFUL_S
-
-    async def wait(self, ctx: Context, waiting: elicitation.WaitingCall, limit_s: float | None) -> Any:
-        """Wait until a call's workers have all ended or its time is over; return its answer."""
-        toolbox, scope, pending = self.clients.of(ctx).toolbox, waiting.scope, waiting.pending
-        return await self.threads.run(
-            lambda call: toolbox.finish(scope, pending, call), limit_s=limit_s, tell=waiting.tell
-        )
 
     @asynccontextmanager
     async def _lifespan(self, _server: Server[TaskGroup]) -> AsyncIterator[TaskGroup]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mcp_types as types
+from anyio.abc import TaskGroup
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
 from pydantic import Field, ValidationError
@@ -14,6 +16,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.mcp import elicitation, forms, handles
+from agentctl.mcp.calls import McpCalls
 from agentctl.mcp.handles import Handle
 from agentctl.mcp.opening import EXTENSION
 from agentctl.mcp.wire import BegunCall, Context, as_result, is_modern
@@ -26,9 +29,6 @@ from agentctl.tools.registry import Toolbox
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope, is_for_worker
 from agentctl.tools.session import Session
-
-if TYPE_CHECKING:
-    from agentctl.mcp.server import AgentctlServer
 
 #: How often a client should ask.
 _POLL_MS = 1000
@@ -52,29 +52,29 @@ def is_spoken_by(ctx: Context) -> bool:
     return is_modern(ctx) and capabilities is not None and EXTENSION in (capabilities.extensions or {})
 
 
-def install(server: AgentctlServer) -> None:
+def install(server: Server[TaskGroup], calls: McpCalls) -> None:
     """Add the extension's methods to a server."""
 
     async def get(ctx: Context, params: TaskParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
-        session = server.clients.of(ctx).toolbox.session
+        session = calls.clients.of(ctx).toolbox.session
         asks = _ClientKind(elicitation.shows_forms(ctx), is_for_worker())
-        return await _answered(server, lambda: _state_of(server.clients.of(ctx).toolbox, _kept(session, params), asks))
+        return await _answered(calls, lambda: _state_of(calls.clients.of(ctx).toolbox, _kept(session, params), asks))
 
     async def update(ctx: Context, params: UpdateParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
-        session = server.clients.of(ctx).toolbox.session
-        return await _answered(server, lambda: _update(_kept(session, params), params))
+        session = calls.clients.of(ctx).toolbox.session
+        return await _answered(calls, lambda: _update(_kept(session, params), params))
 
     async def cancel(ctx: Context, params: TaskParams) -> dict[str, Any]:
         _refuse_strangers(ctx, params)
-        session = server.clients.of(ctx).toolbox.session
-        return await _answered(server, lambda: _cancel(_kept(session, params)))
+        session = calls.clients.of(ctx).toolbox.session
+        return await _answered(calls, lambda: _cancel(_kept(session, params)))
 
-    server.server.extensions[EXTENSION] = {}
-    server.server.add_request_handler("tasks/get", TaskParams, get)
-    server.server.add_request_handler("tasks/update", UpdateParams, update)
-    server.server.add_request_handler("tasks/cancel", TaskParams, cancel)
+    server.extensions[EXTENSION] = {}
+    server.add_request_handler("tasks/get", TaskParams, get)
+    server.add_request_handler("tasks/update", UpdateParams, update)
+    server.add_request_handler("tasks/cancel", TaskParams, cancel)
 
 
 def _refuse_strangers(ctx: Context, params: TaskParams) -> None:
@@ -90,9 +90,9 @@ def _refuse_strangers(ctx: Context, params: TaskParams) -> None:
         raise MCPError(types.HEADER_MISMATCH, f"{MCP_NAME_HEADER} header does not match the request's taskId")
 
 
-async def _answered(server: AgentctlServer, work: Any) -> dict[str, Any]:
+async def _answered(calls: McpCalls, work: Any) -> dict[str, Any]:
     try:
-        answer: dict[str, Any] = await server.threads.run(lambda _call: work())
+        answer: dict[str, Any] = await calls.threads.run(lambda _call: work())
     except AgentctlError as error:
         raise MCPError(types.INVALID_PARAMS, error.message) from error
     return answer
@@ -117,9 +117,9 @@ def _kept(session: Session, params: TaskParams) -> _Kept:
     return _Kept(scope, handles.load(scope.task, params.task_id))
 
 
-async def hand_over(server: AgentctlServer, begun: BegunCall) -> dict[str, Any]:
+async def hand_over(calls: McpCalls, begun: BegunCall) -> dict[str, Any]:
     """Keep a call, durably, and answer with its token."""
-    handle = await server.threads.run(lambda _call: handles.create(begun.scope.task, begun.pending))
+    handle = await calls.threads.run(lambda _call: handles.create(begun.scope.task, begun.pending))
     return {"resultType": "task", **_head(handle, "working", "started", handle.created_at)}
 
 

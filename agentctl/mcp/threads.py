@@ -9,7 +9,8 @@ from typing import Protocol, TypeVar
 import anyio
 import anyio.to_thread
 
-from agentctl.tools.definition import Call, Target
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import Call
 from agentctl.tools.scope import Scope
 
 T = TypeVar("T")

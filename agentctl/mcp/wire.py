@@ -16,7 +16,8 @@ from agentctl.adapters.clock import monotonic
 from agentctl.domain.plaintext import whole_json
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.tools.definition import Pending, Target
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import Pending
 from agentctl.tools.progress import doing
 from agentctl.tools.registry import Offered, is_error
 from agentctl.tools.scope import Scope

@@ -23,7 +23,8 @@ from agentctl.operations.wait.keys import gather
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.kinship import cancelled_with
 from agentctl.supervision.worker.questions import waiting_askers
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, flag, some_text, text
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Tool, flag, some_text, text
 from agentctl.tools.descriptions import agent_types, bounds
 from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
 from agentctl.tools.results import result_of

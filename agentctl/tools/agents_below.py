@@ -10,7 +10,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
-from agentctl.tools.definition import Target
+from agentctl.tools.awaited_worker import Target
 from agentctl.tools.scope import Scope
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from agentctl.domain.limits import RESULT_BYTES as RESULT_BYTES  # noqa: PLC0414 - tools import it from here
 from agentctl.domain.names import WorkerId
 from agentctl.lean import NamedTuple
+from agentctl.tools.awaited_worker import Target
 
 if TYPE_CHECKING:
     from agentctl.tools.scope import Scope, Situation
@@ -38,18 +39,6 @@ class Call:
         """Return how long to wait: as long as wanted, but no longer than the call allows."""
         limits = [limit for limit in (self.limit_s, wanted_s) if limit is not None]
         return min(limits) if limits else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
-    """A worker that a call waits for, under the name by which the caller knows it."""
-
-    id: str
-    key: WorkerId
-
-    def to_json(self) -> dict[str, str]:
-        """Return it for a file."""
-        return {"id": self.id, "taskId": self.key.task_id, "agentInstance": self.key.instance}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,19 +20,8 @@ from agentctl.operations.delegate.delegating import (
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.tools.arguments import arguments_of
-from agentctl.tools.definition import (
-    Arguments,
-    Call,
-    Ends,
-    Pending,
-    Target,
-    Tool,
-    either,
-    flag,
-    number,
-    some_text,
-    text,
-)
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Tool, either, flag, number, some_text, text
 from agentctl.tools.descriptions import agent_types, bounds, short
 from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
 from agentctl.tools.hints import hint_of

@@ -9,7 +9,7 @@ from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import plain, whole
-from agentctl.tools.definition import Target
+from agentctl.tools.awaited_worker import Target
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
 

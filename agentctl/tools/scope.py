@@ -31,7 +31,7 @@ from agentctl.operations.where.task_limits import usable_config
 from agentctl.supervision.worker.environment import TASK_VARIABLE
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.supervision.worker.spec import read_order
-from agentctl.tools.definition import Target
+from agentctl.tools.awaited_worker import Target
 
 
 class Situation(NamedTuple):

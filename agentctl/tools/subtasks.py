@@ -19,7 +19,8 @@ from agentctl.operations.delegate.subtasks import (
 from agentctl.operations.show.subtask_answer import ERROR, SubtaskEnd, refusal
 from agentctl.operations.trust.definitions import Agent
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
-from agentctl.tools.definition import Arguments, Call, Ends, Pending, Target, Tool, number, some_text, text
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import Arguments, Call, Ends, Pending, Tool, number, some_text, text
 from agentctl.tools.delegation import AT_HAND
 from agentctl.tools.descriptions import short
 from agentctl.tools.hints import hint_of

@@ -12,7 +12,8 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.operations.wait.keys import TURN, Seen, Sight, gather
 from agentctl.tools.agents_below import started_agents
-from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Target, Tool, either, number, text
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Tool, either, number, text
 from agentctl.tools.descriptions import cut, short
 from agentctl.tools.results import for_model, question_of, result_of, share_of
 from agentctl.tools.scope import Scope, Situation

@@ -13,7 +13,7 @@ from agentctl.acp import dialogs
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.adapters.taskdir import Root
 from agentctl.cli import watching_table
-from agentctl.cli.interact import question_lines
+from agentctl.cli.question_lines import question_lines
 from agentctl.domain.answer_links import buttons_for
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId

@@ -23,7 +23,8 @@ from agentctl.operations.install.agent_files import CLIENTS, edits_for, guidance
 from agentctl.operations.trust.definitions import Agent
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
 from agentctl.tools.arguments import arguments_of, read_arguments
-from agentctl.tools.definition import Pending, Target, Tool, pending_from
+from agentctl.tools.awaited_worker import Target
+from agentctl.tools.definition import Pending, Tool, pending_from
 from agentctl.tools.delegation import _ITEM_TOOL, TASK, TASK_PARALLEL
 from agentctl.tools.descriptions import instructions
 from agentctl.tools.foreign_arguments import not_honoured
