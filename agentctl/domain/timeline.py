@@ -1,6 +1,13 @@
 """When each worker of a task was queued, at work, blocked or parked: the fold of its log into bars.
 
 A worker is one bar, made of pieces; a retry is a further piece of the same bar.
+
+Words:
+
+- `bar`: one worker in a timeline
+- `piece`: a time in which nothing about that worker changed
+- `shade`: what a worker does in a piece: `queued running blocked parked`
+- `stretch`: a time of one of the workers on the critical path
 """
 
 from __future__ import annotations

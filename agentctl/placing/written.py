@@ -1,5 +1,4 @@
-"""What a worker has written on its node, in short: by this its node knows that there is news, and the head, by the
-worker's end, whether it sees all of it.
+"""What a worker has written on its node, in short: whether there is news, and whether the head sees all of it.
 
 A network file system shows each folder as it was some time ago, and each by itself: the end may be seen before the
 files that were written first.

@@ -1,5 +1,6 @@
-"""The footer: the keys that do something now. It is made anew only if these are others, which each change of the focus
-would otherwise do, several times for one key.
+"""The footer: the keys that do something now.
+
+It is made anew only if these are others, which each change of the focus would otherwise do, several times for one key.
 """
 
 from __future__ import annotations
