@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from enum import IntEnum
 from typing import Any
 
 import agentctl
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
+from agentctl.drivers.acp.dialogue_state import DialogueHappening, DialoguePhase, DialogueState, after
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, failure_in, stopped
 from agentctl.drivers.acp.modes import Modes
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
@@ -69,26 +69,6 @@ _OF_CALLS = frozenset({"tool_call", "tool_call_update"})
 _OF_MODES = frozenset({"current_mode_update", "config_option_update"})
 
 
-class _SessionPhase(IntEnum):
-    """How far a session has come; only the last two follow each other more than once."""
-
-    #: The program was greeted, and has not answered.
-    GREETING = 1
-    #: It was asked for a session.
-    OPENING = 2
-    #: For one that is continued: what it says until it has opened that is the history, even where none was asked for.
-    LOADING = 3
-    #: The session is there: mode, model and effort are set.
-    SETTING = 4
-    IDLE = 5
-    TURNING = 6
-
-    @property
-    def is_open(self) -> bool:
-        """Whether prompts are taken."""
-        return self >= _SessionPhase.IDLE
-
-
 class _Asked(NamedTuple):
     """A request for permission, and what was known of its call when it was asked."""
 
@@ -118,10 +98,7 @@ class AcpDialogue:
         self._waiting = [order.prompt]
         is_first = order.resume is None and self.row.instructions == IN_PROMPT
         self._role_text = order.role if is_first else ""
-        self._phase = _SessionPhase.GREETING
-        #: Cancelled by the worker's own cancel; by a message that interrupts; because the limit of turns is reached.
-        self._is_interrupted = self._is_steered = self._is_over = False
-        self._has_noted_own_turn = self._is_retrying = False
+        self._state = DialogueState()
         self._replayed = 0
         #: The newest request about each call, by the call's id.
         self._asked: dict[str, _Asked] = {}
@@ -131,6 +108,11 @@ class AcpDialogue:
         #: How the agent ended, once it has.
         self._ending: Decision | None = None
         self._notes = 0
+
+    def _happen(self, happening: DialogueHappening) -> bool:
+        """Enter the state that follows; return whether it is another one."""
+        before, self._state = self._state, after(self._state, happening)
+        return self._state != before
 
     # -- opening ---------------------------------------------------------------------------------------------------
 
@@ -160,7 +142,8 @@ class AcpDialogue:
             spoken = f"version {version!r}"[:40]
             what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
-        self._phase, self._ways_to_log_in = _SessionPhase.OPENING, result.get("authMethods")
+        self._happen(DialogueHappening.GREETED)
+        self._ways_to_log_in = result.get("authMethods")
         self._way_to_continue = _way_to_continue(greeted)
         servers, left_out = self._servers_for(greeted)
         params = session_params(self.order.cwd, servers, self._meta())
@@ -169,7 +152,7 @@ class AcpDialogue:
             return [*actions, self.calls.call(AGENT_METHODS["session_new"], params, self._opened, self._not_opened)]
         if self._way_to_continue is None:
             return self._stop(Reason.NOT_STARTED, f"this version of {self.order.driver} cannot continue a session")
-        self._phase = _SessionPhase.LOADING
+        self._happen(DialogueHappening.RESUMED)
         params["sessionId"] = self.session = self.transcript.session = self.order.resume
         return [*actions, self.calls.call(self._way_to_continue, params, self._opened, self._not_opened)]
 
@@ -206,7 +189,7 @@ class AcpDialogue:
         if not session:
             return self._stop(Reason.NOT_STARTED, f"{self.order.driver} opened a session without an id")
         self.session = self.transcript.session = session
-        self._phase = _SessionPhase.SETTING
+        self._happen(DialogueHappening.OPENED)
         replayed = [self._note(f"replayed: {self._replayed} updates of the session so far")] if self._replayed else []
         offers, order = settings.Offers(session, result), self.order
         self.model = self.model or offers.current(settings.MODEL) or None
@@ -227,8 +210,8 @@ class AcpDialogue:
         if not steps:
             if (problem := self.modes.problem()) is not None:
                 return self._stop(Reason.NOT_STARTED, problem)
-            self._phase = _SessionPhase.IDLE
-            return [Progress(), *([HangUp()] if self._is_interrupted else self._prompt())]
+            self._happen(DialogueHappening.WAS_SET)
+            return [Progress(), *([HangUp()] if self._state.is_interrupted else self._prompt())]
         (category, value), rest = steps[0], steps[1:]
 
         def could_not(problem: str) -> Actions:
@@ -269,24 +252,22 @@ class AcpDialogue:
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
         """Send a message with the next prompt; one that interrupts cancels the turn for that."""
-        if self._is_interrupted:
+        if self._state.is_interrupted:
             return []
         self._waiting.append(text)
-        if not self._phase.is_open:
-            return []
-        if self._phase is _SessionPhase.IDLE:
-            return self._prompt()
+        if not self._state.phase.is_turn:
+            return self._prompt() if self._state.phase.is_open else []
         if not interrupt:
             return []
-        self._is_steered = True
+        self._happen(DialogueHappening.STEERED)
         return [*self.requests.cancel_all(), self._cancel()]
 
     def _prompt(self) -> Actions:
         said, self._waiting = self._waiting, []
         texts = [*self._role(), *map(_as_text, said)]
-        self._phase, self._ending = _SessionPhase.TURNING, None
+        self._happen(DialogueHappening.PROMPTED)
+        self._ending, self.requests.was_denied = None, False
         self.transcript.begin_turn()
-        self._is_steered = self.requests.was_denied = self._has_noted_own_turn = False
         params = {"sessionId": self.session, "prompt": text_blocks(texts)}
         prompt = self.calls.call(AGENT_METHODS["session_prompt"], params, self._answered, self._failed)
         return [*map(Note, self.transcript.told(said)), prompt]
@@ -316,21 +297,17 @@ class AcpDialogue:
         hint = auth_hint(self._ways_to_log_in) if reason is Reason.AUTH else ""
         return self._turn_ended((reason, f"{message}{hint}"))
 
-    @property
-    def _is_cancelled(self) -> bool:
-        """Whether agentctl has cancelled the turn that is under way."""
-        return self._is_interrupted or self._is_steered or self._is_over
-
     def _turn_ended(self, ending: Decision) -> Actions:
-        is_own, self._phase = self._is_cancelled, _SessionPhase.IDLE
-        rows = [Note(row) for row in self.transcript.end_turn(is_cancelled=is_own or ending[0] is not None)]
+        turn = self._state
+        self._happen(DialogueHappening.TURN_ENDED)
+        rows = map(Note, self.transcript.end_turn(is_cancelled=turn.is_cancelled or ending[0] is not None))
         actions: Actions = [*self.requests.cancel_all(), *rows, Progress()]
-        if self._is_interrupted:
+        if turn.is_interrupted:
             self._ending = INTERRUPTED
             return [*actions, HangUp()]
-        if self._is_over:
-            ending = (Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
-        elif self._waiting and (ending[0] is None or self._is_steered or self.requests.was_denied):
+        if turn.has_passed_limit:
+            ending = self._limit_passed()
+        elif self._waiting and (ending[0] is None or turn.is_cancelled or self.requests.was_denied):
             return [*actions, *self._prompt()]
         self._ending = ending
         return [*actions, *self._unknown_note(), Finished(self._outcome(*ending))]
@@ -344,10 +321,10 @@ class AcpDialogue:
 
     def interrupted(self) -> Sequence[Action]:
         """Cancel the turn, and what the program still asks with it."""
-        if self._is_interrupted:
+        if not self._happen(DialogueHappening.INTERRUPTED):
             return []
-        self._is_interrupted, self._ending = True, INTERRUPTED
-        return [*self.requests.cancel_all(), self._cancel() if self._phase is _SessionPhase.TURNING else HangUp()]
+        self._ending = INTERRUPTED
+        return [*self.requests.cancel_all(), self._cancel() if self._state.phase.is_turn else HangUp()]
 
     # -- the program's output --------------------------------------------------------------------------------------
 
@@ -398,7 +375,7 @@ class AcpDialogue:
         return [UsageReported(windows)] if windows else []
 
     def _updated(self, params: Mapping[str, Any]) -> Actions:
-        if self._phase is _SessionPhase.LOADING:
+        if self._state.phase is DialoguePhase.LOADING:
             self._replayed += 1
             return []
         rows: Actions = [Note(row) for row in self.transcript.rows(params)]
@@ -417,54 +394,43 @@ class AcpDialogue:
         elif kind in _OF_MODES and (gone := self._changed_mode(update)):
             return [*rows, *gone]
         if kind in WORK:
-            rows += self._went_on()
+            rows += self._worked()
         self.requests.was_denied = self.requests.was_denied and kind not in GOES_ON
-        if self._phase is _SessionPhase.IDLE and kind in WORK:
-            return [*rows, *self._began_by_itself()]
         return [*rows, *self._cancelled_beyond_limit()]
 
     def _changed_mode(self, update: Mapping[str, Any]) -> Actions:
         """Stop a program that has left the mode that was ordered; before its first prompt, that is looked at there."""
         self.modes.told(update)
-        problem = self.modes.problem_later() if self._phase.is_open else None
+        problem = self.modes.problem_later() if self._state.phase.is_open else None
         return [] if problem is None else self._stop(Reason.PERMISSION_DENIED, f"{problem}, so it was stopped")
 
     def _cancelled_beyond_limit(self) -> Actions:
         """Cancel the turn once it has had more rounds of tools than it may."""
         limit = self.order.max_turns
-        if (
-            limit is None
-            or self.transcript.rounds <= limit
-            or self._is_over
-            or self._phase is not _SessionPhase.TURNING
-        ):
+        if limit is None or self.transcript.rounds <= limit or not self._happen(DialogueHappening.LIMIT_PASSED):
             return []
-        self._is_over = True
         over = self._outcome(Reason.MAX_TURNS, f"{limit} turns were used up, and the program goes on")
         return [*self.requests.cancel_all(), self._cancel(), Expect(_CANCEL_S, over)]
 
     def _retried(self, meta: Mapping[str, Any]) -> Actions:
         """Handle what a program tells of a request that it tries once more."""
         failure = failure_in(meta)
-        if failure is None or failure.is_final or self._phase is not _SessionPhase.TURNING or self._is_over:
+        if failure is None or failure.is_final or not self._state.may_retry:
             return []
         if not failure.is_known:
             return [self._note(failure.message)]
         if failure.reason in {Reason.AUTH, Reason.BILLING}:  # No further try can help.
             return self._stop(failure.reason, failure.message)
-        self._is_retrying = True
+        self._happen(DialogueHappening.RETRIED)
         return [self._note(failure.message), Retrying(failure.reason, failure.message)]
 
-    def _went_on(self) -> Actions:
-        was_retrying, self._is_retrying = self._is_retrying, False
-        return [Progress()] if was_retrying and not self._is_over else []  # That would end the deadline of its cancel.
-
-    def _began_by_itself(self) -> Actions:
-        """End a turn that nobody asked for: an agent without a prompt has no slot to work in."""
-        if self._has_noted_own_turn or self._is_interrupted:
+    def _worked(self) -> Actions:
+        """End what was expected of a retry; end a turn that nobody asked for: without a prompt there is no slot."""
+        if not self._happen(DialogueHappening.WORKED):
             return []
-        self._has_noted_own_turn = True
-        return [self._note("it began a turn by itself, which was cancelled"), self._cancel()]
+        if self._state.phase is DialoguePhase.STRAYING:
+            return [self._note("it began a turn by itself, which was cancelled"), self._cancel()]
+        return [Progress()]
 
     def _requested(self, method: str, request_id: Any, params: Mapping[str, Any]) -> Actions:
         session = text_in(params.get("sessionId"))
@@ -480,7 +446,7 @@ class AcpDialogue:
             request = asks.form(request_id, session, params)
         elif method == _DRAIN:
             # What is said in a turn that is being cancelled would be lost with it.
-            said, self._waiting = ([], self._waiting) if self._is_cancelled else (self._waiting, [])
+            said, self._waiting = ([], self._waiting) if self._state.is_cancelled else (self._waiting, [])
             return [*map(Note, self.transcript.told(said)), reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
@@ -501,7 +467,7 @@ class AcpDialogue:
             is_cut=is_cut,
         )
         request.on_denial = lambda: self.transcript.denied(call)
-        if self._is_cancelled or (self.order.read_only and not call.only_reads):
+        if self._state.is_cancelled or (self.order.read_only and not call.only_reads):
             return self.requests.refuse(request)
         self._asked[call.id] = _Asked(request_id, session, call, options, is_cut, call.parent)
         return self.requests.put(request, call.parent, self.transcript.agent_type_of(call.parent))
@@ -528,14 +494,17 @@ class AcpDialogue:
 
     def ended(self, code: int) -> AgentOutcome:
         """Return the outcome: the ending that is known already, else the one that its exit shows."""
-        if self._is_over:
-            return self._outcome(Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up")
+        if self._state.has_passed_limit:
+            return self._outcome(*self._limit_passed())
         if self._ending is not None:
             return self._outcome(*self._ending)
-        doubt = self._doubt if self._phase is _SessionPhase.GREETING else ""
+        doubt = self._doubt if self._state.phase is DialoguePhase.GREETING else ""
         return self._outcome(
-            *ended_early(code, list(self.complaints)[-_EXPLAINING:], has_begun=self._phase.is_open, doubt=doubt)
+            *ended_early(code, list(self.complaints)[-_EXPLAINING:], has_begun=self._state.phase.is_open, doubt=doubt)
         )
+
+    def _limit_passed(self) -> Decision:
+        return Reason.MAX_TURNS, f"{self.order.max_turns} turns were used up"
 
     def _stop(self, reason: Reason, message: str) -> Actions:
         self._ending = (reason, message)
@@ -557,7 +526,7 @@ class AcpDialogue:
 
     def _tells_busy(self, message: str | None) -> bool:
         said = (*self.complaints, message or "")
-        return not self._phase.is_open and any(sign in text for text in said for sign in self.row.busy)
+        return not self._state.phase.is_open and any(sign in text for text in said for sign in self.row.busy)
 
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         rounds, limit = self.transcript.rounds, self.order.max_turns
