@@ -21,6 +21,7 @@ from agentctl.drivers.claude.breaches import Breaches
 from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
 from agentctl.drivers.claude.rows import SYNTHETIC, ClaudeTranscript
 from agentctl.drivers.claude.start import HONOURS, INSTALL, TESTED, argv_of, asks_before_calls, environ_of, offered_by
+from agentctl.drivers.claude.unread import UnreadMessages
 from agentctl.drivers.claude.usage import Meter
 from agentctl.drivers.dialogue import (
     Action,
@@ -97,15 +98,14 @@ class ClaudeDialogue:
         self.session = order.resume or order.session
         self.model = order.model
         self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
-        #: The ids of the messages that no turn has taken up yet.
-        self.unread: set[str] = set()
+        self.unread = UnreadMessages()
         self.sent = 0
         self.result: dict[str, Any] | None = None
         self.outcome: AgentOutcome | None = None
         self.error: ApiError | None = None
         self.has_begun = self.is_interrupted = False
-        #: Whether this version reports when it is idle, and what happens to each message.
-        self.tells_state = self.tells_messages = False
+        #: Whether this version reports when it is idle.
+        self.tells_state = False
         self._handlers: dict[str, Callable[[dict[str, Any]], Iterable[Action]]] = {
             "assistant": self._assistant,
             "user": self._user,
@@ -141,7 +141,7 @@ class ClaudeDialogue:
     def _message(self, text: str) -> list[Action]:
         # A random id: the program silently drops a message whose id its session has seen before.
         message_id = _new_id()
-        self.unread.add(message_id)
+        self.unread.sent(message_id)
         self.sent += 1
         self.result = self.outcome = None
         # The program takes text that begins with a slash for one of its own commands: no model sees it (2.1.330).
@@ -264,15 +264,12 @@ class ClaudeDialogue:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def _message_moved(self, line: dict[str, Any]) -> Iterable[Action]:
-        self.tells_messages = True
-        if line.get("state") != "queued":
-            self.unread.discard(text_in(line.get("command_uuid")))
+        self.unread.moved(text_in(line.get("command_uuid")), line.get("state"))
         return ()
 
     def _result(self, line: dict[str, Any]) -> Iterable[Action]:
         self.result, self.outcome = line, None
-        if not self.tells_messages:
-            self.unread.clear()
+        self.unread.turn_ended()
         spent = self.meter.take(line)
         rows = [*self.transcript.settle(spent.tokens), *self._unknown()]
         ends = [] if self.tells_state or line.get("queued_turn_count") else self._settle()
