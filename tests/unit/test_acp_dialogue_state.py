@@ -48,6 +48,8 @@ def test_nothing_begins_once_it_was_interrupted(story: list[DialogueHappening]) 
         if before.is_interrupted and not before.phase.is_turn:
             assert not state.phase.is_turn
             assert (state.phase is DialoguePhase.STRAYING) <= (before.phase is DialoguePhase.STRAYING)
+        if before.is_interrupted:
+            assert state.has_passed_limit == before.has_passed_limit, "the first cause wins"
 
 
 @given(STORY)

@@ -455,6 +455,16 @@ def test_calls_that_are_known_only_by_requests_count_as_rounds_and_close_what_wa
     assert (talk.outcome.reason, talk.outcome.turns_used) == (Reason.MAX_TURNS, 2)
 
 
+def test_a_turn_that_was_cancelled_for_its_worker_is_not_cancelled_once_more_for_its_limit() -> None:
+    talk = Talk(order(max_turns=1)).opened()
+    talk.do(talk.dialogue.interrupted())
+    for number in range(3):
+        talk.update("tool_call", toolCallId=f"c{number}", title="ls", kind="execute", status="completed")
+    assert talk.dialogue.transcript.rounds > 1
+    assert talk.methods.count("session/cancel") == 1
+    assert talk.dialogue.ended(0).reason is not Reason.MAX_TURNS
+
+
 @pytest.mark.parametrize("refused", [True, False])
 def test_a_call_of_which_nothing_is_heard_after_its_denial_does_not_hide_the_rounds_after_it(*, refused: bool) -> None:
     row = AcpProgram(program="agent", read_only=Manner(args=("--plan",)))

@@ -16,7 +16,8 @@
 
 An empty cell changes nothing. An interruption is remembered in every phase; its cells say what is done at once.
 MESSAGE and LIMIT are why agentctl has cancelled the turn. LIMIT stays, whatever follows; MESSAGE ends with its turn.
-After LIMIT, RETRIED changes nothing. After an interruption, PROMPTED changes nothing, nor does WORKED while it is idle.
+After LIMIT, RETRIED changes nothing. After an interruption, PROMPTED and LIMIT_PASSED change nothing, nor does WORKED
+while it is idle: the first cause wins.
 """
 
 from __future__ import annotations
@@ -143,7 +144,7 @@ def _steer(state: DialogueState) -> DialogueState:
 
 
 def _limit(state: DialogueState) -> DialogueState:
-    return state._replace(phase=DialoguePhase.TURNING, cancel=TurnCancel.LIMIT)
+    return state if state.is_interrupted else state._replace(phase=DialoguePhase.TURNING, cancel=TurnCancel.LIMIT)
 
 
 def _retry(state: DialogueState) -> DialogueState:
