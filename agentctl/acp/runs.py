@@ -27,7 +27,7 @@ from agentctl.operations.talk.messaging import send, unread
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.lineage import true_caller
 from agentctl.operations.where.ownership import is_own
-from agentctl.operations.where.task_limits import driver_order
+from agentctl.operations.where.personal_config import DRIVER_ORDER, section
 from agentctl.supervision.worker import questions
 from agentctl.supervision.worker.inboxes import is_idle
 from agentctl.supervision.worker.spec import order_of
@@ -94,7 +94,7 @@ def start(begin: Beginning, text: str) -> GivenPrompt:
     choices = begin.choices
     task = _task(begin.task, begin.root)
     spec = find_agent_spec(task.root, choices.agent)
-    driver = choose(choices.driver or spec.driver, driver_order(), os.environ.get("PATH", os.defpath))
+    driver = choose(choices.driver or spec.driver, section(DRIVER_ORDER), os.environ.get("PATH", os.defpath))
     servers, notes = passed_on(begin.servers, spec, driver)
     work = AgentWork(
         prompt=text, agent=spec.name, driver=choices.driver, model=choices.model, permissions=choices.permissions,

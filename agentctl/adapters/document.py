@@ -17,6 +17,13 @@ class Document:
         self.value = value
         self._lines = lines
 
+    def at(self, *keys: str) -> Any:
+        """Return what stands under these keys, each within the one before; None where nothing does."""
+        found: Any = self.value
+        for key in keys:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
     def error(self, keys: tuple[str, ...], problem: str) -> UsageError:
         """Return an error that names file, line and key."""
         line = next((self._lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self._lines), 1)

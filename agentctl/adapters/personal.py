@@ -68,6 +68,12 @@ def closing_step(path: str | os.PathLike[str]) -> str:
     return f"chmod go-w {shlex.quote(os.fspath(path))}"
 
 
+def check_closed(path: str | os.PathLike[str], found: os.stat_result, does: str) -> None:
+    """Raise `UsageError` where others can write a file of this person, which does what only they may do."""
+    if not is_ones_own(found):
+        raise UsageError(f"{path} {does}, and others can write it", hint=closing_step(path))
+
+
 def is_there(path: str | os.PathLike[str], says: str) -> bool:
     """Return whether a person's own file exists.
 
@@ -81,6 +87,5 @@ def is_there(path: str | os.PathLike[str], says: str) -> bool:
         found = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    if not is_ones_own(found):
-        raise UsageError(f"{path} says {says}, and others can write it", hint=closing_step(path))
+    check_closed(path, found, f"says {says}")
     return True

@@ -150,9 +150,9 @@ def _host_names() -> Iterator[str]:
 
 def _hosts_of_list() -> Iterator[str]:
     from agentctl.domain.hosts import ALL, HERE
-    from agentctl.operations.where.task_limits import personal_hosts
+    from agentctl.operations.where.personal_config import HOSTS, section
 
-    return iter((ALL, HERE, *personal_hosts()))
+    return iter((ALL, HERE, *section(HOSTS)))
 
 
 def _template_names(_task: str | None, named: str | None) -> Iterator[str]:

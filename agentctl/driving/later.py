@@ -7,7 +7,7 @@ from __future__ import annotations
 
 #: Of a host, whatever its driver is.
 HOST = {
-    "agentctl.adapters": ("accepted", "definitions", "git", "privaterows", "trust", "yamldoc"),
+    "agentctl.adapters": ("accepted", "definitions", "git", "known", "privaterows", "trust", "yamldoc"),
     "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
     "agentctl.domain": (
         "agentspec", "breaker", "granted_powers", "graph", "hosts", "notices", "noticetext", "placement",
@@ -25,7 +25,7 @@ HOST = {
     ),
     "agentctl.operations.talk": ("outbox_entry", "reporting"),
     "agentctl.operations.trust": ("definitions",),
-    "agentctl.operations.where": ("model_providers", "observed", "project_top", "shared_roots"),
+    "agentctl.operations.where": ("model_providers", "observed", "personal_config", "project_top", "shared_roots"),
     "agentctl.operations.worktree": ("making", "remaking"),
     "agentctl.supervision.account": ("ledger",),
     "agentctl.supervision.dispatch": ("waking",),

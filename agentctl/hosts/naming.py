@@ -11,7 +11,7 @@ from agentctl.domain.hosts import ALL, HERE, CommandHost, is_destination
 from agentctl.domain.names import first_of
 from agentctl.domain.plaintext import plain
 from agentctl.errors import UsageError
-from agentctl.operations.where.task_limits import personal_file, personal_hosts
+from agentctl.operations.where.personal_config import HOSTS, personal_file, section
 
 _HERE = CommandHost(HERE, None)
 #: More than anybody's file of ssh has.
@@ -27,7 +27,7 @@ def host_named(word: str) -> CommandHost:
     """
     if word == HERE:
         return _HERE
-    defined = personal_hosts()
+    defined = section(HOSTS)
     if word in defined:
         return defined[word]
     if word == ALL:
@@ -48,7 +48,7 @@ def hosts_named(words: str) -> list[CommandHost]:
         raise UsageError("--hosts names no host", hint="--hosts all, or --hosts here,build")
     if ALL not in names:
         return [host_named(name) for name in dict.fromkeys(names)]
-    defined = personal_hosts()
+    defined = section(HOSTS)
     if not defined:
         hint = f"define them under `hosts` in {personal_file()}: hosts: {{build: me@build.example}}"
         raise UsageError("no host is defined", hint=hint)
@@ -58,7 +58,7 @@ def hosts_named(words: str) -> list[CommandHost]:
 
 def known_names() -> Iterator[str]:
     """Yield the names that can be completed: those of config.yaml, then those of ~/.ssh/config without wildcards."""
-    yield from personal_hosts()
+    yield from section(HOSTS)
     try:
         with open(os.path.join(home_folder(os.environ), ".ssh/config"), "rb") as file:
             text = file.read(_MOST_BYTES).decode("utf-8", "replace")

@@ -8,17 +8,14 @@ from __future__ import annotations
 #: Of a stand-in.
 STAND_IN = {
     "agentctl": ("encoding",),
-    "agentctl.adapters": ("detached", "document", "known", "origin", "searchpath", "watch", "yamldoc"),
-    "agentctl.adapters.taskyaml": ("hosts", "notifying", "reader", "running"),
+    "agentctl.adapters": ("detached", "document", "origin", "searchpath", "watch", "yamldoc"),
+    "agentctl.adapters.taskyaml": ("notifying", "reader", "running"),
     "agentctl.domain": (
-        "answers", "breaker", "containment", "hosts", "nesting", "notices", "noticetext", "permissions", "question",
-        "quiet", "targets", "telling", "windows",
+        "answers", "breaker", "containment", "nesting", "notices", "noticetext", "permissions", "question", "quiet",
+        "targets", "telling", "windows",
     ),
-    "agentctl.domain.activity": ("row",),
-    "agentctl.drivers": ("dialogue", "marks", "order", "registry"),
-    "agentctl.drivers.acp": ("denials", "known", "program"),
     "agentctl.operations.talk": ("asking", "outbox"),
-    "agentctl.operations.where": ("calling", "lineage", "ownership", "task_limits"),
+    "agentctl.operations.where": ("calling", "lineage", "ownership", "task_config"),
     "agentctl.runners": ("loopback", "slurm"),
     "agentctl.supervision.account": ("accounts", "holds", "waiters"),
     "agentctl.supervision.dispatch": (

@@ -27,7 +27,7 @@ from agentctl.operations.where.lineage import depth_in, depth_limit, true_caller
 from agentctl.operations.where.locating import find_root, find_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.subtasks_below import subtree
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.environment import TASK_VARIABLE
 from agentctl.supervision.worker.kinship import descendants
 from agentctl.supervision.worker.spec import read_order

@@ -15,7 +15,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import reader, roster
 from agentctl.domain.limits import Limits
 from agentctl.errors import UsageError
-from agentctl.operations.where.task_limits import read_config
+from agentctl.operations.where.task_config import read_config
 from tests.ready import ended_task
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import run, wait_until, worker

@@ -49,10 +49,8 @@ class PersonalNotify(NamedTuple):
 
 def read_namings(document: Document) -> tuple[Naming, ...]:
     """Return the targets that the document's `config.notify` names."""
-    value = (document.value.get("config") or {}).get(NOTIFY)
-    if value is None:
-        return ()
-    return _checked(document, ("config", NOTIFY), parse_namings, value)
+    value = document.at("config", NOTIFY)
+    return () if value is None else _checked(document, ("config", NOTIFY), parse_namings, value)
 
 
 def read_notify(document: Document) -> PersonalNotify:

@@ -28,7 +28,7 @@ from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import depth_limit, limited, refuse_if_barred, tasks_above, true_caller
 from agentctl.operations.where.ownership import check_own, check_rules
-from agentctl.operations.where.task_limits import read_config
+from agentctl.operations.where.task_config import read_config
 from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.kinship import leaves_children
 from agentctl.supervision.worker.spec import read_spec

@@ -42,8 +42,9 @@ from agentctl.operations.where.odd_files import (
     examine_shims,
 )
 from agentctl.operations.where.ownership import is_own, may_be_stopped, put_origin_back, trusting
+from agentctl.operations.where.personal_config import DEFAULTS, NOTIFY, section
 from agentctl.operations.where.shared_roots import check_accepted
-from agentctl.operations.where.task_limits import personal_defaults, personal_notify, read_config
+from agentctl.operations.where.task_config import read_config
 from agentctl.operations.worktree.making import is_being_made, take_back
 from agentctl.supervision.dispatch import stop_order
 from agentctl.supervision.dispatch.dispatch import dispatch
@@ -141,8 +142,8 @@ def _machine() -> Iterator[Finding]:
     except (AgentctlError, OSError) as error:
         yield finding("error", f"there is no private place for the environments of queued workers: {error}", "", "")
     try:
-        personal_defaults()
-        personal_notify()
+        section(DEFAULTS)
+        section(NOTIFY)
     except AgentctlError as error:
         yield finding("error", error.message, "", error.hint or "")
 

@@ -17,7 +17,7 @@ from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller, who
 from agentctl.operations.where.ownership import check_own, is_own
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts, forget
 from agentctl.supervision.account.holds import held_now
 from agentctl.supervision.account.ledger import Ledger

@@ -29,7 +29,7 @@ from agentctl.operations.doctor.strays import examine_strays
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.operations.where.lineage import limited, shown_caller
-from agentctl.operations.where.task_limits import personal_file, personal_runners
+from agentctl.operations.where.personal_config import RUNNERS, personal_file, section
 from agentctl.runners.program import SCRIPT, TRIAL, argv_of
 from agentctl.runners.registry import load
 from agentctl.runners.runner import EngineDown, Runner
@@ -73,7 +73,7 @@ def examine_nodes(test: NodeTest, root: Root, tell: Callable[[str], object] = bo
         raise limited(f"{worker.instance if worker else 'the caller'} is a worker: it may not test a runner", "")
     if check_runner(test.runner) == LOCAL:
         raise UsageError("the runner local has no nodes", hint="agentctl doctor looks at this machine")
-    settings = personal_runners().get(test.runner, {})
+    settings = section(RUNNERS).get(test.runner, {})
     asked = {"partition": test.partition, "args": list(test.args)}
     placement = Placement(**{**settings, **asked, "runner": test.runner})
     check_resources(placement)

@@ -23,7 +23,7 @@ from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.observed import observed_rows
 from agentctl.operations.where.ownership import is_own
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.queue.queue_hold import QueueHold

@@ -21,7 +21,8 @@ from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import check_own, is_own
-from agentctl.operations.where.task_limits import personal_file, personal_notify, usable_config
+from agentctl.operations.where.personal_config import NOTIFY, personal_file, section
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.environment import store_folder, switch_of
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _arm(root_task: TaskDir) -> Sequence[Applied]:
     from agentctl.adapters.clock import now_iso
     from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed, arm
 
-    personal = personal_notify()
+    personal = section(NOTIFY)
     found = _applied_to(root_task, personal)
     now = now_iso()
     armed = Armed(
@@ -87,7 +88,7 @@ def applied_to(task: TaskDir) -> Sequence[Applied]:
         UsageError: The configuration is not well-formed.
     """
     root_task = root_task_of(task)
-    return _arm(root_task) if caller() is None else _applied_to(root_task, personal_notify())
+    return _arm(root_task) if caller() is None else _applied_to(root_task, section(NOTIFY))
 
 
 def _applied_to(root_task: TaskDir, personal: PersonalNotify) -> Sequence[Applied]:
@@ -142,7 +143,7 @@ def _defined(text: str) -> Naming:
         naming = parse_naming(text)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    known = personal_notify().targets
+    known = section(NOTIFY).targets
     if naming.name not in known:
         names = ", ".join(sorted(known)) or "none"
         hint = f"known: {names}; targets are defined under `notify` in {personal_file()}"

@@ -19,7 +19,7 @@ from agentctl.operations.notify.applied_targets import applied_to
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import is_own
-from agentctl.operations.where.task_limits import personal_file, personal_notify
+from agentctl.operations.where.personal_config import NOTIFY, personal_file, section
 from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed
 from agentctl.supervision.notify.book import FAILED, REFUSED, SEEN, SENT, Book
 from agentctl.supervision.notify.delivering import deliver
@@ -33,7 +33,7 @@ def list_targets(task: TaskDir | None) -> list[dict[str, Any]]:
     Returns:
         Of each {target, type, where, events, by, sent, seen, refused, waiting, failing, lastError, quiet, isQuietNow}.
     """
-    personal = personal_notify()
+    personal = section(NOTIFY)
     found = {} if task is None else {one.target.name: one for one in applied_to(task)}
     armed = Armed((), quiet=personal.quiet, environ=_environ())
     quiet = {"quiet": None if personal.quiet is None else in_words(personal.quiet), "isQuietNow": is_quiet(armed)}
@@ -106,7 +106,7 @@ def test_target(name: str) -> dict[str, Any]:
     """
     if shown_caller() is not None or is_from_worker():
         raise Refused("a worker may not send anything to a target", hint="a person does, in their own terminal")
-    personal = personal_notify()
+    personal = section(NOTIFY)
     target = personal.targets.get(name)
     if target is None:
         names = ", ".join(sorted(personal.targets)) or "none"

@@ -47,7 +47,7 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
 def mend_roster(task: TaskDir) -> None:
     """Make the roster equal to the log, if that can be done: nothing depends on it."""
     from agentctl.adapters.taskyaml import roster  # Few rosters are behind.
-    from agentctl.operations.where.task_limits import usable_config  # It may have to load YAML.
+    from agentctl.operations.where.task_config import usable_config  # It may have to load YAML.
 
     usable_config(task)  # A head that was saved meanwhile becomes the one that was parsed last.
     with contextlib.suppress(AgentctlError, OSError):

@@ -17,7 +17,7 @@ from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import AgentctlError, Next, NotFound, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.task_limits import read_config
+from agentctl.operations.where.task_config import read_config
 from agentctl.operations.worktree.remaking import where_begun
 from agentctl.supervision.worker.spec import is_of_task, read_order, read_spec
 

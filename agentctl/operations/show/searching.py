@@ -16,7 +16,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.searched_lines import Stopped, lines_that_may_match
 from agentctl.operations.where.folding import fold
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.questions import read_question
 

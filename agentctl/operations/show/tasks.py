@@ -19,7 +19,7 @@ from agentctl.operations.show.unreadable import problem_of
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.dispatch.standstill import standstill_of
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 from agentctl.supervision.queue.tickets import Ticket

@@ -18,7 +18,7 @@ from agentctl.errors import StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.subtasks_below import subtree
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.ledger import read_spent
 
 

@@ -14,7 +14,7 @@ from agentctl.domain.limits import KEYS
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.worktime import time_at_work
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts
 from agentctl.supervision.account.holds import held_now, windows_of
 from agentctl.supervision.account.ledger import Ledger

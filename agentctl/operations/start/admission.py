@@ -17,7 +17,7 @@ from agentctl.errors import Refused
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import limited
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.spec import held_limits
 
 

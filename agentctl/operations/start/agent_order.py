@@ -36,7 +36,8 @@ from agentctl.operations.start.tested import untested
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.ownership import place_for_marks
-from agentctl.operations.where.task_limits import driver_order, usable_config
+from agentctl.operations.where.personal_config import DRIVER_ORDER, section
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.accounts import folder_of_accounts
 
 #: Restrictions that a driver must honour, or the order is refused: the order's field -> the definition's key.
@@ -121,7 +122,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     spec = work.spec or find_agent_spec(task.root, work.agent)
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     named, of_caller = work.driver or spec.driver, model_of_caller()
-    driver = load(PLAIN) if named is None and of_caller else choose(named, driver_order(), path)
+    driver = load(PLAIN) if named is None and of_caller else choose(named, section(DRIVER_ORDER), path)
     provider = provider_for(driver, work, spec, environ, of_caller) if driver.is_ours else {}
     order = Order(
         driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,

@@ -13,7 +13,7 @@ from agentctl.domain.names import first_free
 from agentctl.errors import UsageError
 from agentctl.operations.start.own_program import make_reachable
 from agentctl.operations.start.requests import SpawnRequest, check_program
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker import environment
 
 

@@ -20,7 +20,7 @@ from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import shown_caller, true_caller
 from agentctl.operations.where.ownership import are_vouched_for
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.supervision.worker.spec import read_order
 

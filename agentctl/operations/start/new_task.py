@@ -27,7 +27,8 @@ from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.moved import note_place
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
-from agentctl.operations.where.task_limits import keep_config, personal_defaults
+from agentctl.operations.where.personal_config import DEFAULTS, section
+from agentctl.operations.where.task_config import keep_config
 
 _ROOT_LOCK_LIMIT_S = 20
 _LONGEST_TITLE = 4000
@@ -57,7 +58,8 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
         furnish: Puts further files into its folder; if that fails, no task is made.
         is_taken: Tells whether an id is the name of something else.
     """
-    config = {**({} if above else personal_defaults()), **(config or {})}
+    defaults = {} if above else section(DEFAULTS)
+    config = {**defaults, **(config or {})}
     try:
         limits_from({key: value for key, value in config.items() if key not in OTHER_KEYS})
     except BadLimit as error:

@@ -13,7 +13,7 @@ from agentctl.operations.start.inherited import refuse_allowing
 from agentctl.operations.start.requests import AgentWork
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.ownership import check_rules
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 
 _FORM = """rules look like '[{"tool": "Bash", "pattern": "git status*", "answer": "allow"}]'"""
 

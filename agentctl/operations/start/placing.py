@@ -17,7 +17,7 @@ from agentctl.errors import Refused, UsageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.operations.where.calling import Caller, is_from_worker
-from agentctl.operations.where.task_limits import personal_runners
+from agentctl.operations.where.personal_config import RUNNERS, section
 from agentctl.supervision.worker.spec import read_spec
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def placement_for(
         return None
     _refuse_args_of_agents(asked, parent)
     resources = {**of_root, **of_task, **defined, **asked, "runner": check_runner(runner)}
-    settings = {**_settings_above(above, runner), **personal_runners().get(runner, {})}
+    settings = {**_settings_above(above, runner), **section(RUNNERS).get(runner, {})}
     placement = Placement(**{**settings, **resources})
     check_resources(placement)
     from agentctl.runners.registry import load

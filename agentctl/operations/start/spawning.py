@@ -46,8 +46,9 @@ from agentctl.operations.where.lineage import (
 )
 from agentctl.operations.where.locating import current_task, find_root, find_task, refuse_foreign_current
 from agentctl.operations.where.ownership import check_own
+from agentctl.operations.where.personal_config import may_be_told
 from agentctl.operations.where.sandbox import refuse_in_sandbox
-from agentctl.operations.where.task_limits import may_be_told, read_config
+from agentctl.operations.where.task_config import read_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.dispatch import (
     Dispatched,

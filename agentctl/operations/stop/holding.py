@@ -13,7 +13,7 @@ from agentctl.domain import events as ev
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.where.lineage import shown_caller, who
 from agentctl.operations.where.ownership import check_own, is_own
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, end_hold, hold_queue, read_holds
 from agentctl.supervision.queue.tickets import read_queue

@@ -22,7 +22,7 @@ from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.locating import working_folder
 from agentctl.operations.where.model_providers import provider_rows
-from agentctl.operations.where.task_limits import driver_order
+from agentctl.operations.where.personal_config import DRIVER_ORDER, section
 
 
 class Agent(NamedTuple):
@@ -82,14 +82,14 @@ def list_agent_specs(root: Root | None) -> tuple[list[Agent], list[str]]:
 def list_agents(root: Root | None) -> tuple[list[dict[str, Any]], list[str]]:
     """Return a row for each agent, and what was left out."""
     agents, warnings = list_agent_specs(root)
-    order = driver_order()
+    order = section(DRIVER_ORDER)
     return [agent.to_json(order) for agent in agents], warnings
 
 
 def show_agent(root: Root | None, name: str) -> dict[str, Any]:
     """Return everything that is known of one agent."""
     agent = find_agent(root, name)
-    return {**agent.to_json(driver_order()), "definition": agent.spec.to_json()}
+    return {**agent.to_json(section(DRIVER_ORDER)), "definition": agent.spec.to_json()}
 
 
 #: The names that agent programs have for sub-agents of their own, and the agent of that kind here.

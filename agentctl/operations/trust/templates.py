@@ -25,7 +25,7 @@ from agentctl.adapters.yamldoc import parse
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.task_limits import personal_file
+from agentctl.operations.where.personal_config import personal_file
 
 #: The prefix that means the shipped template of a name, even if another one has that name.
 SHIPPED = "shipped:"

@@ -32,7 +32,7 @@ from agentctl.operations.where.ownership import (
     make_own,
     vouch_for_rules,
 )
-from agentctl.operations.where.task_limits import read_config
+from agentctl.operations.where.task_config import read_config
 
 Row = dict[str, Any]
 

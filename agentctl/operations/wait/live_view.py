@@ -28,7 +28,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.show.live_workers import judge_workers
 from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of
 from agentctl.supervision.life.judging import Condition

@@ -26,7 +26,7 @@ from agentctl.errors import AgentctlError, BrokenOff, WaitStopped
 from agentctl.operations.wait.live_view import DiskRefusal, LiveTree
 from agentctl.operations.wait.loan import Loan
 from agentctl.operations.where.calling import Caller, caller
-from agentctl.operations.where.task_limits import may_be_told
+from agentctl.operations.where.personal_config import may_be_told
 from agentctl.supervision.worker import cancel_request, pause_request
 
 if TYPE_CHECKING:

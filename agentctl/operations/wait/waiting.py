@@ -20,7 +20,7 @@ from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import OnHeld, OnRefused, OnStranded, WaitRounds
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.locating import find_worker
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited

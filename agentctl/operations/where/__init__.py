@@ -1,6 +1,6 @@
 """Which task and which worker a command means, whose they are, who calls, and which limits apply.
 
-Doors: `locating`, `calling`, `ownership`, `lineage`, `task_limits`, `subtasks_below`, `observed`, `sandbox`,
-`odd_files`, `findings`, `folding`, `command_lines`, `connecting`, `agents_above`, `shared_roots`, `model_providers`,
-`moved`.
+Doors: `locating`, `calling`, `ownership`, `lineage`, `task_config`, `personal_config`, `subtasks_below`, `observed`,
+`sandbox`, `odd_files`, `findings`, `folding`, `command_lines`, `connecting`, `agents_above`, `shared_roots`,
+`model_providers`, `moved`.
 """

@@ -22,7 +22,7 @@ from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import Caller, caller
-from agentctl.operations.where.task_limits import usable_config
+from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
 from agentctl.supervision.worker.cancel_request import is_asked
 from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist

@@ -87,7 +87,7 @@ def test_a_persons_config_says_it_for_new_tasks(task: Task) -> None:
     file.chmod(0o666)
     refused = run("new", "Another", check=False)
     assert refused.code != 0
-    assert f"{file} says permissions for new tasks, and others can write it" in refused.err
+    assert f"{file} sets config.permissions, and others can write it" in refused.err
     assert f"chmod go-w {file}" in refused.err
 
 
