@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 
 from agentctl.adapters.files import read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.limits import BadLimit, Limits, limits_from
+from agentctl.domain.limits import KEYS, BadLimit, Limits, limits_from
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.lean import Any, NamedTuple
@@ -38,11 +38,43 @@ class TaskConfig(NamedTuple):
     running: Mapping[str, Any] = {}
 
 
+def named(value: object) -> str | None:
+    """Return `value` if it is the name of a task or a worker, else None: a path would lead out of the root."""
+    return value if isinstance(value, str) and is_name(value) else None
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _known_limits(value: Mapping[str, Any]) -> Limits:
+    """Return the limits in `config`; those that only a newer agentctl has are skipped."""
+    return limits_from({key: value[key] for key in KEYS.values() if key in value})
+
+
+#: Field of a `TaskConfig` -> (its key in `config.json`, what checks its value).
+_FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "limits": ("config", _known_limits),
+    "title": ("title", lambda value: str(value or "")),
+    "parent_task_id": ("parentTaskId", named),
+    "root_task_id": ("rootTaskId", named),
+    "parent_instance": ("parentInstance", named),
+    "agent": ("agent", _text),
+    "author": ("author", named),
+    "created_at": ("createdAt", _text),
+    "permissions": ("permissions", tuple),
+    "children_at_end": ("childrenAtEnd", ChildrenAtEnd),
+    "notify": ("notify", lambda value: tuple(map(str, value))),
+    "running": ("running", dict),
+}
+
+
 class _Known(NamedTuple):
     """A `config.json` as this process has read it."""
 
     version: tuple[int, int] | None
-    head: str
+    #: None where a key is missing: an older agentctl, which has left it out, may have read less than the head says.
+    head: str | None
     config: TaskConfig | None
 
 
@@ -66,9 +98,11 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
 def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
     value = read_known(task.config_cache)
     try:
-        return _Known(version, str(value.get("head")), _from_json(value))
+        said = checked(value)
+        head = str(value.get("head")) if said.keys() == _FIELDS.keys() else None
+        return _Known(version, head, TaskConfig(**said))
     except (BadLimit, KeyError, TypeError, ValueError, AttributeError):
-        return _Known(version, "", None)
+        return _Known(version, None, None)
 
 
 def version_of(task: TaskDir) -> tuple[int, int] | None:
@@ -87,45 +121,15 @@ def version_of(task: TaskDir) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def named(value: object) -> str | None:
-    """Return `value` if it is the name of a task or a worker, else None: a path would lead out of the root."""
-    return value if isinstance(value, str) and is_name(value) else None
-
-
-def _from_json(value: dict[str, Any]) -> TaskConfig:
-    return TaskConfig(
-        limits=limits_from(value["config"]),
-        title=str(value.get("title", "")),
-        parent_task_id=named(value.get("parentTaskId")),
-        root_task_id=named(value.get("rootTaskId")),
-        parent_instance=named(value.get("parentInstance")),
-        agent=value.get("agent"),
-        author=named(value.get("author")),
-        created_at=value.get("createdAt"),
-        permissions=tuple(value.get("permissions", ())),
-        children_at_end=ChildrenAtEnd(value.get("childrenAtEnd", ChildrenAtEnd.WAIT)),
-        notify=tuple(map(str, value.get("notify", ()))),
-        running=dict(value.get("running", {})),
-    )
+def checked(values: Mapping[str, Any], but: Container[str] = ()) -> dict[str, Any]:
+    """Return the fields whose keys are in `values`, each checked, but for those in `but`."""
+    return {field: check(values[key]) for field, (key, check) in _FIELDS.items() if key in values and field not in but}
 
 
 def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
     """Store a parsed configuration with the head that it was parsed from."""
-    value = {
-        "head": head.decode(),
-        "config": config.limits.to_json(),
-        "title": config.title,
-        "parentTaskId": config.parent_task_id,
-        "rootTaskId": config.root_task_id,
-        "parentInstance": config.parent_instance,
-        "agent": config.agent,
-        "author": config.author,
-        "createdAt": config.created_at,
-        "permissions": list(config.permissions),
-        "childrenAtEnd": config.children_at_end,
-        "notify": list(config.notify),
-        "running": dict(config.running),
-    }
+    said = {**config._asdict(), "limits": config.limits.to_json()}
+    value = {"head": head.decode(), **{_FIELDS[field][0]: value for field, value in said.items()}}
     write_whole(task.config_cache, to_json(value), durable=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,40 +56,41 @@ def _keep(task: TaskDir, head: bytes, found: TaskConfig) -> None:
 
 
 def _understood(document: Document) -> TaskConfig:
-    text = {key: value for key, value in document.value.items() if isinstance(value, str)}
+    said = {field: read(document) for field, read in _IN_CONFIG.items()}
+    return TaskConfig(**said, **cache.checked(document.value, but=said))
+
+
+def _limits(document: Document) -> Limits:
     # Where a sub-task has no maxDepth, those of the tasks above it apply.
-    base = Limits(max_depth=DEEPEST) if text.get("parentTaskId") else None
-    return TaskConfig(
-        limits=reader.read_limits(document, base),
-        title=str(document.value.get("title") or ""),
-        parent_task_id=cache.named(text.get("parentTaskId")),
-        root_task_id=cache.named(text.get("rootTaskId")),
-        parent_instance=cache.named(text.get("parentInstance")),
-        agent=text.get("agent"),
-        author=cache.named(text.get("author")),
-        created_at=text.get("createdAt"),
-        permissions=reader.read_permissions(document),
-        children_at_end=reader.read_children_at_end(document),
-        notify=_named_targets(document),
-        running=_running_in(document),
-    )
+    base = Limits(max_depth=DEEPEST) if cache.named(document.at("parentTaskId")) else None
+    return reader.read_limits(document, base)
 
 
 def _named_targets(document: Document) -> tuple[str, ...]:
-    if (document.value.get("config") or {}).get(reader.NOTIFY) is None:
+    if document.at("config", reader.NOTIFY) is None:
         return ()
     from agentctl.adapters.taskyaml.notifying import read_namings  # Few tasks name any.
 
     return tuple(map(str, read_namings(document)))
 
 
-def _running_in(document: Document) -> dict[str, Any]:
-    config = document.value.get("config") or {}
-    if config.get(reader.RUNNER) is None and config.get(reader.RESOURCES) is None:
+def _running(document: Document) -> Mapping[str, Any]:
+    if document.at("config", reader.RUNNER) is None and document.at("config", reader.RESOURCES) is None:
         return {}
     from agentctl.adapters.taskyaml.running import read_resources  # Few tasks say anything about it.
 
-    return read_resources(document, config)
+    return read_resources(document, document.value["config"])
+
+
+#: Field of a `TaskConfig` -> how it is read from `config`, the limits first: they check what `config` is. All others
+#: stand in the head as they do in `config.json`.
+_IN_CONFIG: dict[str, Callable[[Document], Any]] = {
+    "limits": _limits,
+    "permissions": reader.read_permissions,
+    "children_at_end": reader.read_children_at_end,
+    "notify": _named_targets,
+    "running": _running,
+}
 
 
 def usable_config(task: TaskDir) -> TaskConfig:
