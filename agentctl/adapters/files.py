@@ -150,29 +150,37 @@ def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
 
 
 def replace_if_same(path: AnyPath, was: bytes, data: bytes) -> bool:
-    """Replace, durably, a file that somebody else may be saving; return False, with theirs in place, where they did.
-
-    The two files change places, and only then is it known what was replaced: a look before leaves a moment in which a
-    save would be lost. Where the file system cannot do that (NFS), such a look is all there is.
-    """
+    """Replace, durably, a file that somebody else may be saving; return False, with theirs in place, where they did."""
     with storage_errors(path, "write"):
         beside = _write_beside(path, data, durable=True)
-        is_same = False
         try:
-            if _exchange(beside, path):
-                try:
-                    is_same = _holds(beside, was)
-                finally:
-                    if not is_same and not _exchange(beside, path):
-                        _rename(beside, path)
-            elif _holds(path, was):
-                _rename(beside, path)
-                is_same = True
+            is_same = put_if_same(beside, path, was)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 _repeated(os.unlink, beside)
         sync_folder(os.path.dirname(path))
         return is_same
+
+
+def put_if_same(beside: AnyPath, path: AnyPath, was: bytes) -> bool:
+    """Put the file `beside` into the place of another if that still holds `was`; return whether it did.
+
+    The two files change places, and only then is it known what was replaced: a look before leaves a moment in which a
+    save would be lost. Where the file system cannot do that (NFS), such a look is all there is. What then lies beside
+    is the caller's to remove.
+    """
+    if not _exchange(beside, path):
+        is_same = _holds(path, was)
+        if is_same:
+            _rename(beside, path)
+        return is_same
+    is_same = False
+    try:
+        is_same = _holds(beside, was)
+    finally:
+        if not is_same and not _exchange(beside, path):
+            _rename(beside, path)
+    return is_same
 
 
 def _exchange(one: AnyPath, other: AnyPath) -> bool:
@@ -195,7 +203,7 @@ def _put(temporary: str, path: AnyPath) -> None:
         _rename(temporary, path)
 
 
-def _rename(temporary: str, path: AnyPath) -> None:
+def _rename(temporary: AnyPath, path: AnyPath) -> None:
     """Rename a file of a name of its own; whoever was interrupted (FUSE) may have done it all the same."""
     try:
         os.rename(temporary, path)

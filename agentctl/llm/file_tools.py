@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
 from itertools import islice
 
-from agentctl.adapters.files import write_all
+from agentctl.adapters.files import put_if_same, write_all
+from agentctl.adapters.opening import OddFile
 from agentctl.domain.plaintext import whole
 from agentctl.llm.errors import ToolError
 from agentctl.llm.places import folder_of, open_file
@@ -51,8 +53,8 @@ def read_file(real: str, first: int = 1, count: int | None = None) -> str:
     return "\n".join(shown) + rest
 
 
-def edited(real: str, old: str, new: str, *, every: bool) -> bytes:
-    """Return the content of a file with a text replaced.
+def edited(real: str, old: str, new: str, *, every: bool) -> tuple[bytes, bytes]:
+    """Return the content of a file, and what it becomes with a text replaced.
 
     Raises:
         ToolError: The text is not in it, or more than once.
@@ -69,14 +71,17 @@ def edited(real: str, old: str, new: str, *, every: bool) -> bytes:
         raise ToolError(f"old_string is {found} times in {real}: give more of what is around it, or set replace_all")
     if len(text) + found * (len(new) - len(old)) > _LARGEST:
         raise ToolError(f"{real} would become larger than {_LARGEST} characters")
-    return text.replace(old, new).encode("utf-8", "surrogateescape")
+    return data, text.replace(old, new).encode("utf-8", "surrogateescape")
 
 
-def put_file(real: str, data: bytes) -> bool:
+def put_file(real: str, data: bytes, was: bytes | None = None) -> bool:
     """Write a file whole or not at all, with the mode of the one it replaces; return whether there was one.
 
+    Args:
+        was: What has to be replaced, where that matters: somebody else may be saving the file.
+
     Raises:
-        ToolError: There is something else than a plain file, or it cannot be written.
+        ToolError: There is something else than that, or than a plain file, or it cannot be written.
     """
     try:
         with folder_of(real, make=True) as (folder, name):
@@ -88,13 +93,17 @@ def put_file(real: str, data: bytes) -> bool:
                 write_all(fd, data)
                 if mode is not None:
                     os.fchmod(fd, mode)
-                os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except BaseException:
-                os.unlink(beside, dir_fd=folder)
-                raise
+                if was is None:
+                    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
+                elif not put_if_same(f"/proc/self/fd/{folder}/{beside}", f"/proc/self/fd/{folder}/{name}", was):
+                    raise ToolError(f"{real} was changed meanwhile: read it again")
             finally:
                 os.close(fd)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(beside, dir_fd=folder)
             return mode is not None
+    except OddFile as error:
+        raise ToolError(f"{real} is no longer a plain file: it is not replaced") from error
     except OSError as error:
         raise ToolError(f"{real} cannot be written: {(error.strerror or 'it failed').lower()}") from error
 

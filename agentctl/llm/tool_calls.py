@@ -231,7 +231,8 @@ class ToolCalls:
             edited(real, old, new, every=every)  # Nobody is asked about an edit that cannot be made.
         self._ask(call_id, "edit_file", {**given, "path": self._places.shown(given["path"], real)})
         self._places.check_same(given["path"], real)
-        put_file(real, edited(real, old, new, every=every))
+        was, becomes = edited(real, old, new, every=every)
+        put_file(real, becomes, was)
         return Result(f"{given['path']} was changed.", file=real)
 
     def _write(self, call_id: str, given: dict[str, Any]) -> Result:

@@ -6,7 +6,8 @@ import errno
 import os
 import resource
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
 from agentctl.llm.toolset import SPECS, chosen
 from agentctl.llm.turns import is_id_of_call
+from tests.moments import at_openings
 
 
 class _Host(HostChannel):
@@ -126,6 +128,37 @@ def test_an_edit_does_not_make_a_file_larger_than_one_that_is_read(folder: Path,
     (told,) = answers(tools_in(folder), ("edit_file", {**edit, "replace_all": every}))
     assert "would become larger" in told.text
     assert (folder / "a.txt").stat().st_size == 2000
+
+
+def save_in_place(file: Path) -> None:
+    file.write_text("one, and theirs")
+
+
+def save_by_name(file: Path) -> None:
+    file.with_name("draft").write_text("one, and theirs")
+    file.with_name("draft").rename(file)
+
+
+@pytest.mark.parametrize("save", [save_in_place, save_by_name])
+def test_what_a_person_saves_during_an_edit_stays(folder: Path, save: Callable[[Path], None]) -> None:
+    file = folder / "theirs.txt"
+    file.write_text("one")
+    edit = {"path": file.name, "old_string": "one", "new_string": "two"}
+    with at_openings(f".{file.name}.{os.getpid()}.tmp", [partial(save, file)]):
+        (told,) = answers(tools_in(folder), ("edit_file", edit))
+    assert (told.status, file.read_text()) == ("failed", "one, and theirs")
+    assert "was changed meanwhile: read it again" in told.text
+    (told,) = answers(tools_in(folder), ("edit_file", edit))
+    assert (told.status, file.read_text()) == ("completed", "two, and theirs")
+    assert [one.name for one in folder.iterdir() if "theirs" in one.name] == [file.name]
+
+
+def test_an_edit_keeps_the_mode_of_a_file(folder: Path) -> None:
+    file = folder / "run.sh"
+    file.write_text("one")
+    file.chmod(0o750)
+    answers(tools_in(folder), ("edit_file", {"path": file.name, "old_string": "one", "new_string": "two"}))
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("two", 0o750)
 
 
 def test_the_lines_of_a_file_are_not_all_in_memory_at_once(folder: Path) -> None:
