@@ -1,7 +1,11 @@
-"""Does something right before this process opens a file: between two reads of the product, which stay as they are."""
+"""Does something right before this process opens a file: between two reads of the product, which stay as they are.
+
+A file that is to take the place of another is called `PATH.tmp` here, whatever its name is.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,6 +14,8 @@ from typing import Any
 
 #: Path -> what happens at each opening, one after the other.
 _awaited: dict[str, Iterator[Callable[[], object]]] = {}
+#: The end of the name of a file that is to take the place of another.
+_UNIQUE = re.compile(r"\.\d+(\.[0-9a-f]{8})?\.tmp$")
 
 
 def nothing() -> None:
@@ -33,10 +39,13 @@ def _listen() -> None:
 
 
 def _heard(event: str, args: tuple[Any, ...]) -> None:
-    if event != "open" or not isinstance(args[0], str) or args[0] not in _awaited:
+    if event != "open" or not isinstance(args[0], str):
         return
-    acts = _awaited.pop(args[0])  # What happens may open it as well.
+    path = _UNIQUE.sub(".tmp", args[0])
+    if path not in _awaited:
+        return
+    acts = _awaited.pop(path)  # What happens may open it as well.
     try:
         next(acts, nothing)()
     finally:
-        _awaited[args[0]] = acts
+        _awaited[path] = acts

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
-from agentctl.adapters.files import make_folders, storage_errors, write_whole
+from agentctl.adapters.files import create_whole, make_folders, replace_if_same, storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import named_folder, settings_folder
@@ -139,18 +139,33 @@ def _for_cron(word: str) -> str:
 
 
 def write_entry(entry: BootEntry, environ: Mapping[str, str]) -> list[str]:
-    """Write an entry, in place of an earlier one of the same root; return what was written: [] if it is there so."""
+    """Write an entry, in place of an earlier one of the same root; return what was written: [] if it is there so.
+
+    Raises:
+        Refused: A unit of that name is not ours, or somebody has saved it meanwhile.
+    """
     if entry.kind == CRONTAB:
         return _change_crontab(lambda lines: [*_without(entry, lines), entry.text])
     unit, link = FilePath(entry.path), _link(entry, environ)
-    if _read(unit) == entry.text and os.path.islink(link):
+    before = _read(unit)
+    if before == entry.text and os.path.islink(link):
         return []
+    if before is not None and not before.startswith(_MARK):
+        raise Refused(f"{unit} was not written by agentctl", hint="move it away, then try again")
     with storage_errors(unit, "write"):
         make_folders(link.parent)
-        write_whole(unit, entry.text.encode())
+        if not _put(unit, before, entry.text):
+            raise Refused(f"{unit} was changed meanwhile", hint="look at it, then try again")
         with contextlib.suppress(FileExistsError):
             os.symlink(f"../{unit.name}", link)
     return [entry.path]
+
+
+def _put(unit: FilePath, before: str | None, text: str) -> bool:
+    """Write a unit; return False where somebody has saved it since it was read."""
+    if before is None:
+        return create_whole(unit, text.encode())
+    return replace_if_same(unit, before.encode("utf-8", "surrogateescape"), text.encode())
 
 
 def remove_entry(entry: BootEntry, environ: Mapping[str, str]) -> list[str]:
