@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,3 +28,18 @@ class Document:
         """Return an error that names file, line and key."""
         line = next((self._lines[keys[:n]] for n in range(len(keys), 0, -1) if keys[:n] in self._lines), 1)
         return UsageError(f"{self.path}:{line}: {problem}", hint="fix that line; nothing was changed")
+
+    def check_keys(self, keys: tuple[str, ...], value: Mapping[str, Any], known: Iterable[str]) -> None:
+        """Raise `UsageError` where the mapping under these keys has one that is not known."""
+        known = tuple(known)
+        unknown = min(value.keys() - set(known), default=None)
+        if unknown is not None:
+            raise self.error((*keys, unknown), f"unknown key {unknown!r}; known: {', '.join(known)}")
+
+    def number(self, keys: tuple[str, ...], value: object, low: float, high: float, *, whole: bool = False) -> float:
+        """Return the value under these keys if it is a number from `low` to `high`, else raise `UsageError`."""
+        kinds = (int,) if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not low <= value <= high:
+            kind = "a whole number" if whole else "a number"
+            raise self.error(keys, f"{keys[-1]} must be {kind} from {low:g} to {high:g}")
+        return value if whole else float(value)

@@ -66,3 +66,33 @@ def test_a_file_that_is_saved_anew_once_it_was_read_counts_as_it_was_read(file: 
         assert section(HOSTS)["build"].destination == "me@build.example"
     finally:
         saver.join()
+
+
+@pytest.mark.parametrize(
+    ("which", "text", "problem"),
+    [
+        (RUNNERS, "runners: {slurm: {pollSeconds: 0}}", "pollSeconds must be a number from 0.2 to 3600"),
+        (RUNNERS, "runners: {slurm: {submitAhead: 2.5}}", "submitAhead must be a whole number from 0 to 1000"),
+        (RUNNERS, "runners: {slurm: {folder: here}}", "folder must be an absolute path"),
+        (
+            RUNNERS,
+            "runners: {slurm: {queue: x}}",
+            "unknown key 'queue'; known: pollSeconds, silenceSeconds, folder, python, submitAhead",
+        ),
+        (HOSTS, "hosts: {b: {ssh: b, silentSeconds: yes}}", "silentSeconds must be a number from "),
+        (HOSTS, "hosts: {b: {port: 1}}", "unknown key 'port'; known: ssh, agentctl, folder, silentSeconds"),
+        (NOTIFY, "notify: {phones: []}", "unknown key 'phones'; known: targets, hosts, always, quiet"),
+        (DEFAULTS, "host: {}", "unknown key 'host'; known: config, driverOrder, notify, runners, hosts"),
+    ],
+    ids=lambda value: value.replace(" ", "") if isinstance(value, str) and "{" in value else "",
+)
+def test_an_error_names_file_line_and_key(file: Path, which: Section[object], text: str, problem: str) -> None:
+    file.write_text(f"# mine\n{text}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=re.escape(f"{file}:2: {problem}")):
+        section(which)
+
+
+def test_the_settings_of_a_runner_are_fields_of_a_placement(file: Path) -> None:
+    settings = {"pollSeconds": 15, "silenceSeconds": 60, "folder": "/f", "python": "/p", "submitAhead": 3}
+    file.write_text(f"runners: {{slurm: {settings}}}\n", encoding="utf-8")
+    assert section(RUNNERS) == {"slurm": {"poll_s": 15, "silence_s": 60, "folder": "/f", "python": "/p", "ahead": 3}}

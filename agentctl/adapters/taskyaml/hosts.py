@@ -45,9 +45,7 @@ def _host(document: Document, name: str, value: object) -> CommandHost:
     given = {"ssh": value} if isinstance(value, str) else value
     if not isinstance(given, Mapping):
         raise document.error(at, f"{name} must be a destination of ssh, or a mapping with the key ssh")
-    unknown = sorted(set(given) - set(_KEYS))
-    if unknown:
-        raise document.error((*at, unknown[0]), f"unknown key {unknown[0]!r}; known: {', '.join(_KEYS)}")
+    document.check_keys(at, given, _KEYS)
     destination = given.get("ssh")
     if not isinstance(destination, str) or not is_destination(destination):
         raise document.error((*at, "ssh"), f"ssh must be a destination as ssh takes it, not {destination!r}")
@@ -58,17 +56,9 @@ def _host(document: Document, name: str, value: object) -> CommandHost:
     folder = given.get("folder")
     if folder is not None and not (isinstance(folder, str) and folder and "\0" not in folder):
         raise document.error((*at, "folder"), "folder must be the path of a folder there")
-    return CommandHost(
-        name, destination, program, folder, _silent_s(document, at, given.get("silentSeconds", SILENT_S))
-    )
+    silent_s = given.get("silentSeconds", SILENT_S)
+    silent_s = document.number((*at, "silentSeconds"), silent_s, LEAST_SILENT_S, MOST_SILENT_S)
+    return CommandHost(name, destination, program, folder, silent_s)
 
 
 _MEANS = {HERE: "this machine", ALL: "all hosts"}
-
-
-def _silent_s(document: Document, at: tuple[str, ...], value: object) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not LEAST_SILENT_S <= float(value) <= MOST_SILENT_S:  # type: ignore[arg-type]
-        problem = f"silentSeconds must be a number from {LEAST_SILENT_S:g} to {MOST_SILENT_S:g}"
-        raise document.error((*at, "silentSeconds"), problem)
-    return float(value)  # type: ignore[arg-type]

@@ -156,9 +156,7 @@ def _texts(document: Document, at: tuple[str, ...], value: object) -> tuple[str,
 def _mapping(document: Document, at: tuple[str, ...], value: object, known: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise document.error(at, f"{at[-1]} must be a mapping")
-    unknown = sorted(set(value) - set(known))
-    if unknown:
-        raise document.error((*at, unknown[0]), f"unknown key {unknown[0]!r}; known: {', '.join(known)}")
+    document.check_keys(at, value, known)
     return value
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from agentctl.adapters.document import Document
 from agentctl.adapters.taskyaml.reader import RESOURCES, RUNNER, RUNNERS
 from agentctl.domain.placement import Resources, check_runner, resources_from
 from agentctl.errors import UsageError
-
-#: The settings of a runner: key -> (field of a placement, smallest, largest) of the numbers, or the kind of the others.
-_NUMBERS = {"pollSeconds": ("poll_s", 0.2, 3600.0), "silenceSeconds": ("silence_s", 1.0, 86_400.0)}
-_TEXTS = {"folder": "folder", "python": "python"}
-_WHOLE = {"submitAhead": ("ahead", 0, 1000)}
 
 
 def read_resources(document: Document, config: Mapping[str, Any], within: tuple[str, ...] = ("config",)) -> Resources:
@@ -63,26 +59,24 @@ def read_runners(document: Document) -> dict[str, dict[str, Any]]:
 
 
 def _settings(document: Document, runner: str, value: Any) -> dict[str, Any]:
+    at = (RUNNERS, runner)
     if not isinstance(value, Mapping):
-        raise document.error((RUNNERS, runner), f"the settings of {runner} must be a mapping")
-    found: dict[str, Any] = {}
-    for key, item in value.items():
-        place = (RUNNERS, runner, str(key))
-        if key in _NUMBERS:
-            field, low, high = _NUMBERS[key]
-            if isinstance(item, bool) or not isinstance(item, int | float) or not low <= item <= high:
-                raise document.error(place, f"{key} must be a number from {low:g} to {high:g}")
-            found[field] = float(item)
-        elif key in _WHOLE:
-            field, least, most = _WHOLE[key]
-            if isinstance(item, bool) or not isinstance(item, int) or not least <= item <= most:
-                raise document.error(place, f"{key} must be a whole number from {least} to {most}")
-            found[field] = item
-        elif key in _TEXTS:
-            if not isinstance(item, str) or not item.startswith("/") or "\0" in item:
-                raise document.error(place, f"{key} must be an absolute path")
-            found[_TEXTS[key]] = item
-        else:
-            known = ", ".join([*_NUMBERS, *_TEXTS, *_WHOLE])
-            raise document.error(place, f"unknown key {key!r}; known: {known}")
-    return found
+        raise document.error(at, f"the settings of {runner} must be a mapping")
+    document.check_keys(at, value, _SETTINGS)
+    return {field: read(document, (*at, key), value[key]) for key, (field, read) in _SETTINGS.items() if key in value}
+
+
+def _path(document: Document, keys: tuple[str, ...], value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise document.error(keys, f"{keys[-1]} must be an absolute path")
+    return value
+
+
+#: The settings of a runner: key -> (field of a placement, how its value is read).
+_SETTINGS: dict[str, tuple[str, Callable[[Document, tuple[str, ...], Any], Any]]] = {
+    "pollSeconds": ("poll_s", partial(Document.number, low=0.2, high=3600)),
+    "silenceSeconds": ("silence_s", partial(Document.number, low=1, high=86_400)),
+    "folder": ("folder", _path),
+    "python": ("python", _path),
+    "submitAhead": ("ahead", partial(Document.number, low=0, high=1000, whole=True)),
+}

@@ -107,10 +107,8 @@ def _parsed(path: Path, data: bytes) -> Document:
 def _parse(path: Path, data: bytes) -> Document:
     from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
 
-    document, known = parse(path, data), [one.key for one in _SECTIONS]
-    unknown = min(document.value.keys() - set(known), default=None)
-    if unknown is not None:
-        raise document.error((unknown,), f"unknown key {unknown!r}; known: {', '.join(known)}")
+    document = parse(path, data)
+    document.check_keys((), document.value, [one.key for one in _SECTIONS])
     return document
 
 
@@ -130,12 +128,13 @@ def _defaults(document: Document) -> dict[str, Any]:
 def _driver_order(document: Document) -> Iterable[str]:
     from agentctl.drivers.registry import AGENT_DRIVERS, TESTED_DRIVERS, is_agent_driver
 
-    if DRIVER_ORDER.key not in document.value:
+    key = DRIVER_ORDER.key
+    if key not in document.value:
         return TESTED_DRIVERS
-    order = document.value[DRIVER_ORDER.key]
+    order = document.value[key]
     if not isinstance(order, list) or not order or not all(is_agent_driver(str(name)) for name in order):
         known = ", ".join(AGENT_DRIVERS)
-        raise document.error((DRIVER_ORDER.key,), f"{DRIVER_ORDER.key} must be a list of {known}")
+        raise document.error((key,), f"{key} must be a list of {known}")
     return [str(name) for name in order]
 
 
