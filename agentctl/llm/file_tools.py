@@ -93,9 +93,7 @@ def put_file(real: str, data: bytes, was: bytes | None = None) -> bool:
                 write_all(fd, data)
                 if mode is not None:
                     os.fchmod(fd, mode)
-                if was is None:
-                    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
-                elif not put_if_same(f"/proc/self/fd/{folder}/{beside}", f"/proc/self/fd/{folder}/{name}", was):
+                if not _put(folder, beside, name, was):
                     raise ToolError(f"{real} was changed meanwhile: read it again")
             finally:
                 os.close(fd)
@@ -106,6 +104,15 @@ def put_file(real: str, data: bytes, was: bytes | None = None) -> bool:
         raise ToolError(f"{real} is no longer a plain file: it is not replaced") from error
     except OSError as error:
         raise ToolError(f"{real} cannot be written: {(error.strerror or 'it failed').lower()}") from error
+
+
+def _put(folder: int, beside: str, name: str, was: bytes | None) -> bool:
+    """Put a file into the place of another in an open folder; return False where that no longer holds `was`."""
+    here = f"/proc/self/fd/{folder}"
+    if was is not None and os.path.isdir(here):
+        return put_if_same(f"{here}/{beside}", f"{here}/{name}", was)
+    os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)  # macOS: an open folder has no path there.
+    return True
 
 
 def _mode_at(folder: int, name: str, real: str) -> int | None:
