@@ -34,19 +34,6 @@ _CARRIED = frozenset({
 ASKED_AT_HEAD = "at-head-"
 
 
-def tell_placed(worker: WorkerDir, launch: LaunchDir, runner: str) -> bool:
-    """Append the event that a node has begun a worker, unless the log has it; return whether one has."""
-    claim = read_known(launch.claim)
-    if not claim or claim.get("by") == "head":
-        return False
-    placements = eventlog.events_about(worker.task.events, worker.instance, (ev.PLACED,))
-    if not any(event["payload"].get("launch") == launch.id for event in placements):
-        payload = {"launch": launch.id, "runner": runner, "node": claim.get("node"), "job": claim.get("job")}
-        event = ev.make_event(now_iso(), ev.PLACED, worker.task.id, "agentctl", payload, worker.instance)
-        eventlog.append(worker.task.events, [event])
-    return True
-
-
 class Relay:
     """The log of a worker on its node, and the questions that it has asked there."""
 
@@ -59,6 +46,22 @@ class Relay:
         self._open: dict[str, Asked | None] = {}
         #: It asks for a permission that cannot be given any more: the key of its launch is gone.
         self.has_unanswerable = False
+        #: The log says that a node has begun it.
+        self._is_placed = False
+
+    def tell_placed(self, runner: str) -> None:
+        """Append the event that a node has begun the worker, unless the log has it."""
+        if self._is_placed:
+            return
+        claim, log, instance = read_known(self._launch.claim), self._here.task.events, self._here.instance
+        if not claim or claim.get("by") == "head":
+            return
+        placements = eventlog.events_about(log, instance, (ev.PLACED,))
+        if not any(event["payload"].get("launch") == self._launch.id for event in placements):
+            payload = {"launch": self._launch.id, "runner": runner} | {key: claim.get(key) for key in ("node", "job")}
+            event = ev.make_event(now_iso(), ev.PLACED, self._here.task.id, "agentctl", payload, instance)
+            eventlog.append(log, [event])
+        self._is_placed = True
 
     def step(self) -> bool:
         """Carry over what has come; return whether anything has."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import signal
 from collections.abc import Callable, Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, since_boot
-from agentctl.adapters.files import number_in, read_known, to_json, write_whole
+from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
-from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Watched, looked
+from agentctl.domain.launch_state import LaunchNews, after, answered, taken_up
+from agentctl.domain.sightings import LaunchFinding
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any
@@ -27,11 +27,14 @@ from agentctl.placing.carrying_out import CalledCommands
 from agentctl.placing.engine import Engine, Said
 from agentctl.placing.heartbeat import HeardFrom, pause_s
 from agentctl.placing.inbound import Inbound
-from agentctl.placing.launch_record import BY_TIME, claimed_by_head, is_withdrawn, placement_of, take_up
+from agentctl.placing.launch_handle import LaunchHandle
+from agentctl.placing.launch_record import claimed_by_head, is_withdrawn, placement_of, take_up
 from agentctl.placing.mirroring import Mirror
-from agentctl.placing.relaying import Relay, tell_placed
-from agentctl.placing.sealing import forget_key, known_key, opened
-from agentctl.placing.written import WRITTEN, is_all_seen
+from agentctl.placing.relaying import Relay
+from agentctl.placing.sealing import forget_key
+from agentctl.placing.verdicts import Verdicts, decided, end_on_node
+from agentctl.placing.wakes import Wakes
+from agentctl.placing.written import is_all_seen
 from agentctl.runners.program import POST, argv_of
 from agentctl.runners.registry import load
 from agentctl.runners.runner import LaunchOrder
@@ -39,14 +42,12 @@ from agentctl.shim.notes import Notes
 from agentctl.supervision.dispatch.slots import place_of
 from agentctl.supervision.queue.places import is_slot
 from agentctl.supervision.worker import cancel_request
-from agentctl.supervision.worker.control import WAKE, poke
-from agentctl.supervision.worker.endings import Decision, decision_of
-from agentctl.supervision.worker.engine_answers import submitted_at
+from agentctl.supervision.worker.control import poke
+from agentctl.supervision.worker.endings import Decision
 from agentctl.supervision.worker.environment import AGENT_DIR
 
 #: How often everything is looked at: while something happens here, at most while something is awaited, without a hint.
 _LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 300.0
-_PAUSE_AFTER_FAILURE_S = 5.0
 _LAST_WORDS_S = 5.0
 _UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
 
@@ -63,10 +64,14 @@ def main() -> int:
     except AgentctlError as error:  # A runner that is not installed any more, for example.
         if not claimed_by_head(launch):
             raise
-        write_whole(launch.verdict, to_json(_verdict(Status.FAILED, Reason.NOT_STARTED, error.message)))
+        _write_verdict(launch, decided(Status.FAILED, Reason.NOT_STARTED, error.message))
         return 0
     stand_in.run()
     return 0
+
+
+def _write_verdict(launch: LaunchDir, verdict: Decision) -> None:
+    write_whole(launch.verdict, to_json(verdict.to_json()))
 
 
 class StandIn:
@@ -77,40 +82,23 @@ class StandIn:
         self.note = Notes(root_task_of(worker.task), worker)
         self.placement = placement_of(worker)
         self.runner = load(self.placement.runner)
-        self._woken, wakes = os.pipe()
-        for fd in (self._woken, wakes):
-            os.set_blocking(fd, False)
-        self._is_asked_to_end = False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self._note_signal)
-        for number in (signal.SIGCHLD, WAKE):
-            signal.signal(number, lambda _number, _frame: None)
-        signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))  # Its shim has blocked them.
-        self.engine = Engine(wakes)
+        self.wakes = Wakes()
+        self.engine = Engine(self.wakes.wakes)
         self.board = EngineBoard(self.runner, launch.id, self.placement.poll_s)
         self.mirror = Mirror(worker, launch.worker_on_node(worker))
         self.relay = Relay(worker, launch)
         self.inbound = Inbound(worker, launch)
         self.calls = CalledCommands(worker, launch)
-        self.heard = HeardFrom(launch, self._woken, self.placement.silence_s)
-        self.watched = Watched()
-        #: Only stand-ins write it, and of these there is one.
-        self._handle = read_known(launch.handle)
-        self.submissions = int(number_in(launch.handle, "submissions") or 0)
-        self._next_submission = 0.0
-        self._has_begun = False
-        self._is_place_logged = False
-        self._is_cancel_passed_on = False
-        self._is_held = self.placement.ahead > 0 and not launch.inbound.go.exists()
+        self.heard = HeardFrom(launch, self.wakes.woken, self.placement.silence_s)
+        self.verdicts = Verdicts(worker, launch, self.placement)
+        self.handle = LaunchHandle(launch, self.runner.name, self.board.name)
+        is_held = self.placement.ahead > 0 and not launch.inbound.go.exists()
+        self.state = taken_up(self.handle.submissions, is_held=is_held)
+        #: Whether a step of this look has failed, and so the next look is not to wait for a hint.
         self._has_failed = False
         self._happened = monotonic()
-        #: What the node has written by the worker's end; and when that was asked for first, and not all of it was seen.
+        #: What the node has written by the worker's end.
         self._written: Mapping[str, Any] = {}
-        self._unseen_since: float | None = None
-
-    def _note_signal(self, number: int, _frame: object) -> None:
-        self._is_asked_to_end = self._is_asked_to_end or number != signal.SIGHUP
 
     def run(self) -> None:
         """Follow the launch until its verdict is on disk."""
@@ -128,15 +116,14 @@ class StandIn:
 
     def _sleep(self) -> None:
         """Sleep until the next look."""
-        now = monotonic()
+        now, has_begun = monotonic(), self.state.has_begun
         if self._is_calm:
-            longest_s = _UNASKED_LOOK_S if self._has_begun else self._apart_s
-            self.heard.rest(self._happened, now + longest_s, self.board.due_in_s, has_begun=self._has_begun)
+            longest_s = _UNASKED_LOOK_S if has_begun else self._apart_s
+            self.heard.rest(self._happened, now + longest_s, self.board.due_in_s, has_begun=has_begun)
         else:
-            longest_s = _LOOK_S if self.calls.is_lively else _AWAITING_LOOK_S if self._has_begun else math.inf
-            processes.wait_readable([self._woken], min(pause_s(now - self._happened), longest_s))
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._woken, 4096)
+            longest_s = _LOOK_S if self.calls.is_lively else _AWAITING_LOOK_S if has_begun else math.inf
+            self.wakes.wait(min(pause_s(now - self._happened), longest_s))
+        self.wakes.clear()
 
     @property
     def _apart_s(self) -> float:
@@ -146,56 +133,56 @@ class StandIn:
     @property
     def _is_calm(self) -> bool:
         """Whether nothing is awaited here: its node tells if the worker begins or does something, and its shim here."""
-        return (
-            (self._has_begun or (self.submissions > 0 and not self._is_held))
-            and not self._has_failed
-            and self.watched.finding in (LaunchFinding.WAITING, LaunchFinding.RUNNING)
-            and not (self._is_asked_to_end or self.inbound.has_cancel or self.relay.has_open or self.calls.is_any)
-        )
+        is_awaited = self.inbound.has_cancel or self.relay.has_open or self.calls.is_any
+        return self.state.is_calm and not (self._has_failed or self.wakes.is_asked_to_end or is_awaited)
+
+    @property
+    def _is_cancelled(self) -> bool:
+        """Whether its end was asked for here."""
+        return self.wakes.is_asked_to_end or cancel_request.is_asked(self.worker)
+
+    def _take(self, news: LaunchNews) -> None:
+        self.state = after(self.state, news, monotonic())
 
     # -- one look ----------------------------------------------------------------------------------------------------
 
-    def _look(self) -> dict[str, Any] | None:
+    def _look(self) -> Decision | None:
         """Look at everything once; return the verdict if there is one."""
         for said in self.engine.take():
             self._hear(said)
-        if not self._has_begun and self._is_claimed():
+        if not self.state.has_begun and self._is_claimed():
             if is_withdrawn(self.launch):
-                return self._withdrawn()
-            self._has_begun, self._happened = True, monotonic()
-            self.watched = Watched()  # What the engine said of a launch that had not begun means something else now.
+                return self.verdicts.withdrawn(is_cancelled=self._is_cancelled)
+            self._take(LaunchNews.CLAIMED)
+            self._happened = monotonic()
             poke(self.worker)  # Its shim counts its time from now on.
-        if not self._has_begun:
-            self.inbound.step_early()
-            self._let_go()
-        else:
-            self._follow()
-            verdict = self._ended()
-            if verdict is not None:
-                return verdict
-        if self._is_asked_to_end or cancel_request.is_asked(self.worker):
-            verdict = self._cancel()
-            if verdict is not None:
-                return verdict
-        return self._ask_engine()
+        return self._at_node() or (self._cancel() if self._is_cancelled else None) or self._ask_engine()
 
     def _is_claimed(self) -> bool:
         with contextlib.suppress(OSError):
             os.listdir(self.launch.path)  # Over NFS: a name that was missing at the last look is looked up again.
         return self.launch.claim.exists()
 
+    def _at_node(self) -> Decision | None:
+        """Bring both sides up to date; return the verdict if the node has written an end."""
+        if self.state.has_begun:
+            self._follow()
+            return self._ended()
+        self.inbound.step_early()
+        self._let_go()
+        return None
+
     def _let_go(self) -> None:
         """Let a launch that was submitted ahead begin once its worker has a slot."""
-        if self._is_held:
+        if self.state.is_held:
             place = place_of(root_task_of(self.worker.task), self.worker.id)
             if place is not None and is_slot(place):
                 write_whole(self.launch.inbound.go, b"")
-                self._is_held = False
+                self._take(LaunchNews.RELEASED)
 
     def _follow(self) -> None:
         """Bring the files here up to date with those of the node."""
-        if not self._is_place_logged:
-            self._is_place_logged = tell_placed(self.worker, self.launch, self.placement.runner)
+        self.relay.tell_placed(self.placement.runner)
         is_relayed = self._safely(self.relay.step)
         if is_relayed:
             poke(self.worker)  # Its shim has a person told what happened.
@@ -216,32 +203,16 @@ class StandIn:
         self._has_failed = True
         return False
 
-    def _ended(self) -> dict[str, Any] | None:
-        """Return the verdict that the node has written."""
-        value, key = read_known(self.launch.ended), known_key(self.launch.id)
-        plain = (
-            opened(key, "ended", value) if key is not None else {name: value[name] for name in value if name != "seal"}
-        )
-        if not value or not plain or plain.get("status") not in tuple(Status):
+    def _ended(self) -> Decision | None:
+        """Return the verdict about the end that the node has written."""
+        found = end_on_node(self.launch)
+        if found is None:
             return None
-        written = plain.pop(WRITTEN, None)
-        self._written = written if isinstance(written, dict) else {}
-        return self._as_asked(plain)
+        ended, self._written = found
+        is_cancelled_there = ended.status is Status.CANCELLED and not self._is_cancelled
+        return self.verdicts.cancelled_there(ended) if is_cancelled_there else ended
 
-    def _as_asked(self, ended: dict[str, Any]) -> dict[str, Any]:
-        """Return an end as the head sees it: a cancel that nobody asked for here came from the engine."""
-        if ended["status"] != Status.CANCELLED or cancel_request.is_asked(self.worker) or self._is_asked_to_end:
-            return ended
-        if self.placement.time_s is not None and ended.get("by") == BY_TIME:
-            why = f"its time on the node ({self.placement.time_s} s) was over: {self.placement.runner} ended it"
-            return {**ended, "status": Status.FAILED, "reason": Reason.TIMED_OUT, "message": why}
-        return {
-            **ended,
-            "by": self.placement.runner,
-            "message": f"it was cancelled in {self.placement.runner}, not here",
-        }
-
-    def _end(self, verdict: dict[str, Any]) -> bool:
+    def _end(self, verdict: Decision) -> bool:
         """Take over the last that the node has written, and write the verdict; return whether that is done."""
         is_whole = is_all_seen(self.mirror.there, self._written)  # Before it is copied.
         self._follow()
@@ -253,26 +224,29 @@ class StandIn:
             self.note(error)
         self.relay.close("its worker has ended")
         self.calls.close()
-        write_whole(self.launch.verdict, to_json(verdict))
+        _write_verdict(self.launch, verdict)
+        self._reap()
+        self._tidy(is_over=is_whole and verdict.reason != Reason.LOST)
+        return True
+
+    def _is_awaited(self) -> bool:
+        """Return whether to wait on for what the node has written and is not seen here: a file system may be late."""
+        self._take(LaunchNews.UNSEEN)
+        silence_s = self.placement.silence_s
+        if monotonic() < self.state.unseen_since + silence_s:
+            return True
+        self.note(f"what its node has written is still not all seen here, {silence_s:g} s after its end")
+        return False
+
+    def _reap(self) -> None:
+        """Have the engine forget the launch, and wait a while for that."""
         self.engine.do("reap", lambda: self.runner.reap(self.launch.id))
         until = monotonic() + _LAST_WORDS_S
         while self.engine.has("reap") or self.engine.has("interrupt"):
             self.engine.take()
             if monotonic() >= until:
                 break
-            processes.wait_readable([self._woken], _LOOK_S)
-        self._tidy(is_over=is_whole and verdict.get("reason") != Reason.LOST)
-        return True
-
-    def _is_awaited(self) -> bool:
-        """Return whether to wait on for what the node has written and is not seen here: a file system may be late."""
-        if self._unseen_since is None:
-            self._unseen_since = monotonic()
-        if monotonic() < self._unseen_since + self.placement.silence_s:
-            self._has_failed = True  # The next look is not to wait for a hint.
-            return True
-        self.note(f"what its node has written is still not all seen here, {self.placement.silence_s:g} s after its end")
-        return False
+            self.wakes.wait(_LOOK_S)
 
     def _tidy(self, *, is_over: bool) -> None:
         """Remove what nobody needs any more; of a worker that is lost, its node may tell more yet."""
@@ -287,25 +261,17 @@ class StandIn:
 
     # -- a cancel ----------------------------------------------------------------------------------------------------
 
-    def _cancel(self) -> dict[str, Any] | None:
+    def _cancel(self) -> Decision | None:
         """Pass a cancel on; return the verdict if nothing has begun, and nothing will."""
         with contextlib.suppress(AgentctlError, OSError):  # The engine is told all the same; the next look tries again.
             self.inbound.cancel()
-        if not self._is_cancel_passed_on:
-            self._is_cancel_passed_on = True
+        if not self.state.is_interrupted:
+            self._take(LaunchNews.INTERRUPTED)
             self._happened = monotonic()
             self.engine.do("interrupt", self._interrupt)
-        if self._has_begun:
-            return None
-        # Whoever claims it first decides: a node that begins now finds that it must not.
-        return self._withdrawn() if claimed_by_head(self.launch) else None
-
-    def _withdrawn(self) -> dict[str, Any]:
-        """Return the verdict about a launch that the head has claimed, so that no node can."""
-        if self._is_asked_to_end or cancel_request.is_asked(self.worker):
-            by = cancel_request.asked_by(self.worker, "agentctl")
-            return _verdict(Status.CANCELLED, None, f"it was waiting in the queue of {self.placement.runner}", by=by)
-        return self._never_began(f"{self.placement.runner} has not started it")
+        if self.state.has_begun or not claimed_by_head(self.launch):
+            return None  # Whoever claims it first decides: a node that begins now finds that it must not.
+        return self.verdicts.withdrawn(is_cancelled=self._is_cancelled)
 
     def _interrupt(self) -> str | None:
         self.runner.interrupt(self.launch.id)
@@ -316,40 +282,33 @@ class StandIn:
     def _hear(self, said: Said) -> None:
         match said.what:
             case "submit" if said.problem:
-                self._next_submission = monotonic() + _PAUSE_AFTER_FAILURE_S
+                self._take(LaunchNews.REFUSED)
                 self._note_handle(problem=said.problem, isFinal=said.is_final)
             case "submit":
                 self._happened = monotonic()
-                self.submissions += 1
-                self.watched = Watched()
+                self._take(LaunchNews.SUBMITTED)
                 self._note_handle(job=said.answer, at=since_boot(), boot=processes.boot_id(), problem=None, engine=None)
             case "interrupt" if said.problem:
-                self._is_cancel_passed_on = False  # The request stands in a file, too; this is only faster.
+                self._take(LaunchNews.UNREACHED)
 
     def _note_handle(self, **more: Any) -> None:
-        """Note what is known of the launch in the engine, if that is news; a key without a value is removed."""
-        own = {"runner": self.runner.name, "answers": self.board.name, "submissions": self.submissions}
-        value = {**self._handle, **own, **more}
-        value = {key: item for key, item in value.items() if item is not None}
-        if value != self._handle:
-            with contextlib.suppress(AgentctlError, OSError):
-                write_whole(self.launch.handle, to_json(value), durable=False)
-                self._handle = value
+        self.handle.note(self.state.submissions, **more)
 
-    def _ask_engine(self) -> dict[str, Any] | None:
-        if not self.submissions and not self._has_begun:
+    def _ask_engine(self) -> Decision | None:
+        """Return the verdict that follows from what the engine says, if one does."""
+        if not self.state.submissions and not self.state.has_begun:
             return self._submit()
         if self.board.is_due:
             self.engine.do("ask", self._ask)
         answer = self.board.last()
-        if answer.at <= submitted_at(self._handle):
+        if answer.at <= self.handle.submitted_at:
             return None  # From before it was submitted.
-        silent_s = self.heard.silent_s() if self._has_begun else 0.0
+        silent_s = self.heard.silent_s() if self.state.has_begun else 0.0
         seen = answer.seen
         self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
-        self.watched = looked(
-            self.watched, seen, answer.at, has_begun=self._has_begun, silent_s=silent_s, apart_s=self._apart_s,
-            silence_s=self.placement.silence_s,
+        self.state = answered(
+            self.state, seen, answer.at,
+            silent_s=silent_s, apart_s=self._apart_s, silence_s=self.placement.silence_s,
         )  # fmt: skip
         return self._concluded(seen.words, seen.reason)
 
@@ -357,42 +316,24 @@ class StandIn:
         self.board.ask()
         return None
 
-    def _concluded(self, words: str, reason: str) -> dict[str, Any] | None:
-        """Return the verdict that follows from what the engine says, if one does."""
-        match self.watched.finding:
+    def _concluded(self, words: str, reason: str) -> Decision | None:
+        match self.state.watched.finding:
             case LaunchFinding.LOST:
-                return self._lost(words)
-            case LaunchFinding.FORGOTTEN if self.submissions < MOST_SUBMISSIONS:
-                self.watched = Watched()
+                return self.verdicts.lost(words)
+            case LaunchFinding.FORGOTTEN if self.state.may_be_submitted_again:
+                self._take(LaunchNews.DROPPED)
                 return self._submit()
             case LaunchFinding.FORGOTTEN | LaunchFinding.NEVER_BEGAN if claimed_by_head(self.launch):
-                said = " ".join(filter(None, (words or EngineState.ABSENT.upper(), f"({reason})" if reason else "")))
-                return self._never_began(f"{self.placement.runner} has not started it: {said}", words)
+                return self.verdicts.never_began(words, reason)
         return None
 
-    def _never_began(self, message: str, words: str = "") -> dict[str, Any]:
-        log = _tail_of(self.launch)
-        message = f"{message}; it printed: {log}" if log else message
-        if words == "CANCELLED":
-            return _verdict(Status.CANCELLED, None, message, by=self.placement.runner)
-        return _verdict(Status.FAILED, Reason.NOT_STARTED, message)
-
-    def _lost(self, words: str) -> dict[str, Any]:
-        """Return the verdict about a worker whose node is gone; its shim may have written its end without its post."""
-        decision = decision_of(self.launch.worker_on_node(self.worker))
-        if decision is not None:
-            return decision.to_json()
-        where = read_known(self.launch.claim).get("node") or "its node"
-        said = f"{self.placement.runner} says {words or 'that there is no such job'}, and {where} is silent"
-        return _verdict(Status.FAILED, Reason.LOST, f"{said}; the exit was not seen")
-
-    def _submit(self) -> dict[str, Any] | None:
+    def _submit(self) -> Decision | None:
         """Have the engine start it; return the verdict if the engine never will."""
-        if self._handle.get("isFinal"):
-            if claimed_by_head(self.launch):
-                return _verdict(Status.FAILED, Reason.NOT_STARTED, str(self._handle.get("problem")))
-            return None
-        if monotonic() >= self._next_submission:
+        problem = self.handle.final_problem
+        if problem is not None:
+            is_ours = claimed_by_head(self.launch)
+            return decided(Status.FAILED, Reason.NOT_STARTED, problem) if is_ours else None
+        if monotonic() >= self.state.submission_due:
             order = self._order()
             self.engine.do("submit", lambda: self.runner.launch(order))
         return None
@@ -406,14 +347,3 @@ class StandIn:
             what=f"{self.worker.task.id}/{self.worker.instance}",
             placement=self.placement,
         )
-
-
-def _verdict(status: Status, reason: Reason | None, message: str, by: str = "agentctl") -> dict[str, Any]:
-    return Decision(status=status, reason=reason, message=message, by=by).now().to_json()
-
-
-def _tail_of(launch: LaunchDir, most: int = 300) -> str:
-    """Return the last that a launch printed before it had files of its own."""
-    with contextlib.suppress(AgentctlError, OSError):
-        return launch.engine_log.read_bytes()[-most:].decode(errors="replace").strip()
-    return ""

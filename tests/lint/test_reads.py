@@ -55,7 +55,7 @@ HARMLESS = {
     "placing/lookout.py:_read": "the next look tries again",
     "placing/lookout.py:leave": "the next look tries again",
     "placing/probe.py:_folder": "shown",
-    "placing/stand_in.py:_tail_of": "shown",
+    "placing/verdicts.py:_tail_of": "shown",
     "placing/written.py:_count": "what is not seen is waited for",
     "placing/written.py:_mark_of": "what is not seen is waited for",
     "placing/written.py:_size_of": "what is not seen is waited for",
