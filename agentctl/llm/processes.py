@@ -12,9 +12,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from agentctl.adapters.descent import children_of, walk
 from agentctl.adapters.files import make_folder, to_json, write_all
 from agentctl.adapters.opening import open_plain
-from agentctl.adapters.processes import all_pids, read_stat
+from agentctl.adapters.processes import read_stat
 from agentctl.encoding import OPTIONS
 from agentctl.lean import NamedTuple
 from agentctl.llm.breaking import BreakOff
@@ -183,7 +184,7 @@ def _read(fd: int, output: Output) -> bool:
 
 def _stop_tree(process: subprocess.Popen[bytes]) -> None:
     """End a command with all that it has started, also what has left its group: politely first."""
-    below = _descendants(process.pid)
+    below = _below(process)
     for number in (signal.SIGTERM, signal.SIGKILL):
         _signal_group(process, number)
         for pid, start in below.items():
@@ -198,14 +199,10 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _descendants(pid: int) -> dict[int, int]:
+def _below(process: subprocess.Popen[bytes]) -> dict[int, int]:
     """Return pid -> start of the processes below one."""
-    found = {one: stat for one in all_pids() if (stat := read_stat(one)) is not None}
-    below: dict[int, int] = {}
-    fresh = {pid}
-    while fresh := {one for one, stat in found.items() if stat.ppid in fresh} - below.keys():
-        below |= {one: found[one].start for one in fresh}
-    return below
+    stats = {pid: read_stat(pid) for pid in walk(children_of(process.pid))}
+    return {pid: stat.start for pid, stat in stats.items() if stat is not None}
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:

@@ -11,8 +11,8 @@ from tests.support import REPOSITORY
 
 PACKAGE = REPOSITORY / "agentctl"
 ASKS = re.compile(r"\.ppid\b|\bgetppid\b|\.parents?\(\)")
-#: Only tells the parent, or goes downwards.
-HARMLESS = {"supervision/life/process_tree.py", "llm/processes.py"}
+#: Only tells the parent.
+HARMLESS = {"supervision/life/process_tree.py"}
 
 
 def test_nothing_else_goes_up_from_a_process() -> None:
