@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import agentctl
 from agentctl.adapters.clock import monotonic
+from agentctl.domain.offer_state import OfferNews, OfferState, OfferStep, after
 from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames
 from agentctl.hosts.far_command import (
@@ -98,11 +99,48 @@ def _write_all(fd: int, data: bytes) -> None:
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
+class _Typed:
+    """What was typed on the other side, on its way to the command.
+
+    Attributes:
+        waiting: What the command has not read yet; empty once its input is closed.
+        fd: The command's input; -1 once it is closed.
+    """
+
+    def __init__(self, fd: int, *, is_screen: bool) -> None:
+        self.fd, self.waiting = fd, bytearray()
+        self._is_screen, self._is_over = is_screen, False
+
+    def take(self, content: bytes) -> bool:
+        """Take what was typed, nothing at the end of the input; return whether the command may be given more."""
+        if self.fd < 0:
+            return False
+        self.waiting += content
+        self._is_over = self._is_over or not content
+        return self.pass_on()
+
+    def pass_on(self) -> bool:
+        """Give the command what waits; return whether it may be given more."""
+        try:
+            while self.waiting:
+                del self.waiting[: os.write(self.fd, self.waiting)]
+        except BlockingIOError:
+            return False
+        except OSError:  # It reads no more.
+            self.waiting.clear()
+            self._is_over = True
+        if not self._is_over or self._is_screen:  # A screen is the same terminal in both directions.
+            return True
+        os.close(self.fd)
+        self.fd = -1
+        return False
+
+
 class _Command:
     """The process that carries the order out, and this side of its streams."""
 
-    def __init__(self, pid: int, given: int, outs: dict[int, bytes], asked: int, answers: int, screen: int) -> None:
-        self.pid, self.given, self.outs = pid, given, outs
+    def __init__(self, pid: int, typed: _Typed, outs: dict[int, bytes], asked: int, answers: int, screen: int) -> None:
+        self.pid, self.typed, self.outs = pid, typed, outs
         self.asked, self.answers, self.screen = asked, answers, screen
 
     def signal(self, number: int) -> None:
@@ -150,7 +188,7 @@ def _start(order: FarOrder, main: Main, others: tuple[int, ...]) -> _Command:
         os.close(fd)
     for fd in (given, asked, *ours):
         os.set_blocking(fd, False)
-    return _Command(pid, given, ours, asked, answering, screen)
+    return _Command(pid, _Typed(given, is_screen=order.is_screen), ours, asked, answering, screen)
 
 
 def _terminal(order: FarOrder, *, is_raw: bool) -> tuple[int, int]:
@@ -176,8 +214,8 @@ class _Exchange:
         self._order, self._command, self._connection = order, command, connection
         self._given, self._sent = given, sent
         os.set_blocking(sent, False)
-        self._to_send, self._typed = bytearray(), bytearray()
-        self._is_typed_out = self._is_declined = self._is_asking = False
+        self._to_send = bytearray()
+        self._offer = OfferState.NONE
         self._heard_at = self._beat_at = monotonic()
 
     def run(self, came: list[tuple[bytes, bytes]]) -> None:
@@ -187,8 +225,7 @@ class _Exchange:
             _Gone: The connection broke; the command was ended.
         """
         try:
-            if command_of(self._order) in EAGER:
-                self._to_send += frame(frames.WANT)
+            self._want_more()
             self._take(came)
             while self._command.asked >= 0:
                 self._round()
@@ -210,8 +247,8 @@ class _Exchange:
                 raise _Gone
             self._heard_at = monotonic()
             self._take(list(self._fed(data)))
-        if self._command.given in ready:
-            self._pass_on_typed()
+        if self._command.typed.fd in ready and self._command.typed.pass_on():
+            self._want_more()
         self._send()
         now = monotonic()
         if now - self._heard_at > self._order.silent_s:
@@ -228,8 +265,8 @@ class _Exchange:
             raise _Gone from error
 
     def _poll(self) -> dict[int, int]:
-        poll = select.poll()
-        if len(self._typed) < _MOST_TYPED:
+        poll, typed = select.poll(), self._command.typed
+        if len(typed.waiting) < _MOST_TYPED:
             poll.register(self._given, select.POLLIN)
         poll.register(self._command.asked, select.POLLIN)
         if len(self._to_send) < _MOST_WAITING:
@@ -237,8 +274,8 @@ class _Exchange:
                 poll.register(fd, select.POLLIN)
         if self._to_send:
             poll.register(self._sent, select.POLLOUT)
-        if self._typed and self._command.given >= 0:
-            poll.register(self._command.given, select.POLLOUT)
+        if typed.waiting:
+            poll.register(typed.fd, select.POLLOUT)
         return dict(poll.poll(frames.BEAT_S * 1000))
 
     # -- from the command
@@ -269,9 +306,7 @@ class _Exchange:
                 self._to_send += frame(frames.WANT)
             elif wish == PRINT[0]:
                 self._drain()
-                self._is_asking = True
-                if not self._is_declined:
-                    self._to_send += frame(frames.PRINT)
+                self._offer_becomes(OfferNews.ASKED)
 
     def _drain(self) -> None:
         """Take all that the command has printed so far."""
@@ -284,21 +319,30 @@ class _Exchange:
     def _take(self, came: list[tuple[bytes, bytes]]) -> None:
         for kind, content in came:
             if kind == frames.IN:
-                self._take_typed(content)
+                if self._command.typed.take(content):
+                    self._want_more()
             elif kind == frames.INTERRUPT:
                 self._command.signal(signal.SIGINT)
             elif kind == frames.RESIZE and self._command.screen >= 0:
                 with contextlib.suppress(ValueError, OSError):
                     columns, rows = map(int, content.split())
                     set_size(self._command.screen, columns, rows)
-            elif kind == frames.PRINTED and self._is_asking and not self._is_declined:
-                self._is_asking = False
-                self._answer(YES)
-            elif kind == frames.DECLINED and not self._is_declined:
-                self._is_declined = True
-                self._answer(NO)
+            elif kind == frames.PRINTED:
+                self._offer_becomes(OfferNews.PRINTED)
+            elif kind == frames.DECLINED:
+                self._offer_becomes(OfferNews.REFUSED)
             elif kind == frames.CLOSED:
                 self._close(content)
+
+    def _offer_becomes(self, news: OfferNews) -> None:
+        self._offer, step = after(self._offer, news)
+        match step:
+            case OfferStep.ASK:
+                self._to_send += frame(frames.PRINT)
+            case OfferStep.YES | OfferStep.NO:
+                self._answer(YES if step is OfferStep.YES else NO)
+            case OfferStep.HANG_UP:
+                self._close_answers()
 
     def _answer(self, answer: bytes) -> None:
         with contextlib.suppress(OSError):
@@ -309,37 +353,17 @@ class _Exchange:
         for fd in [fd for fd, one in self._command.outs.items() if one == kind and fd != self._command.screen]:
             os.close(fd)
             del self._command.outs[fd]
-        if kind == frames.OUT and self._is_asking:
-            self._is_asking = False
-            self._close_answers()
+        if kind == frames.OUT:
+            self._offer_becomes(OfferNews.CLOSED)
 
     def _close_answers(self) -> None:
         if self._command.answers >= 0:
             os.close(self._command.answers)
             self._command.answers = -1
 
-    def _take_typed(self, content: bytes) -> None:
-        if self._command.given < 0:
-            return
-        if content:
-            self._typed += content
-        else:
-            self._is_typed_out = True
-        self._pass_on_typed()
-
-    def _pass_on_typed(self) -> None:
-        try:
-            while self._typed:
-                del self._typed[: os.write(self._command.given, self._typed)]
-        except BlockingIOError:
-            return
-        except OSError:
-            self._typed.clear()
-            self._is_typed_out = True
-        if self._is_typed_out and not self._order.is_screen:
-            os.close(self._command.given)
-            self._command.given = -1
-        elif command_of(self._order) in EAGER:
+    def _want_more(self) -> None:
+        """Ask for more of what is typed, for a command that reads all of it."""
+        if command_of(self._order) in EAGER:
             self._to_send += frame(frames.WANT)
 
     # -- to the other side

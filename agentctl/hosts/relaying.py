@@ -13,6 +13,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 
 from agentctl.domain.hosts import CommandHost
 from agentctl.errors import UsageError
@@ -63,6 +64,16 @@ class _Interrupted(KeyboardInterrupt):
     """Ctrl-C where there is no command yet, or a second one."""
 
 
+class _Progress(IntEnum):
+    """How far a command on a host has come; it decides what Ctrl-C does."""
+
+    #: The host has not been given it.
+    UNORDERED = 0
+    ORDERED = 1
+    #: It was interrupted once.
+    INTERRUPTED = 2
+
+
 class _Relaying:
     """One command on a host, and the streams and signals of this process."""
 
@@ -75,14 +86,15 @@ class _Relaying:
         is_screen: bool,
         is_worker: bool,
     ) -> None:
-        self._is_screen = is_screen
         self._order = order_for(host, argv, terminals=terminals, is_screen=is_screen, is_worker=is_worker)
         draws = argv[0] in _DRAWING
         encoding = self._order.encoding
         self._filters = {
             fd: TerminalFilter(encoding, draws=draws) if terminals[fd] and not is_screen else None for fd in (1, 2)
         }
-        self._has_order = self._is_wanted = self._was_interrupted = self._is_unread = False
+        self._progress = _Progress.UNORDERED
+        #: The command reads its input; nobody reads what it prints.
+        self._is_wanted = self._is_unread = False
         self.link = Link(host, may_prompt=_can_prompt())
 
     def run(self) -> int:
@@ -92,9 +104,9 @@ class _Relaying:
                 self._say(content)
             if (warning := self.link.other_version()) is not None:
                 self._note(f"warning: {warning}")
-            self._has_order = True
+            self._progress = _Progress.ORDERED
             self.link.post(frames.ORDER, self._order.encoded())
-            with _raw_terminal() if self._is_screen else contextlib.nullcontext():
+            with _raw_terminal() if self._order.is_screen else contextlib.nullcontext():
                 try:
                     return self._exchange()
                 except BaseException:
@@ -103,7 +115,7 @@ class _Relaying:
 
     def _exchange(self) -> int:
         while True:
-            for kind, content in self.link.receive([0] if self._is_screen or self._is_wanted else []):
+            for kind, content in self.link.receive([0] if self._order.is_screen or self._is_wanted else []):
                 if kind == frames.EXIT:
                     self._end_output()
                     return code_of(content)
@@ -121,7 +133,7 @@ class _Relaying:
         elif kind == READY:
             self._is_wanted = False
             typed = _typed()
-            if self._is_screen and not typed:
+            if self._order.is_screen and not typed:
                 _leave(signal.SIGHUP, None)  # The terminal is gone.
             self.link.post(frames.IN, typed)
         elif kind == frames.PRINT and not self._is_unread:
@@ -161,7 +173,7 @@ class _Relaying:
 
     def _tidy_terminal(self) -> None:
         """End what a command that has ended in the middle has begun to draw."""
-        if self._is_screen:
+        if self._order.is_screen:
             self._write(1, AFTER_SCREEN, None)
         for fd, safe in self._filters.items():
             if safe is not None and safe.draws:
@@ -174,7 +186,7 @@ class _Relaying:
     def _signals(self) -> Iterator[None]:
         """Pass on Ctrl-C and changes of the terminal's size; leave in order when this process is told to end."""
         wanted: dict[int, Any] = {signal.SIGINT: self._interrupt, signal.SIGWINCH: self._resize}
-        if self._is_screen:
+        if self._order.is_screen:
             wanted |= {signal.SIGTERM: _leave, signal.SIGHUP: _leave}
         before = {number: signal.signal(number, handler) for number, handler in wanted.items()}
         try:
@@ -184,13 +196,13 @@ class _Relaying:
                 signal.signal(number, handler)
 
     def _interrupt(self, _number: int, _frame: object) -> None:
-        if self._was_interrupted or not self._has_order:
+        if self._progress is not _Progress.ORDERED:
             raise _Interrupted
-        self._was_interrupted = True
+        self._progress = _Progress.INTERRUPTED
         self.link.post(frames.INTERRUPT)
 
     def _resize(self, _number: int, _frame: object) -> None:
-        if self._is_screen and self._has_order:
+        if self._order.is_screen and self._progress is not _Progress.UNORDERED:
             self.link.post(frames.RESIZE, b"%d %d" % terminal_size())
 
 
