@@ -2,6 +2,7 @@
 
 It sleeps in one poll over signals, the control FIFO, the askers of open questions and the next deadline. After each
 wake-up it looks at the files (`cancel.json`, `pause.json`, `interactions/`), so a lost or doubled wake-up does no harm.
+Its states are the table in `domain/guard_state.py`; each is entered once its files are written.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
+from agentctl.domain.guard_state import GuardHappening, GuardState, following
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
@@ -56,7 +58,7 @@ from agentctl.supervision.worker.environment import (
 )
 from agentctl.supervision.worker.placed import is_away
 from agentctl.supervision.worker.spec import SPEC_DIGEST, WorkerSpec, read_vouched
-from agentctl.supervision.worker.whereabouts import Whereabouts
+from agentctl.supervision.worker.whereabouts import Loss, Whereabouts
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -70,53 +72,37 @@ if TYPE_CHECKING:
 Answer = Callable[[dict[str, Any]], None]
 
 
-class Post(NamedTuple):
-    """The context of a shim: the root task of its tree, the folder in which environments wait, its own identity."""
+class ShimContext(NamedTuple):
+    """What a shim has for all workers that it guards, one after the other."""
 
     root_task: TaskDir
+    #: Where environments wait.
     folder: FilePath
     me: processes.Identity | None
     #: How long its tree has been at work.
     wall: WallClock
     #: Exists while a person is to be told what happens.
     switch: FilePath
+    wakeups: Wakeups
+    debt: RosterDebt
+    #: Answers the launcher, once.
+    answer: Answer
 
 
 class Guard:
-    """Guards one worker, over all of its attempts."""
+    """Guards one worker: holds its lock and its folders, keeps its state, and looks at its files with patience.
 
-    def __init__(
-        self, post: Post, ticket: Ticket, blob: bytes | None, wakeups: Wakeups, debt: RosterDebt, answer: Answer
-    ) -> None:
-        (root_task, folder, self.me, self.wall, self.switch), self.ticket = post, ticket
-        self.root_task, self.folder = root_task, folder
-        self.worker = root_task.worker_at(ticket.worker_id)
-        self.blob, self.wakeups, self.debt, self.answer = blob, wakeups, debt, answer
-        self.cookie = os.urandom(8).hex()
-        #: Its end is in the log after this offset, if it is there.
-        self.since = 0
-        self.attempt = 1
-        self.abandoned: set[tuple[str, processes.Identity | None]] = set()
-        self._notes = Notes(root_task, self.worker)
+    Args:
+        blob: The environment of the worker; None if it is gone.
+    """
+
+    def __init__(self, shim: ShimContext, ticket: Ticket, blob: bytes | None) -> None:
+        self.shim, self.ticket, self._blob = shim, ticket, blob
+        self.worker = shim.root_task.worker_at(ticket.worker_id)
+        self.state = GuardState.QUEUED
         self.where: Whereabouts | None = None
-        #: Its task is gone, and with it the queue: nothing is written or started in it any more.
-        self.has_no_task = False
-        #: The disk refused what must be written before a start: the worker is still in the queue, as before.
-        self.was_refused = False
-        #: The worker waits in the queue for its account.
-        self.is_held = False
-        self.has_left_queue = False
-        #: It ran on a node already, without a shim here.
-        self.is_taken_over = False
-        #: The attempt whose start is in the log.
-        self.logged_attempt = 0
-        self.offspring = Offspring(self.worker, root_task, folder)
-        self.clock = WorkClock(self.worker)
-        self.teller: Switch | None = None
-        self.deferral = Deferral(self.worker)
-        self.unloaded = Unloaded()
-        #: The FIFO that wakes this shim, once it is open.
-        self.control: int | None = None
+        self._notes = Notes(shim.root_task, self.worker)
+        self._teller: Switch | None = None
 
     def run(self) -> bool:
         """Guard the worker to its end; return whether any of its processes were left alive (`--keep-children`).
@@ -125,29 +111,30 @@ class Guard:
         """
         try:
             with storage_errors(self.worker.shim, "lock"):
-                self.where = self.clock.where = Whereabouts(self.worker, self.root_task)
+                self.where = Whereabouts(self.worker, self.shim.root_task)
                 lock = hold_alive(self.worker.shim)
         except StorageError as error:
             self._close()
-            self._stay_in_queue(error)
+            self.stay_in_queue(error)
             return False
         except (FileNotFoundError, NotADirectoryError):
             self._close()
-            self.answer({"error": f"the folder of {self.worker.instance} was removed"})
-            self.has_no_task = not self.worker.task.exists
+            self.shim.answer({"error": f"the folder of {self.worker.instance} was removed"})
+            if not self.worker.task.exists:
+                self.happen(GuardHappening.TASK_GONE)
             return False
         if lock is None:
             self._close()
-            self.answer({"error": f"{self.worker.instance} is guarded by another shim"})
+            self.shim.answer({"error": f"{self.worker.instance} is guarded by another shim"})
             return False
         try:
             with storage_errors(self.worker.shim, "write"):
-                name_holder(lock, self.me)
+                name_holder(lock, self.shim.me)
             failpoints.reached("shim.locked")
             with storage_errors(self.worker.path, "look into"):
                 return self._guard()
         except StorageError as error:
-            self._stay_in_queue(error)
+            self.stay_in_queue(error)
             return False
         finally:
             os.close(lock)
@@ -157,6 +144,45 @@ class Guard:
         if self.where is not None:
             self.where.close()
             self.where = None
+
+    def _guard(self) -> bool:
+        if self.worker.has_ended:
+            remove_ticket(self.shim.root_task, self.ticket)
+            self.happen(GuardHappening.ENDED)
+            self.shim.answer({"status": "ended"})
+            return False
+        is_taken_over = self.worker.launch.exists() and is_away(self.worker)
+        if not is_taken_over and self.worker.process.exists() and was_started(self.worker):
+            # Started by a shim that was killed after this one was launched. The next look judges its condition.
+            remove_ticket(self.shim.root_task, self.ticket)
+            self.shim.answer({"error": f"{self.worker.instance} was already started by a shim that is gone"})
+            return False
+        if self._blob is None:
+            self.shim.answer({"error": f"the environment of {self.worker.instance} is gone", "status": "queued"})
+            return False
+        try:
+            spec, digest = read_vouched(self.worker.spec, self._blob)
+        except (AgentctlError, TypeError) as error:
+            self._refuse(str(error))
+            return False
+        return _Attempts(self, self._blob, spec, digest, is_taken_over=is_taken_over).run()
+
+    def _refuse(self, why: str) -> None:
+        """End a worker whose spec is missing, damaged or not vouched for."""
+        self.note(why)
+        publish(self.worker, decide(self.worker, _unstarted(why)), since=0)
+        remove_ticket(self.shim.root_task, self.ticket)
+        self.shim.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
+        self.have_told()
+        self.happen(GuardHappening.ENDED)
+
+    def happen(self, happening: GuardHappening) -> None:
+        """Enter the state that follows when something happens."""
+        self.state = following(self.state, happening)
+
+    def loss(self) -> Loss | None:
+        """Return what became of the folders of the worker and its tasks; None if all of them are there."""
+        return self.where.loss() if self.where is not None else None
 
     def is_in_place(self) -> bool:
         """Return whether the folders of the worker and its tasks are there: nothing is written otherwise."""
@@ -177,69 +203,77 @@ class Guard:
     def _await_disk(self, error: StorageError) -> None:
         restore_access(self.worker)
         self.note(error)
-        self.wakeups.rest(STORAGE_RETRY_S)
+        self.shim.wakeups.rest(STORAGE_RETRY_S)
 
-    def _is_to_be_cancelled(self) -> bool:
-        return self.known(partial(cancel_request.is_asked, self.worker))
-
-    def _stay_in_queue(self, error: StorageError) -> None:
+    def stay_in_queue(self, error: StorageError) -> None:
         """Leave the worker in the queue: it has not started."""
-        self.was_refused = True
-        self.answer({"error": error.message, "status": "queued"})
+        self.happen(GuardHappening.DISK_REFUSED)
+        self.shim.answer({"error": error.message, "status": "queued"})
 
-    def _guard(self) -> bool:
-        if self.worker.has_ended:
-            remove_ticket(self.root_task, self.ticket)
-            self.answer({"status": "ended"})
-            return False
-        is_taken_over = self.worker.launch.exists() and is_away(self.worker)
-        if not is_taken_over and self.worker.process.exists() and was_started(self.worker):
-            # Started by a shim that was killed after this one was launched. The next look judges its condition.
-            remove_ticket(self.root_task, self.ticket)
-            self.answer({"error": f"{self.worker.instance} was already started by a shim that is gone"})
-            return False
-        if self.blob is None:
-            self.answer({"error": f"the environment of {self.worker.instance} is gone", "status": "queued"})
-            return False
-        try:
-            self.spec, self.digest = read_vouched(self.worker.spec, self.blob)
-        except (AgentctlError, TypeError) as error:
-            self._refuse(str(error))
-            return False
-        account = account_in(self.spec.order, self.worker)
-        place = ParkedTicket(self.root_task, self.folder, self.ticket, self.blob)
-        self.parking = Parking(self.worker, place, account, self.spec.max_park_s)
+    def have_told(self, *, only_news: bool = False) -> None:
+        """Have the person told what has happened, if that is wanted; nothing here waits for it."""
+        if self.known(self.shim.switch.exists):
+            from agentctl.supervision.notify.switch import Switch
+
+            self._teller = self._teller or Switch(self.shim.root_task, self.shim.folder)
+            self._teller.look(self.worker.task) if only_news else self._teller.tell()
+
+
+class _Attempts:
+    """The attempts of one worker, one after the other, until it has ended or is parked.
+
+    Args:
+        blob: The environment of the worker.
+        spec: What that environment vouches for, and its digest.
+        is_taken_over: It runs on a node, and its shim here was killed. Without its own environment it is not retried.
+    """
+
+    def __init__(self, guard: Guard, blob: bytes, spec: WorkerSpec, digest: str, *, is_taken_over: bool) -> None:
+        self.guard, self.shim, self.ticket, self.worker = guard, guard.shim, guard.ticket, guard.worker
+        self.blob, self.digest, self.is_taken_over = blob, digest, is_taken_over
+        self.spec = spec._replace(retries=0) if is_taken_over else spec
+        self.cookie = os.urandom(8).hex()
+        #: Its end is in the log after this offset, if it is there.
+        self.since = 0
+        self.abandoned: set[tuple[str, processes.Identity | None]] = set()
+        self.offspring = Offspring(self.worker, self.shim.root_task, self.shim.folder)
+        self.clock = WorkClock(self.worker)
+        self.clock.where = guard.where
+        self.deferral = Deferral(self.worker)
+        self.unloaded = Unloaded()
+        place = ParkedTicket(self.shim.root_task, self.shim.folder, self.ticket, blob)
+        self.parking = Parking(self.worker, place, account_in(spec.order, self.worker), spec.max_park_s)
         self.attempt = record_of(self.worker).attempt if is_taken_over else self.parking.take_up(self.clock)
-        if is_taken_over:
-            self._take_over()
+        #: The FIFO that wakes this shim, while it is open.
+        self.control: int | None = None
+
+    def run(self) -> bool:
+        """Run all attempts; return whether processes of the last one were left alive (`--keep-children`)."""
+        if self.is_taken_over:
+            self.guard.happen(GuardHappening.TAKEN_OVER)
+            self._event(ev.ADOPTED, {"shimPid": os.getpid(), "attempt": self.attempt})
         try:
             control = self.control = open_control(self.worker)
             try:
-                return self._attempts(control)
+                return self._run(control)
             finally:
                 self.control = None
                 os.close(control)
         except (AgentctlError, OSError) as error:  # A full disk, or something else in a file's place; nothing runs.
-            if isinstance(error, StorageError) and self.known((self.root_task.queue / self.ticket).exists):
-                self._stay_in_queue(error)
+            if isinstance(error, StorageError) and self.guard.known((self.shim.root_task.queue / self.ticket).exists):
+                self.guard.stay_in_queue(error)
             else:  # Or a later attempt could not start.
-                self._write_end(self._unstarted(str(error), self.attempt))
+                self._write_end(_unstarted(str(error), self.attempt))
             return False
 
-    def _take_over(self) -> None:
-        """Guard a worker on a node whose shim here was killed; without its own environment it is not tried again."""
-        self.is_taken_over, self.has_left_queue, self.logged_attempt = True, True, self.attempt
-        self.spec = self.spec._replace(retries=0)
-        self._event(ev.ADOPTED, {"shimPid": os.getpid(), "attempt": self.attempt})
-
-    def _attempts(self, control: int) -> bool:
+    def _run(self, control: int) -> bool:
         while True:
             if not self.is_taken_over and self._waits():
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
             try:
                 is_parkable = self.parking.may_follow(ending) and self._goes_on()
-                hold = self.known(partial(self.parking.after, ending)) if is_parkable else None
+                hold = self.guard.known(partial(self.parking.after, ending)) if is_parkable else None
                 if hold is not None and self._is_parked(ending, hold):
                     return kept
                 if hold is not None or not self._is_tried_again(control, ending):
@@ -249,6 +283,7 @@ class Guard:
                 break
             except (AgentctlError, OSError):
                 break  # A full disk: this attempt's end cannot be put aside, so it is the worker's end.
+            self.guard.happen(GuardHappening.RETRIED)
             self.attempt += 1
         if ending.status is Status.FAILED and self._was_put_aside() and self._is_to_be_cancelled():
             ending = self._cancelled_ending(self.attempt)  # The cancel came in the pause before another attempt.
@@ -258,45 +293,39 @@ class Guard:
 
     def _goes_on(self) -> bool:
         """Return whether another attempt may follow."""
-        return self.is_in_place() and not self._is_to_be_cancelled()
+        return self.guard.is_in_place() and not self._is_to_be_cancelled()
+
+    def _is_to_be_cancelled(self) -> bool:
+        return self.guard.known(partial(cancel_request.is_asked, self.worker))
 
     def _was_put_aside(self) -> bool:
         """Return whether the end of the last attempt was put aside for another one."""
-        return self.known(self.worker.attempt_exit(self.attempt).exists)
+        return self.guard.known(self.worker.attempt_exit(self.attempt).exists)
 
     def _outlast(self, control: int) -> list[str]:
         """Do what its task says about children that outlive the worker; return those that did."""
         try:
-            if not self.known(self.worker.children.exists):
+            if not self.guard.known(self.worker.children.exists):
                 return []
             self.clock.tell()  # It has stopped working, but its end is not published yet.
-            return self.offspring.outlast(partial(self.rest, control), self._event, self.known)
+            return self.offspring.outlast(partial(self._rest, control), self._event, self.guard.known)
         except (AgentctlError, OSError) as error:  # The worker may have written anything there.
-            self.note(error)
+            self.guard.note(error)
             return []
 
-    def _refuse(self, why: str) -> None:
-        """End a worker whose spec is missing, damaged or not vouched for."""
-        self.note(why)
-        publish(self.worker, decide(self.worker, self._unstarted(why, self.attempt)), since=self.since)
-        remove_ticket(self.root_task, self.ticket)
-        self.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
-        self._have_told()
-
-    def rest(self, control: int, seconds: float) -> None:
+    def _rest(self, control: int, seconds: float) -> None:
         """Sleep for that many seconds, or until woken."""
-        self.wakeups.rest(seconds, control)
+        self.shim.wakeups.rest(seconds, control)
         self.deferral.look()
-        self.debt.pay_if_due(self.is_in_place)
+        self.shim.debt.pay_if_due(self.guard.is_in_place)
 
     def _one_attempt(self, control: int, number: int) -> tuple[Decision, bool]:
-        loss = self.where.loss() if self.where is not None else None
-        if loss is not None:
+        if (loss := self.guard.loss()) is not None:
             return Decision(status=Status.CANCELLED, message=loss.message, attempt=number), False
         if not self.is_taken_over:
             if (held_before := held_end(self.worker)) is not None:
                 return held_before, False  # It was cancelled in the queue, and the disk refused that.
-            if self._is_to_be_cancelled() or (self.spec.parent and self.known(self._barred_by)):
+            if self._is_to_be_cancelled() or (self.spec.parent and self.guard.known(self._barred_by)):
                 return self._cancelled_ending(number), False
             over_budget = self._over_budget(number)
             if over_budget is not None:
@@ -304,10 +333,11 @@ class Guard:
         if self.spec.placement is not None:
             from agentctl.shim.placed import followed  # Few workers run on a node.
 
-            return followed(self, control, number), False
-        return self.born_attempt(self.spec, control, number)
+            born = partial(self._born_attempt, control=control, number=number)
+            return followed(self.guard, self.spec, number, born, partial(self._rest, control)), False
+        return self._born_attempt(self.spec, control, number)
 
-    def born_attempt(self, spec: WorkerSpec, control: int, number: int) -> tuple[Decision, bool]:
+    def _born_attempt(self, spec: WorkerSpec, control: int, number: int) -> tuple[Decision, bool]:
         """Start the process of an attempt and watch it to its end; return that, and whether it left processes.
 
         Args:
@@ -316,7 +346,7 @@ class Guard:
         try:
             unborn = fork_worker(self.worker, spec, self._environ())
         except (BirthError, OSError) as error:
-            return self._unstarted(str(error), number), False
+            return _unstarted(str(error), number), False
         failpoints.reached("shim.after-fork")
         started_at = now_iso()
         try:
@@ -328,7 +358,7 @@ class Guard:
         failpoints.reached("shim.after-gate")
         if problem is not None:
             os.waitpid(unborn.pid, 0)
-            return self._unstarted(problem, number), False
+            return _unstarted(problem, number), False
         try:
             outcome = self._watch(unborn.pid, control, spec)
         except (AgentctlError, OSError) as error:  # It runs, so this must not be taken for a failed start.
@@ -337,40 +367,46 @@ class Guard:
 
     def _watch(self, pid: int, control: int, spec: WorkerSpec) -> Outcome:
         """Watch a running attempt to its end."""
-        self.answer({"status": Status.RUNNING, "pid": pid})
+        self.shim.answer({"status": Status.RUNNING, "pid": pid})
         # Imported only now: the worker already runs while this is loaded.
         from agentctl.shim.watching import Attempt, Charge
 
-        self.debt.add(self.worker, spec.agent, Status.QUEUED if spec.placement else Status.RUNNING)
-        news = partial(self._have_told, only_news=True)
-        assert self.where is not None
+        self.shim.debt.add(self.worker, spec.agent, Status.QUEUED if spec.placement else Status.RUNNING)
+        news = partial(self.guard.have_told, only_news=True)
+        where = self.guard.where
+        assert where is not None
         charge = Charge(
-            self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.wall, news, self.where, self.deferral
+            self.worker, spec, pid, self.cookie, self.offspring, self.clock, self.shim.wall, news, where, self.deferral
         )
-        watched = Attempt(charge, self.wakeups, control, self.debt, self._event, self.note)
+        watched = Attempt(charge, self.shim.wakeups, control, self.shim.debt, self._event, self.guard.note)
         watched.questions.abandoned = self.abandoned
         return watched.watch()
 
     def _waits(self) -> bool:
         """Leave the worker in the queue if it must wait for its account; return whether this shim is done with it."""
-        hold = self.known(self.parking.held)
+        hold = self.guard.known(self.parking.held)
         if hold is None or self._is_to_be_cancelled() or held_end(self.worker) is not None:
             return False
-        if self.has_left_queue:
-            return self.parking.give_back(hold, self.attempt, self._is_to_be_cancelled)
+        if self.guard.state is not GuardState.QUEUED:
+            is_parked = self.parking.give_back(hold, self.attempt, self._is_to_be_cancelled)
+            if is_parked:
+                self.guard.happen(GuardHappening.ACCOUNT_ON_HOLD)
+            return is_parked
         if self.attempt == 1 and self.ticket.environment == NO_ENVIRONMENT:
-            self._write_end(self._unstarted(hold.reason, self.attempt))  # Spawned without `--queue`, it must not wait.
+            self._write_end(_unstarted(hold.reason))  # Spawned without `--queue`, it must not wait.
             return True
         self.parking.note()
-        self.is_held = True
-        self.answer({"error": hold.reason, "status": Status.QUEUED})
+        self.guard.happen(GuardHappening.ACCOUNT_ON_HOLD)
+        self.shim.answer({"error": hold.reason, "status": Status.QUEUED})
         return True
 
     def _is_parked(self, ending: Decision, hold: Hold) -> bool:
         """Put the worker back into the queue; return False if a cancel came first."""
         self.clock.tell()
-        if is_parked := self.parking.park(ending, hold, self.attempt, self._is_to_be_cancelled):
-            self.debt.add(self.worker, self.spec.agent, Status.QUEUED)
+        is_parked = self.parking.park(ending, hold, self.attempt, self._is_to_be_cancelled)
+        if is_parked:
+            self.guard.happen(GuardHappening.ACCOUNT_ON_HOLD)
+            self.shim.debt.add(self.worker, self.spec.agent, Status.QUEUED)
         return is_parked
 
     def _barred_by(self) -> WorkerDir | None:
@@ -378,7 +414,7 @@ class Guard:
 
     def _over_budget(self, number: int) -> Decision | None:
         """Return how the worker ends if its tree has used up its time; None if it may start."""
-        if (excess := self.known(partial(self.wall.broken, self.clock))) is None:
+        if (excess := self.guard.known(partial(self.shim.wall.broken, self.clock))) is None:
             return None
         return Decision(status=Status.FAILED, reason=Reason.BUDGET, message=excess, attempt=number)
 
@@ -390,23 +426,22 @@ class Guard:
         write_whole(self.worker.process, to_json(worker), durable=False)
         failpoints.reached("shim.after-identity")
         born = {"pid": unborn.pid, "start": known.get("start")}
-        if self.logged_attempt == number:
+        if self.guard.state is GuardState.STARTED:
             return  # Another process stands in for a worker on a node, which goes on.
         if number == 1:
             runner = {"runner": self.spec.placement["runner"]} if self.spec.placement else {}
             self.since = self._event(ev.STARTED, {**born, "shimPid": os.getpid(), **runner}, started_at) or 0
         else:
             self._event(ev.RETRIED, {"attempt": number, **born}, started_at)
-        self.logged_attempt = number
         failpoints.reached("shim.after-started")
         # After the event: if a full disk refuses that, the worker is still in the queue and nothing ran.
-        if not self.has_left_queue:
-            remove_ticket(self.root_task, self.ticket)
-            self.has_left_queue = True
+        if self.guard.state is GuardState.QUEUED:
+            remove_ticket(self.shim.root_task, self.ticket)
+        self.guard.happen(GuardHappening.STARTED)
         failpoints.reached("shim.after-ticket")
 
     def _event(self, kind: str, payload: Mapping[str, Any], at: str | None = None) -> int | None:
-        if not self.is_in_place():
+        if not self.guard.is_in_place():
             return None  # No log is begun again where a task was removed, or another one is in its place.
         event = ev.make_event(
             at or now_iso(), kind, self.worker.task.id, "agentctl", dict(payload), self.worker.instance
@@ -415,7 +450,7 @@ class Guard:
 
     def _environ(self) -> dict[bytes, bytes]:
         task = self.worker.task
-        environ = environment.unpack(self.blob or b"")
+        environ = environment.unpack(self.blob)
         environ[ROOT_VARIABLE.encode()] = os.fsencode(task.root.path)
         environ[TASK_VARIABLE.encode()] = task.id.encode()
         environ[INSTANCE_VARIABLE.encode()] = self.worker.instance.encode()
@@ -425,21 +460,18 @@ class Guard:
             environ[SPEC_DIGEST.encode()] = self.digest.encode()
         return environ
 
-    def _unstarted(self, problem: str, attempt: int) -> Decision:
-        return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)
-
     def _cancelled_ending(self, attempt: int) -> Decision:
         return Decision(status=Status.CANCELLED, by=self._canceller(), attempt=attempt)
 
     def _canceller(self) -> str:
-        return self.known(partial(cancel_request.asked_by, self.worker))
+        return self.guard.known(partial(cancel_request.asked_by, self.worker))
 
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Decision:
         status, reason, message = outcome.status, outcome.reason, outcome.message
         if self.spec.order is not None:
             from agentctl.shim.outcome import verdict_of
 
-            status, reason, message = self.known(partial(verdict_of, self.worker, outcome))
+            status, reason, message = self.guard.known(partial(verdict_of, self.worker, outcome))
         return Decision(
             status=status, reason=reason, by=self._canceller() if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
@@ -454,7 +486,8 @@ class Guard:
         retry = put_aside(self.worker, ending, self.attempt, pause_s)
         self.clock.tell()
         self._event(ev.RETRYING, retry)
-        return waited(self._is_to_be_cancelled, pause_s, partial(self.wakeups.rest, control=control), self.is_in_place)
+        rest = partial(self.shim.wakeups.rest, control=control)
+        return waited(self._is_to_be_cancelled, pause_s, rest, self.guard.is_in_place)
 
     def _pause_after(self, ending: Decision) -> float | None:
         """Return the pause before the next attempt; None if there is none."""
@@ -462,29 +495,30 @@ class Guard:
         if self.spec.order is not None:
             from agentctl.supervision.worker.driver_end import end_by_driver  # As late as its verdict.
 
-            has_said_nothing = self.known(partial(end_by_driver, self.worker)) is None
+            has_said_nothing = self.guard.known(partial(end_by_driver, self.worker)) is None
             if has_said_nothing and self.unloaded.is_tried_again(ending):
                 return PAUSE_S
         return pause_after(self.spec, own) if is_tried_again(self.spec, ending, own) else None
 
     def _finds_place_for_end(self) -> bool:
         """Return whether there is a place for the worker's end; in a task that was moved, this is where it lies now."""
-        loss = self.where.loss() if self.where is not None else None
+        loss = self.guard.loss()
         if loss is None:
             return True
-        self.has_no_task = not loss.has_tasks
+        if not loss.has_tasks:
+            self.guard.happen(GuardHappening.TASK_GONE)
         if loss.worker is None:
             return False
-        self.worker = loss.worker
+        self.worker = self.guard.worker = loss.worker
         return True
 
     def _write_end(self, ending: Decision) -> None:
         """Write the end, retrying while the disk refuses; meanwhile result and slot are kept and nothing new starts."""
         has_place = self._finds_place_for_end()
-        if has_place and self.known(self.worker.worktree.exists):
+        if has_place and self.guard.known(self.worker.worktree.exists):
             from agentctl.shim import patching  # Few workers have a worktree.
 
-            patching.record(self.worker, environment.unpack(self.blob or b""), self.wakeups)
+            patching.record(self.worker, environment.unpack(self.blob), self.shim.wakeups)
             has_place = self._finds_place_for_end()
         decision = None
         while has_place:
@@ -495,31 +529,29 @@ class Guard:
                 failpoints.reached("shim.after-end-event")
                 break
             except (AgentctlError, OSError) as error:
-                if isinstance(error, Damaged) and self.known(self.worker.exit.exists):
-                    self.note(error)
+                if isinstance(error, Damaged) and self.guard.known(self.worker.exit.exists):
+                    self.guard.note(error)
                     break  # The log is no longer a log. The end is on disk: the next look publishes it.
                 restore_access(self.worker)
-                self.answer({"error": str(error)})
+                self.shim.answer({"error": str(error)})
                 ending = ending.now()
                 self.deferral.say(error, end=ending.to_json())
-                self.wakeups.rest(STORAGE_RETRY_S, self.control)
+                self.shim.wakeups.rest(STORAGE_RETRY_S, self.control)
                 has_place = self._finds_place_for_end()
         deferred.clear(self.worker)
-        self.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
-        if self.has_no_task:
+        self.shim.answer({"status": ending.status, "reason": ending.reason, "message": ending.message})
+        if self.guard.state is GuardState.GONE:
             return
-        if not self.has_left_queue:
-            remove_ticket(self.root_task, self.ticket)
+        if self.guard.state is GuardState.QUEUED:
+            remove_ticket(self.shim.root_task, self.ticket)
         if self.spec.parent:
             wake_parent(self.worker)
-        self.debt.add_ended(self.worker, self.spec.agent, decision)
+        self.shim.debt.add_ended(self.worker, self.spec.agent, decision)
         if ending.status is Status.FAILED:
-            self._have_told()
+            self.guard.have_told()
+        self.guard.happen(GuardHappening.ENDED)
 
-    def _have_told(self, *, only_news: bool = False) -> None:
-        """Have the person told what has happened, if that is wanted; nothing here waits for it."""
-        if self.known(self.switch.exists):
-            from agentctl.supervision.notify.switch import Switch
 
-            self.teller = self.teller or Switch(self.root_task, self.folder)
-            self.teller.look(self.worker.task) if only_news else self.teller.tell()
+def _unstarted(problem: str, attempt: int = 1) -> Decision:
+    """Return the end of a worker that could not be started."""
+    return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=problem, attempt=attempt)

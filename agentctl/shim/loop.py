@@ -17,9 +17,10 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.guard_state import GuardState
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.shim.guard import Guard, Post
+from agentctl.shim.guard import Guard, ShimContext
 from agentctl.shim.later import SHIM
 from agentctl.shim.notes import write_note
 from agentctl.shim.rosterdebt import RosterDebt
@@ -98,18 +99,21 @@ class _Shim:
         self.place = place
         self.wakeups = Wakeups()
         self.debt = RosterDebt()
-        self.was_refused = self.is_held = self.has_no_task = False
-        self.answer = _Answer()
+        #: The state in which it left the last worker.
+        self.left_in = GuardState.QUEUED
         self.me = processes.identify(os.getpid())
-        self.wall = WallClock(self.root_task)
         self.succession: Succession | None = None
         self.switch = environment.switch_of(self.folder, self._known(self.root_task.nonce))
+        wall, answer = WallClock(self.root_task), _Answer()
+        self.context = ShimContext(
+            self.root_task, self.folder, self.me, wall, self.switch, self.wakeups, self.debt, answer
+        )
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
         while ticket is not None:
             leaves_children = self._guard(ticket)
-            if self.has_no_task:
+            if self.left_in is GuardState.GONE:
                 return  # There is no queue any more, and nobody to be told.
             ticket = self._next(takes_more=not leaves_children)
         if self._known(self.switch.exists):  # All workers may have ended.
@@ -120,11 +124,9 @@ class _Shim:
 
     def _guard(self, ticket: Ticket) -> bool:
         """Guard one worker to its end; return whether it leaves processes that the next sweep must not meet."""
-        blob = self._environment(ticket)
-        post = Post(self.root_task, self.folder, self.me, self.wall, self.switch)
-        guard = Guard(post, ticket, blob, self.wakeups, self.debt, self.answer)
+        guard = Guard(self.context, ticket, self._environment(ticket))
         leaves_children = guard.run()
-        self.was_refused, self.is_held, self.has_no_task = guard.was_refused, guard.is_held, guard.has_no_task
+        self.left_in = guard.state
         return leaves_children
 
     def _environment(self, ticket: Ticket) -> bytes | None:
@@ -143,7 +145,7 @@ class _Shim:
         )
 
         failpoints.reached("shim.before-release")
-        done, has_place = None, True
+        done, has_place, is_refused = None, True, self.left_in is GuardState.REFUSED
         for _ in range(_MOST_TRIES):
             try:
                 with (
@@ -158,7 +160,7 @@ class _Shim:
                         self._give_back()
                         has_place = False
                     # By a full disk: others may try; this shim tries again when there may be room.
-                    done, self.was_refused = None if self.was_refused else self._dispatch(takes_more), False
+                    done, is_refused = None if is_refused else self._dispatch(takes_more), False
             except StorageError:
                 pass  # The disk may answer again, or have room: or the queue would stand still until somebody looks.
             except (AgentctlError, OSError):
@@ -185,7 +187,8 @@ class _Shim:
         return patiently(look, self.root_task.path, lambda _: self.wakeups.rest(STORAGE_RETRY_S))
 
     def _follow(self, takes_more: bool) -> Ticket | None:
-        if self.ticket is None or self.was_refused or self.is_held or not takes_more or self.wakeups.is_told_to_end:
+        stays = self.left_in in (GuardState.REFUSED, GuardState.WAITING)
+        if self.ticket is None or stays or not takes_more or self.wakeups.is_told_to_end:
             return None
         return self._succession().follow(self.ticket, self.place, self.me)
 

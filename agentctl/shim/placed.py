@@ -22,7 +22,24 @@ from agentctl.supervision.worker.placed import is_away, verdict_of
 from agentctl.supervision.worker.spec import WorkerSpec
 
 if TYPE_CHECKING:
-    from agentctl.shim.guard import Guard
+    from collections.abc import Callable
+    from typing import Protocol, TypeVar
+
+    from agentctl.adapters.taskdir import WorkerDir
+
+    T = TypeVar("T")
+
+    class Guardian(Protocol):
+        """What is needed here of a worker's guard."""
+
+        worker: WorkerDir
+
+        def known(self, look: Callable[[], T]) -> T:
+            """Return what a look at the worker's files says: one that fails is made again."""
+
+        def note(self, problem: object) -> None:
+            """Write down a problem."""
+
 
 _STAND_IN = FilePath(os.path.realpath(agentctl.__file__)).parent / "placing/__main__.py"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
@@ -42,11 +59,23 @@ def stand_in_of(spec: WorkerSpec) -> WorkerSpec:
     )  # fmt: skip
 
 
-def followed(guard: Guard, control: int, number: int) -> Decision:
-    """Follow an attempt on a node to its end."""
+def followed(
+    guard: Guardian,
+    spec: WorkerSpec,
+    number: int,
+    born: Callable[[WorkerSpec], tuple[Decision, bool]],
+    rest: Callable[[float], object],
+) -> Decision:
+    """Follow an attempt on a node to its end.
+
+    Args:
+        number: That of the attempt.
+        born: Starts what stands in for the worker here, and returns how that has ended.
+        rest: Sleeps for so many seconds, or until woken.
+    """
     worker, pause_s, useless = guard.worker, _FIRST_PAUSE_S, 0
     while True:
-        ending, _ = guard.born_attempt(stand_in_of(guard.spec), control, number)
+        ending, _ = born(stand_in_of(spec))
         verdict = guard.known(partial(verdict_of, worker, number))
         if verdict is not None:
             return _joined(verdict, ending)
@@ -55,7 +84,7 @@ def followed(guard: Guard, control: int, number: int) -> Decision:
             message = ending.message or f"what follows it here ends at once: see {worker.stderr}"
             return ending._replace(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
         guard.note(f"{worker.instance}: its stand-in ended without a verdict ({ending.signal or ending.exit_code})")
-        guard.rest(control, pause_s)
+        rest(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
 
