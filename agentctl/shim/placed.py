@@ -17,8 +17,9 @@ from agentctl.adapters.paths import FilePath
 from agentctl.domain.placement import OWN_RUNNERS
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import TYPE_CHECKING
+from agentctl.supervision.worker import pause_request
 from agentctl.supervision.worker.endings import Decision
-from agentctl.supervision.worker.placed import is_away, verdict_of
+from agentctl.supervision.worker.placed import has_begun, is_away, verdict_of
 from agentctl.supervision.worker.spec import WorkerSpec
 
 if TYPE_CHECKING:
@@ -86,6 +87,30 @@ def followed(
         guard.note(f"{worker.instance}: its stand-in ended without a verdict ({ending.signal or ending.exit_code})")
         rest(pause_s)
         pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+class NodeClock:
+    """Whether the clock of a worker on a node stands still: while it is paused, and until a node has begun it.
+
+    Args:
+        note_begun: Called once a node has begun it.
+    """
+
+    def __init__(self, worker: WorkerDir, note_begun: Callable[[], None]) -> None:
+        self._worker, self._note_begun = worker, note_begun
+        self._has_begun, self._stands = False, True
+
+    def stood(self) -> bool:
+        """Return whether it stood still since the last look, as that look has found."""
+        stands = pause_request.is_wanted(self._worker) or not self._is_begun()
+        stood, self._stands = self._stands, stands
+        return stood
+
+    def _is_begun(self) -> bool:
+        if not self._has_begun and has_begun(self._worker):
+            self._has_begun = True
+            self._note_begun()
+        return self._has_begun
 
 
 def _joined(verdict: Decision, here: Decision) -> Decision:

@@ -31,11 +31,11 @@ from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker import cancel_request, pause_request
 from agentctl.supervision.worker.control import WAKE
 from agentctl.supervision.worker.endings import from_wait_status
-from agentctl.supervision.worker.placed import has_begun
 from agentctl.supervision.worker.spec import WorkerSpec, is_for_agent
 from agentctl.supervision.worker.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
+    from agentctl.shim.placed import NodeClock
     from agentctl.shim.wakeups import Wakeups
 
 #: How often output is measured, and the files are looked at without a wake-up.
@@ -106,8 +106,8 @@ class Attempt:
         #: What its tree does while it is blocked, which it is while an open question has a live asker; else None.
         self.waiting: Waiting | None = None
         self.questions = OpenQuestions(self.worker)
-        #: Of a worker that runs on a node: whether it has begun there, and whether its clock stood at the last look.
-        self.is_begun_there, self.stood_there = False, True
+        #: Of a worker on a node; else None.
+        self.node_clock = None if self.spec.placement is None else self._new_node_clock()
         #: Whether the request that it be cancelled could not be read at the last look.
         self.is_unread = False
         #: The children of this shim when it last reaped them after the exit of the leader, which stays among them.
@@ -349,19 +349,19 @@ class Attempt:
         """
         now, waited = monotonic(), False
         stood = self.state.is_paused and not self.tree.stop()  # Somebody may have continued it.
-        if self.spec.placement is not None:
-            stands = pause_request.is_wanted(self.worker) or not self._has_begun_there()
-            stood, self.stood_there = self.stood_there, stands
+        if self.node_clock is not None:
+            stood = self.node_clock.stood()
         if self.waiting is not None:
             waited = bool(self._run_safely(lambda: self._did_wait(now, ends)))
         self.clock.note(now, at_work=not (stood or waited))
 
-    def _has_begun_there(self) -> bool:
-        """Return whether a node has begun it; note it for the roster when it has."""
-        if not self.is_begun_there and has_begun(self.worker):
-            self.is_begun_there = True
-            self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
-        return self.is_begun_there
+    def _new_node_clock(self) -> NodeClock:
+        from agentctl.shim.placed import NodeClock  # Few workers run on a node.
+
+        return NodeClock(self.worker, self._note_begun)
+
+    def _note_begun(self) -> None:
+        self.debt.add(self.worker, self.spec.agent, Status.RUNNING)
 
     def _did_wait(self, now: float, ends: bool) -> bool:
         if self.waiting is None:
