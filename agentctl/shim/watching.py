@@ -20,7 +20,6 @@ from agentctl.shim.deferral import Deferral
 from agentctl.shim.openquestions import OpenQuestions
 from agentctl.shim.outcome import Outcome, usage_from
 from agentctl.shim.rosterdebt import RosterDebt
-from agentctl.shim.waiting import Waiting
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
@@ -36,6 +35,7 @@ from agentctl.supervision.worker.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from agentctl.shim.placed import NodeClock
+    from agentctl.shim.waiting import Waiting
     from agentctl.shim.wakeups import Wakeups
 
 #: How often output is measured, and the files are looked at without a wake-up.
@@ -242,8 +242,13 @@ class Attempt:
         waits = self.questions.is_any
         if waits != was_blocked:
             self._note_time(ends=was_blocked)
-            self.waiting = Waiting(self.tree, is_for_agent(self.spec.order), monotonic()) if waits else None
+            self.waiting = self._new_waiting() if waits else None
             self.debt.add(self.worker, self.spec.agent, Status.BLOCKED if waits else Status.RUNNING)
+
+    def _new_waiting(self) -> Waiting:
+        from agentctl.shim.waiting import Waiting  # Few workers ask.
+
+        return Waiting(self.tree, is_for_agent(self.spec.order), monotonic())
 
     def _look_at_limits(self) -> None:
         """Check, about once a second, for too much output, none for long, too much time, removed folders, or news."""
