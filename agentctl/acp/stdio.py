@@ -9,16 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import select
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from agentctl.adapters.descriptors import read_some, until_it_takes_more, write_all
+from agentctl.adapters.lines import TOO_LONG, LineBuffer
 from agentctl.domain.nesting import is_too_deep
 from agentctl.domain.plaintext import whole
 
 _CHUNK = 1 << 16
-#: In bytes. A longer line is skipped.
+#: In bytes. A longer line is refused.
 _LONGEST = 64 << 20
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
@@ -41,38 +43,40 @@ class Stdio:
         os.dup2(nothing, 0)
         os.close(nothing)
         self._reading, self._writing = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
-        self._lines = _LineSplitter()
+        self._buffer = LineBuffer(_LONGEST)
+        self._lines: deque[bytes] = deque()
         self._is_over = False
 
     async def receive(self) -> Message | None:
         """Return the next message; None at the end of input."""
         while True:
-            line = self._lines.next()
-            if line is None:
-                if self._is_over:
-                    return None
-                await self._read()
-                continue
-            message = await self._message(line)
-            if message is not None and not self._heard(message):
-                return message
+            while self._lines:
+                message = await self._message(self._lines.popleft())
+                if message is not None and not self._heard(message):
+                    return message
+            if self._is_over:
+                return None
+            await self._read()
 
     async def _read(self) -> None:
         try:
-            chunk = await asyncio.get_running_loop().run_in_executor(self._reading, _read, self._in)
+            chunk = await asyncio.get_running_loop().run_in_executor(self._reading, read_some, self._in, _CHUNK)
         except OSError:
             chunk = b""
         self._is_over = not chunk
-        self._lines.feed(chunk or b"\n")
+        self._lines.extend(self._buffer.feed(chunk or b"\n"))
 
     async def _message(self, line: bytes) -> Message | None:
         """Return the message in a line; an error is sent for anything else."""
+        if line == TOO_LONG:
+            await self._refuse(None, PARSE_ERROR, "this line is longer than 64 MiB")
+            return None
         if not line.strip():
             return None
         try:
             value = json.loads(line)
         except (ValueError, RecursionError):
-            await self._refuse(None, PARSE_ERROR, "this line is not JSON, or longer than 64 MiB")
+            await self._refuse(None, PARSE_ERROR, "this line is not JSON")
             return None
         if not isinstance(value, dict) or is_too_deep(value):
             await self._refuse(None, INVALID_REQUEST, "a message is one JSON object, and not nested too deeply")
@@ -97,7 +101,9 @@ class Stdio:
         """
         data = whole(json.dumps(message, ensure_ascii=False, separators=(",", ":"))).encode() + b"\n"
         try:
-            await asyncio.get_running_loop().run_in_executor(self._writing, _write, self._out, data)
+            await asyncio.get_running_loop().run_in_executor(
+                self._writing, write_all, self._out, data, until_it_takes_more
+            )
         except OSError as error:
             raise ConnectionError("the client no longer reads") from error
 
@@ -106,50 +112,3 @@ class Stdio:
         self._is_over = True
         for thread in (self._reading, self._writing):
             thread.shutdown(wait=False, cancel_futures=True)
-
-
-class _LineSplitter:
-    """Splits what is read into lines."""
-
-    def __init__(self) -> None:
-        self._unread = bytearray()
-        self._searched = 0
-        self._skips = False
-
-    def feed(self, chunk: bytes) -> None:
-        self._unread += chunk
-
-    def next(self) -> bytes | None:
-        """Return the next line; None while it is not whole. One that is too long is returned as `?`."""
-        while True:
-            end = self._unread.find(b"\n", self._searched)
-            if end < 0:
-                self._searched = len(self._unread)
-                if self._searched > _LONGEST:
-                    self._unread.clear()
-                    self._searched, self._skips = 0, True
-                return None
-            line = bytes(self._unread[:end])
-            del self._unread[: end + 1]
-            self._searched = 0
-            if not self._skips:
-                return line
-            self._skips = False
-            return b"?"
-
-
-def _read(descriptor: int) -> bytes:
-    while True:
-        try:
-            return os.read(descriptor, _CHUNK)
-        except BlockingIOError:
-            select.select([descriptor], [], [])
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        try:
-            left = left[os.write(descriptor, left) :]
-        except BlockingIOError:
-            select.select([], [descriptor], [])

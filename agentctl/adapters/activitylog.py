@@ -10,7 +10,8 @@ import os
 from collections.abc import Iterable, Iterator
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.files import AnyPath, storage_errors, sync_folder, write_all
+from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import AnyPath, storage_errors, sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain
 

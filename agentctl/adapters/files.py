@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 
+from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.libc import libc
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.domain.numbers import finite
@@ -99,13 +100,6 @@ def sync_folder(path: AnyPath) -> None:
             raise
     finally:
         os.close(fd)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write every byte; on a full disk, a write may be short without an error, and only the next one fails."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def write_in_place(fd: int, data: bytes) -> None:

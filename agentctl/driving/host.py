@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from agentctl.adapters.lines import LineBuffer
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
@@ -42,7 +43,7 @@ from agentctl.driving.host_rows import again_row, fallback_row, home_rows, polic
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.outbox import Outbox
-from agentctl.driving.program import LineBuffer, Patience, Program
+from agentctl.driving.program import Patience, Program
 from agentctl.driving.questions import Decided, ProgramQuestions, decided_by
 from agentctl.driving.recording import Recorder
 from agentctl.driving.starting import HeldSignals, StartedProgram
@@ -150,17 +151,17 @@ class Host:
     def _output(self, chunk: bytes) -> None:
         self.recorder.raw(1, chunk)
         for line in self._lines[0].feed(chunk):
-            self._line(line)
+            self._line(line, len(line) + 1)
         self.recorder.flush()
 
-    def _line(self, line: bytes) -> None:
-        self.recorder.line_of(len(line))
-        self._do(self.dialogue.received(line.rstrip(b"\r\n")))
+    def _line(self, line: bytes, size: int) -> None:
+        self.recorder.line_of(size)
+        self._do(self.dialogue.received(line.rstrip(b"\r")))
 
     def _errors(self, chunk: bytes) -> None:
         self.recorder.raw(2, chunk)
         for line in self._lines[1].feed(chunk):
-            self._do(self.dialogue.complained(line.rstrip(b"\r\n")))
+            self._do(self.dialogue.complained(line.rstrip(b"\r")))
         self.recorder.flush()
 
     def _silent(self) -> None:
@@ -381,7 +382,7 @@ class Host:
         for kind, lines in enumerate(self._lines):
             rest = lines.rest()
             if rest and kind == 0:
-                self._line(rest)
+                self._line(rest, len(rest))
         self.idle.end("its agent has ended")
         self.questions.close_all("its agent has ended")
         self.outbox.close()

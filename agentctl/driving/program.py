@@ -11,8 +11,9 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+from agentctl.adapters.descriptors import write_some
 from agentctl.drivers.dialogue import AgentOutcome
 
 _CHUNK = 1 << 16
@@ -67,11 +68,9 @@ class Program:
 
     def _write(self) -> None:
         try:
-            while self._unwritten:
-                del self._unwritten[: os.write(self._input, self._unwritten)]
-        except BlockingIOError:
-            self._loop.add_writer(self._input, self._write)
-            return
+            if not write_some(self._input, self._unwritten):
+                self._loop.add_writer(self._input, self._write)
+                return
         except OSError:  # It has closed its input, or is gone.
             self._unwritten.clear()
             self.is_hung_up = True
@@ -121,31 +120,6 @@ class Program:
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
-
-
-class LineBuffer:
-    """Splits chunks into lines; a line of many megabytes is joined only once."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the lines that `chunk` completes, each with its newline."""
-        start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            self._parts.append(chunk[start : end + 1])
-            line = b"".join(self._parts)
-            self._parts.clear()
-            start = end + 1
-            yield line
-        if start < len(chunk):
-            self._parts.append(chunk[start:])
-
-    def rest(self) -> bytes:
-        """Return what is left: the last line, without a newline."""
-        line = b"".join(self._parts)
-        self._parts.clear()
-        return line
 
 
 #: How long a program may take to end after a SIGTERM, before it gets SIGKILL.

@@ -14,6 +14,7 @@ from typing import Any
 
 from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
+from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
@@ -46,7 +47,7 @@ class Recorder:
 
     def raw(self, stream: int, data: bytes) -> None:
         """Pass on what the program printed; `stream` is 1 or 2."""
-        _write_all(stream, data)
+        write_all(stream, data, _until_there_is_room)
 
     def line_of(self, size: int) -> None:
         """Record that a line of `size` bytes, including its newline, is about to be passed to the dialogue."""
@@ -63,7 +64,8 @@ class Recorder:
             self._marked, self.at = now, now_iso()
             force = True
         if force:
-            _write_all(self._dialogue, to_json({"offset": self.offset, "at": self.at, **more}))
+            line = to_json({"offset": self.offset, "at": self.at, **more})
+            write_all(self._dialogue, line, _until_there_is_room)
 
     def row(self, row: Row) -> None:
         """Add a row of the activity; the next `flush` writes it."""
@@ -137,16 +139,11 @@ def _failure(outcome: AgentOutcome) -> dict[str, str | None]:
     return {"reason": outcome.reason, "message": outcome.message and bounded(outcome.message)}
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    """Write all of the data, waiting for room on a full disk."""
-    view = memoryview(data)
-    while view:
-        try:
-            view = view[os.write(fd, view) :]
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
-            time.sleep(STORAGE_RETRY_S)
+def _until_there_is_room(_: int, error: OSError) -> None:
+    """Wait a moment for room on a full disk; raise any other error."""
+    if error.errno not in FULL:
+        raise error
+    time.sleep(STORAGE_RETRY_S)
 
 
 def _size_of(path: str) -> int:

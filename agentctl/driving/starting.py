@@ -10,10 +10,10 @@ import errno
 import os
 import signal
 import subprocess
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from agentctl.adapters.descriptors import write_some
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import whole
@@ -197,15 +197,17 @@ def _say(process: subprocess.Popen[bytes], opening: Sequence[Action]) -> tuple[b
     """Write the first input, as far as the pipe takes it; return what was written, and the actions that are left."""
     assert process.stdin is not None
     os.set_blocking(process.stdin.fileno(), False)
-    said, left = b"", deque(opening)
-    with contextlib.suppress(OSError):  # The pipe is full, or the program is gone: the host will notice.
-        while left and isinstance(first := left[0], Say):
-            written = os.write(process.stdin.fileno(), first.data)
-            said += first.data[:written]
-            left.popleft()
-            if written < len(first.data):
-                left.appendleft(Say(first.data[written:]))
-    return said, left
+    first: list[bytes] = []
+    for one in opening:
+        if not isinstance(one, Say):
+            break
+        first.append(one.data)
+    data = b"".join(first)
+    unwritten = bytearray(data)
+    with contextlib.suppress(OSError):  # The program is gone: the host will notice.
+        write_some(process.stdin.fileno(), unwritten)
+    left = [Say(bytes(unwritten))] if unwritten else []
+    return data.removesuffix(unwritten), [*left, *opening[len(first) :]]
 
 
 class HeldSignals:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import agentctl
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.descriptors import write_all, write_some
 from agentctl.domain.offer_state import OfferNews, OfferState, OfferStep, after
 from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames
@@ -61,7 +62,7 @@ def serve(main: Main) -> int:
             os.dup2(nothing.fileno(), fd)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Its standard input tells, too, and the command is ended in order.
     os.set_blocking(sent, True)
-    _write_all(sent, hello_line(agentctl.__version__))
+    write_all(sent, hello_line(agentctl.__version__))
     connection = Frames(frames.TO_FAR)
     order, rest = _take_order(given, connection)
     if order is None:
@@ -91,11 +92,6 @@ def _take_order(given: int, connection: Frames) -> tuple[FarOrder | None, list[t
     return None, []
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(fd, data) :]
-
-
 # -- the command -------------------------------------------------------------------------------------------------------
 
 
@@ -122,10 +118,8 @@ class _Typed:
     def pass_on(self) -> bool:
         """Give the command what waits; return whether it may be given more."""
         try:
-            while self.waiting:
-                del self.waiting[: os.write(self.fd, self.waiting)]
-        except BlockingIOError:
-            return False
+            if not write_some(self.fd, self.waiting):
+                return False
         except OSError:  # It reads no more.
             self.waiting.clear()
             self._is_over = True
@@ -370,10 +364,7 @@ class _Exchange:
 
     def _send(self) -> None:
         try:
-            while self._to_send:
-                del self._to_send[: os.write(self._sent, self._to_send)]
-        except BlockingIOError:
-            return
+            write_some(self._sent, self._to_send)
         except OSError as error:
             raise _Gone from error
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from queue import Empty, Full, Queue
 
 from agentctl.adapters.clock import monotonic
+from agentctl.adapters.lines import TOO_LONG, LineBuffer
 from agentctl.domain.hosts import CommandHost
 from agentctl.errors import AgentctlError
 from agentctl.hosts import frames
@@ -148,13 +149,15 @@ class _One(threading.Thread):
             link.post(frames.DECLINED)
 
     def _follow(self, link: Link) -> None:
-        streams = {frames.OUT: _Lines(), frames.ERR: _Lines()}
+        streams = {frames.OUT: LineBuffer(_MOST), frames.ERR: LineBuffer(_MOST)}
         kinds = {frames.OUT: LINE, frames.ERR: NOTE}
         while True:
             for kind, content in link.receive():
                 if kind in streams:
                     for line in streams[kind].feed(content):
-                        self._say(kinds[kind], line)
+                        if line == TOO_LONG:
+                            raise HostError("a host prints a line without end", None, may_return=False)
+                        self._say(kinds[kind], line.decode("utf-8", "surrogateescape"))
                 elif kind == frames.PRINT:
                     self._say(OFFER)
                 elif kind == frames.WANT:
@@ -181,19 +184,3 @@ class _One(threading.Thread):
         """End the connection, whatever it does."""
         if self.is_alive() and self._link is not None:
             self._link.kill()
-
-
-class _Lines:
-    """Takes bytes, and returns the lines that they complete; a line of more than `_MOST` is refused."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        """Yield the complete lines."""
-        *lines, rest = (self._rest + data).split(b"\n")
-        self._rest = bytearray(rest)
-        if len(self._rest) > _MOST:
-            raise HostError("a host prints a line without end", None, may_return=False)
-        for line in lines:
-            yield line.decode("utf-8", "surrogateescape")

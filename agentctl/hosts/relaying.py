@@ -15,6 +15,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
+from agentctl.adapters.descriptors import write_all
 from agentctl.domain.hosts import CommandHost
 from agentctl.errors import UsageError
 from agentctl.hosts import frames
@@ -153,8 +154,7 @@ class _Relaying:
     def _write(self, fd: int, content: bytes, safe: TerminalFilter | None) -> None:
         data = content if safe is None else safe.feed(content)
         try:
-            while data:
-                data = data[os.write(fd, data) :]
+            write_all(fd, data)
         except OSError:
             if fd != 2:
                 raise

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from agentctl.adapters.lines import LineBuffer
+
 #: No honest event is longer.
 LONGEST = 32 << 20
 
@@ -16,7 +18,7 @@ class SseStream:
     """The events of one stream. Comments (`: keep-alive`) and all fields but `data` mean nothing here."""
 
     def __init__(self) -> None:
-        self._line = bytearray()
+        self._lines = LineBuffer()
         self._data: list[bytes] = []
         self._size = 0
 
@@ -29,21 +31,16 @@ class SseStream:
         self._size += len(chunk)
         if self._size > LONGEST:
             raise TooLong(f"an event of more than {LONGEST} bytes")
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            whole = bytes(self._line) + line
-            self._line.clear()
-            yield from self._take(whole.removesuffix(b"\r"))
-        self._line += rest
+        for line in self._lines.feed(chunk):
+            yield from self._take(line)
 
     def rest(self) -> Iterator[bytes]:
         """Yield the data of an event that the end of the stream completes."""
-        if self._line:
-            line, self._line = bytes(self._line), bytearray()
-            yield from self._take(line.removesuffix(b"\r"))
+        yield from self._take(self._lines.rest())
         yield from self._take(b"")
 
     def _take(self, line: bytes) -> Iterator[bytes]:
+        line = line.removesuffix(b"\r")
         if not line:
             data, self._data, self._size = b"\n".join(self._data), [], 0
             if data:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentctl.adapters.descriptors import write_all
 from agentctl.lean import NamedTuple
 from agentctl.llm.breaking import BreakOff
 from agentctl.llm.keys import Mask
@@ -41,13 +42,8 @@ class HostChannel:
     def say(self, kind: str, **fields: Any) -> None:
         """Write a line, without the key in it; a host that is gone is told nothing."""
         line = self.mask.data(json.dumps({"type": kind, **fields}, separators=(",", ":")).encode()) + b"\n"
-        with self._lock:
-            view = memoryview(line)
-            try:
-                while view:
-                    view = view[os.write(self._fd, view) :]
-            except OSError:
-                pass  # The end of the input follows, and ends the program.
+        with self._lock, contextlib.suppress(OSError):  # The end of the input follows, and ends the program.
+            write_all(self._fd, line)
 
     def call_begins(self, call_id: str, name: str, arguments: Mapping[str, Any]) -> None:
         """Tell that a tool is called."""

@@ -15,6 +15,8 @@ import signal
 from collections.abc import Callable, Mapping
 
 from agentctl import __version__
+from agentctl.adapters.descriptors import read_some, until_it_takes_more, write_all
+from agentctl.adapters.lines import LineBuffer
 from agentctl.domain.own_tools import OFFER_VARIABLE
 from agentctl.lean import Any, NamedTuple
 
@@ -57,11 +59,11 @@ def open_conversation(offered: Callable[[], Offer]) -> OpenedConversation | None
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     opening, said = _Opening(offered), _InputLines()
     try:
-        while line := said.line():
+        while (line := said.line()) is not None:
             answer = opening.answer(line)
             if answer is None:
                 return OpenedConversation([*opening.lines, line, *said.rest()], opening.answered)
-            _write(answer)
+            write_all(1, answer, until_it_takes_more)
     except BrokenPipeError:
         pass  # The client no longer reads: it is gone.
     return None
@@ -229,57 +231,36 @@ def _are_capabilities(info: Any) -> bool:
     )
 
 
-# -- the descriptors ---------------------------------------------------------------------------------------------------
+# -- standard input ----------------------------------------------------------------------------------------------------
 
 
 class _InputLines:
     """The lines of standard input."""
 
     def __init__(self) -> None:
-        self._unread = bytearray()
+        self._buffer = LineBuffer()
+        self._lines: list[bytes] = []
         self._is_over = False
 
-    def line(self) -> bytes:
-        """Return the next line, even a last one without its end; empty at the end of input."""
-        while b"\n" not in self._unread and not self._is_over:
+    def line(self) -> bytes | None:
+        """Return the next line, even a last one without its end; None at the end of input."""
+        while not self._lines and not self._is_over:
             self._read()
-        end = self._unread.find(b"\n") + 1 or len(self._unread)
-        line = bytes(self._unread[:end])
-        del self._unread[:end]
-        return line
+        return self._lines.pop(0) if self._lines else None
 
     def rest(self) -> list[bytes]:
         """Return the lines that were read ahead, as whole lines."""
-        while self._unread and not self._unread.endswith(b"\n") and not self._is_over:
+        while self._buffer.has_begun and not self._is_over:
             self._read()
-        return bytes(self._unread).splitlines(keepends=True)
+        return self._lines
 
     def _read(self) -> None:
         try:
-            chunk = os.read(0, 1 << 16)
-        except BlockingIOError:
-            _await(0, for_writing=False)
-            return
+            chunk = read_some(0, 1 << 16)
         except OSError:
             chunk = b""
-        self._unread += chunk
         self._is_over = not chunk
-
-
-def _write(data: bytes) -> None:
-    while data:
-        try:
-            data = data[os.write(1, data) :]
-        except BlockingIOError:
-            _await(1, for_writing=True)
-
-
-def _await(descriptor: int, *, for_writing: bool) -> None:
-    """Wait until a non-blocking descriptor is ready."""
-    import select
-
-    wanted = [descriptor]
-    select.select([] if for_writing else wanted, wanted if for_writing else [], [])
+        self._lines += self._buffer.feed(chunk) if chunk else filter(None, [self._buffer.rest()])
 
 
 # -- answers that were prepared ----------------------------------------------------------------------------------------

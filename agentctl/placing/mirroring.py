@@ -12,7 +12,8 @@ import errno
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folder, write_all, write_whole
+from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import make_folder, write_whole
 from agentctl.adapters.opening import OddFile, open_plain, pieces, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir, names_in

@@ -342,7 +342,8 @@ def test_an_agents_server_answers_with_the_standard_library_alone_and_little_of_
     assert {name.partition(".")[0] for name in loaded} <= sys.stdlib_module_names | {"agentctl", "org"}
     assert not loaded & {"typing", "subprocess", "dataclasses", "inspect", "socket", "threading", "pathlib", "site"}
     assert {name for name in loaded if name.startswith("agentctl.")} <= {
-        "agentctl.domain", "agentctl.domain.own_tools", "agentctl.encoding", "agentctl.errors", "agentctl.lean",
-        "agentctl.mcp", "agentctl.mcp.opening", "agentctl.mcp.serving",
+        "agentctl.adapters", "agentctl.adapters.descriptors", "agentctl.adapters.lines", "agentctl.domain",
+        "agentctl.domain.own_tools", "agentctl.encoding", "agentctl.errors", "agentctl.lean", "agentctl.mcp",
+        "agentctl.mcp.opening", "agentctl.mcp.serving",
     }  # fmt: skip
     assert os.listdir(tmp_path).count("offer.json") == 0
