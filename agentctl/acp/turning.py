@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from acp.exceptions import RequestError
@@ -19,6 +19,7 @@ from agentctl.acp.link import EditorLink
 from agentctl.acp.runs import GivenPrompt
 from agentctl.acp.session import EditorSession, Turn
 from agentctl.acp.updates import COMPLETED, FAILED, Update, WorkerUpdates
+from agentctl.adapters.breakable_thread import in_breakable_thread
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
@@ -66,16 +67,15 @@ class Turning:
             updates.expect(text)
             await self._tell([thought(note) for note in (*notes, *given.notes)])
             if turn.is_cancelled:
-                await self._in_thread(lambda: runs.cancel(worker))  # noqa: B023 - called at once
+                await self._in_thread(partial(runs.cancel, worker))
             over = await self._followed(worker)
-            if over is not Over.ENDED or turn.is_cancelled or not await self._in_thread(lambda: _left_unread(worker)):  # noqa: B023
+            if over is not Over.ENDED or turn.is_cancelled or not await self._in_thread(partial(_left_unread, worker)):
                 return await self._concluded(worker, updates, over)
             await self._tell(list(session.conversation.close_run(worker)))
-            given, notes = await self._gives(lambda: runs.take_up(worker)), ()  # noqa: B023
+            given, notes = await self._gives(partial(runs.take_up, worker)), ()
 
     async def _followed(self, worker: WorkerDir) -> Over:
         loop = asyncio.get_running_loop()
-        broken, holder = os.pipe()
 
         def tell(updates: list[Update]) -> None:
             asyncio.run_coroutine_threadsafe(self._tell(updates), loop).result()
@@ -83,18 +83,8 @@ class Turning:
         def asked(questions: dict[str, EditorQuestion]) -> bool:
             return asyncio.run_coroutine_threadsafe(self._show(questions), loop).result()
 
-        def followed() -> Over:
-            try:
-                return follow(
-                    self._session.conversation, worker, Ears(tell, asked, lambda: self._turn.is_cancelled), broken
-                )
-            finally:
-                os.close(broken)
-
-        try:
-            return await self._in_thread(followed)
-        finally:
-            os.close(holder)  # The thread sees that nobody wants to know any more.
+        ears = Ears(tell, asked, lambda: self._turn.is_cancelled)
+        return await in_breakable_thread(self._in_thread, partial(follow, self._session.conversation, worker, ears))
 
     async def _concluded(self, worker: WorkerDir, updates: WorkerUpdates, over: Over) -> dict[str, Any]:
         """Return the response to the prompt, after all that is left to tell."""

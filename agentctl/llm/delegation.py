@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.own_tools import OFFER_VARIABLE
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.llm.breaking import BreakOff, Interrupted
@@ -67,15 +68,11 @@ class DelegationTools:
         from agentctl.tools.definition import Call
         from agentctl.tools.registry import is_error
 
-        broken, breaks = os.pipe()
         try:
-            with breaker.stopping(lambda: os.write(breaks, b".")):
-                answer = toolbox.call(name, dict(arguments), Call(broken=broken))
+            with WakePipe() as broken, breaker.stopping(broken.wake):
+                answer = toolbox.call(name, dict(arguments), Call(broken=broken.fd))
         except BrokenOff:
             raise Interrupted from None
-        finally:
-            os.close(broken)
-            os.close(breaks)
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         return text, "failed" if is_error(answer) else "completed"
 

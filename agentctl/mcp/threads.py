@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from agentctl.adapters.breakable_thread import in_breakable_thread
 from agentctl.tools.awaited_worker import Target
 from agentctl.tools.definition import Call
 from agentctl.tools.scope import Scope
@@ -42,30 +42,24 @@ class Threads:
 
     async def run(self, work: Callable[[Call], T], *, limit_s: float | None = None, tell: Tells | None = None) -> T:
         """Return the result of a call's work, run in a thread; cancelling this breaks the call off."""
-        broken, holder = os.pipe()
+        on_wait = tell.waits_for if tell is not None else None
 
-        def in_thread() -> T:
+        def breakable(broken: int) -> T:
+            return work(Call(limit_s=limit_s, broken=broken, on_wait=on_wait))
+
+        if tell is None:
+            return await in_breakable_thread(self._in_thread, breakable)
+        done: list[T | Exception] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._tell, tell)
             try:
-                return work(Call(limit_s=limit_s, broken=broken, on_wait=tell.waits_for if tell is not None else None))
-            finally:
-                os.close(broken)
-
-        try:
-            if tell is None:
-                return await self._in_thread(in_thread)
-            done: list[T | Exception] = []
-            async with anyio.create_task_group() as group:
-                group.start_soon(self._tell, tell)
-                try:
-                    done.append(await self._in_thread(in_thread))
-                except Exception as error:  # noqa: BLE001 - raised again outside the group, which would wrap it
-                    done.append(error)
-                group.cancel_scope.cancel()
-            if isinstance(done[0], Exception):
-                raise done[0]
-            return done[0]
-        finally:
-            os.close(holder)
+                done.append(await in_breakable_thread(self._in_thread, breakable))
+            except Exception as error:  # noqa: BLE001 - raised again outside the group, which would wrap it
+                done.append(error)
+            group.cancel_scope.cancel()
+        if isinstance(done[0], Exception):
+            raise done[0]
+        return done[0]
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import os
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +20,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from agentctl.adapters.breakable_thread import in_breakable_thread
 from agentctl.errors import AgentctlError, BrokenOff, ExitCode
 from agentctl.web.endpoint import CheckedRequest, Endpoint, JsonAnswer, RawAnswer, read_body
 from agentctl.web.gate import TooLarge
@@ -69,15 +70,23 @@ class Carrying:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._quick)
         self._waiting += 1
         loop = asyncio.get_running_loop()
+        # Whoever takes it first counts this one off: the thread, or who no longer waits for it to begin.
+        begun = threading.Lock()
 
         def counted() -> Response:
+            if not begun.acquire(blocking=False):
+                raise BrokenOff("the client has left")
             try:
                 return work()
             finally:  # A limiter would count only until the client leaves.
                 with contextlib.suppress(RuntimeError):  # The loop is closed.
                     loop.call_soon_threadsafe(self._one_less)
 
-        return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True, limiter=self._unbounded)
+        try:
+            return await anyio.to_thread.run_sync(counted, abandon_on_cancel=True, limiter=self._unbounded)
+        finally:
+            if begun.acquire(blocking=False):
+                self._one_less()
 
     def _one_less(self) -> None:
         self._waiting -= 1
@@ -140,19 +149,11 @@ class EndpointApp:
             delivered.append(value)
             await send({"type": "http.response.body", "body": sent[-1:], "more_body": False})
 
-        broken, holder = os.pipe()
+        def work(broken: int) -> Response:
+            call = CheckedRequest(values, dict(request.headers), partial(_in_loop, give), broken)
+            return _response(endpoint.carry_out(call), request)
 
-        def work() -> Response:
-            try:
-                call = CheckedRequest(values, dict(request.headers), partial(_in_loop, give), broken)
-                return _response(endpoint.carry_out(call), request)
-            finally:
-                os.close(broken)
-
-        try:
-            response = await self._until_left(endpoint, work, request)
-        finally:
-            os.close(holder)
+        response = await in_breakable_thread(lambda one: self._until_left(endpoint, one, request), work)
         return None if delivered else response
 
     async def _until_left(self, endpoint: Endpoint, work: Callable[[], Response], request: Request) -> Response:

@@ -269,14 +269,14 @@ def test_a_reader_that_looks_for_long_is_not_waited_for(tmp_path: Path, monkeypa
     reader = Reader(Root(str(tmp_path)), lambda _: None, failed.append)
     reader.start()
     assert looks.wait(_LIMIT_S)
-    assert not os.get_blocking(reader._waking)
-    assert not os.get_inheritable(reader._waking)
+    assert not os.get_blocking(reader._pipe.fd)
+    assert not os.get_inheritable(reader._pipe.fd)
     reader.close(0.0)
-    os.fstat(reader._waking)  # The thread may still use it.
+    os.fstat(reader._pipe.fd)  # The thread may still use it.
     may_go_on.set()
     reader.close()
     with pytest.raises(OSError, match="Bad file"):
-        os.fstat(reader._waking)
+        os.fstat(reader._pipe.fd)
     reader.close()
     reader.wake()
     assert not failed

@@ -12,6 +12,7 @@ from starlette.types import Message
 
 from agentctl.web.carrying_out import Carrying, EndpointApp
 from agentctl.web.endpoint import CheckedRequest, Endpoint, JsonAnswer
+from tests.support import wait_until
 
 VALUE = {"name": "a"}
 
@@ -27,6 +28,9 @@ class Client:
         self._left = asyncio.Event()
         self._leaves_after = leaves_after
         self.sent: list[Message] = []
+
+    def leave(self) -> None:
+        self._left.set()
 
     async def receive(self) -> Message:
         await self._left.wait()
@@ -74,3 +78,18 @@ def test_who_leaves_before_the_last_byte_has_had_nothing(leaves_after: int, end:
     client = asyncio.run(ask())
     assert ends == [end]
     assert b"".join(one.get("body", b"") for one in client.sent) == body
+
+
+def test_a_client_that_has_left_already_takes_no_place() -> None:
+    async def ask() -> bool:
+        carrying = Carrying(bug)
+        endpoint = Endpoint("GET", "/x", "x", "X.", lambda _: JsonAnswer(VALUE), waits=True)
+        scope = {"type": "http", "method": "GET", "path": "/x", "query_string": b"", "headers": [], "path_params": {}}
+        for _ in range(200):
+            client = Client(0)
+            client.leave()
+            await EndpointApp([endpoint], carrying)(scope, client.receive, client.send)
+        await asyncio.to_thread(wait_until, lambda: carrying._waiting == 0, what="the places to be free again")
+        return carrying.has_room_for(endpoint)
+
+    assert asyncio.run(ask())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.pace import Pace
 from agentctl.adapters.taskdir import Root
+from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.names import WorkerId
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import Glance
@@ -54,9 +54,7 @@ class Reader:
         #: Somebody waits for the next look: it is not put off.
         self._is_urgent = threading.Event()
         #: A byte in it ends the sleep.
-        self._waking, self._wake = os.pipe()  # Not `pipe2`: macOS has none.
-        for fd in (self._waking, self._wake):
-            os.set_blocking(fd, False)
+        self._pipe = WakePipe()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
 
@@ -73,12 +71,8 @@ class Reader:
     def wake(self) -> None:
         """Look at once."""
         self._is_urgent.set()
-        if self._is_closed:  # The number of its pipe may be that of another file by now.
-            return
-        try:
-            os.write(self._wake, b"!")
-        except OSError:
-            pass  # The pipe is full, so it wakes anyway.
+        if not self._is_closed:  # The number of its pipe may be that of another file by now.
+            self._pipe.wake()
 
     def close(self, timeout_s: float | None = None) -> None:
         """Stop reading; returns when the thread has ended.
@@ -94,8 +88,7 @@ class Reader:
             self._thread.join(timeout_s)
         if not self._thread.is_alive():
             self._is_closed = True
-            os.close(self._wake)
-            os.close(self._waking)
+            self._pipe.close()
 
     def _run(self) -> None:
         self._try_to_read()
@@ -122,13 +115,7 @@ class Reader:
                 self._show(glance)
                 shown, shown_at = glance, monotonic()
             self._beside(glance)
-            self._drain(fleet.sleep(None, [self._waking]))
+            fleet.sleep(None, [self._pipe.fd])
+            self._pipe.drain()
             if not fleet.has_more_to_read:
                 self._is_urgent.wait(shown_at + self._pause_s - monotonic())
-
-    def _drain(self, readable: list[int]) -> None:
-        if self._waking in readable:
-            try:
-                os.read(self._waking, 4096)
-            except BlockingIOError:
-                pass

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.pace import Pace
 from agentctl.adapters.processes import wait_readable
+from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.adapters.watch import Watch
 from agentctl.screen.texts.shown import problem_of
 from agentctl.screen.texts.sources import PagerSource
@@ -78,7 +79,7 @@ class FolderWatch:
 
     def __init__(self, paths: tuple[AnyPath, ...], changed: Callable[[], object]) -> None:
         self._paths, self._changed = paths, changed
-        self._end, self._ending = os.pipe()
+        self._end = WakePipe()
         # The context says which app the messages are for.
         run = contextvars.copy_context().run
         self._thread = threading.Thread(target=run, args=(self._run,), name="agentctl folder watch", daemon=True)
@@ -86,14 +87,13 @@ class FolderWatch:
 
     def _run(self) -> None:
         with Watch({os.path.dirname(path) for path in self._paths}) as watch:
-            while not watch.sleep(None, [self._end]):
+            while not watch.sleep(None, [self._end.fd]):
                 self._changed()
-                if wait_readable([self._end], _GATHERED_S):
+                if wait_readable([self._end.fd], _GATHERED_S):
                     return
 
     def close(self) -> None:
         """End the thread, and wait until it has ended."""
-        os.write(self._ending, b".")
+        self._end.wake()
         self._thread.join()
-        os.close(self._end)
-        os.close(self._ending)
+        self._end.close()
