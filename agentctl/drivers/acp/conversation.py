@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,6 +30,7 @@ from agentctl.drivers.acp.wire import (
     session_params,
     text_blocks,
 )
+from agentctl.drivers.complaints import Complaining
 from agentctl.drivers.dialogue import (
     Action,
     AgentOutcome,
@@ -54,8 +54,8 @@ from agentctl.lean import NamedTuple
 Actions = list[Action]
 #: How long a program may take to end a turn that agentctl has cancelled by itself.
 _CANCEL_S = 15.0
-#: So many lines of standard error may explain an end; more are kept, since a program may go on about what it met.
-_EXPLAINING, _COMPLAINTS = 10, 100
+#: So many lines of standard error may explain an end.
+_EXPLAINING = 10
 #: Nobody answers more questions than these at once.
 _MOST_OPEN = 100
 #: By these some tell of a mode that their model has entered, beside the protocol's own update or in place of it.
@@ -81,10 +81,14 @@ class _Asked(NamedTuple):
     parent: str | None
 
 
-class AcpDialogue:
+class AcpDialogue(Complaining):
     """One session with one program, from `initialize` to the end of its last turn."""
 
+    #: More than may explain an end: a program may go on about what it met.
+    MOST_COMPLAINTS = 100
+
     def __init__(self, order: Order) -> None:
+        super().__init__()
         self.order = order
         self.row = program_from(order.acp)
         self.calls, self.requests = Calls(), OpenRequests()
@@ -92,7 +96,6 @@ class AcpDialogue:
         self.usage = AcpUsage(order, self.row)
         self.manner = self.row.manner(order)
         self.modes = Modes(order.driver, self.manner, order.stance)
-        self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
         self.session, self.model = "", order.model
         #: Messages that no prompt has taken up yet.
         self._waiting = [order.prompt]
@@ -327,12 +330,6 @@ class AcpDialogue:
         return [*self.requests.cancel_all(), self._cancel() if self._state.phase.is_turn else HangUp()]
 
     # -- the program's output --------------------------------------------------------------------------------------
-
-    def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep the last lines of its standard error: they may explain an end that nothing else explains."""
-        if text := line.decode(errors="replace").strip():
-            self.complaints.append(bounded(text))
-        return ()
 
     def received(self, line: bytes) -> Sequence[Action]:
         """Handle a line; whatever is not a message of the protocol is counted."""

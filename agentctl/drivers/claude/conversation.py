@@ -8,7 +8,6 @@ one JSON object. `start.py` has the command line, `asks.py` the requests, `rows.
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +22,7 @@ from agentctl.drivers.claude.rows import SYNTHETIC, ClaudeTranscript
 from agentctl.drivers.claude.start import HONOURS, INSTALL, TESTED, argv_of, asks_before_calls, environ_of, offered_by
 from agentctl.drivers.claude.unread import UnreadMessages
 from agentctl.drivers.claude.usage import Meter
+from agentctl.drivers.complaints import Complaining
 from agentctl.drivers.dialogue import (
     Action,
     AgentOutcome,
@@ -80,14 +80,13 @@ _FIELDS = frozenset(
 )
 #: The types of lines whose unknown fields are counted.
 _COUNTED = frozenset({"assistant", "user", "result"})
-#: The number of last lines of standard error that are kept to explain its end.
-_COMPLAINTS = 10
 
 
-class ClaudeDialogue:
+class ClaudeDialogue(Complaining):
     """One run of the program: one session, with a turn for each message."""
 
     def __init__(self, order: Order) -> None:
+        super().__init__()
         self.order = order
         self.transcript = ClaudeTranscript()
         self.asks = ClaudeRequests(self.transcript, offered_by(order))
@@ -97,7 +96,6 @@ class ClaudeDialogue:
         self.meter = Meter(is_fresh=order.resume is None)
         self.session = order.resume or order.session
         self.model = order.model
-        self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
         self.unread = UnreadMessages()
         self.sent = 0
         self.result: dict[str, Any] | None = None
@@ -177,12 +175,6 @@ class ClaudeDialogue:
             return list(handler(value))
         if kind not in _SILENT:
             self.transcript.unknown[f"line {kind}"] += 1
-        return ()
-
-    def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep the last lines of its standard error: they may explain an end without a result."""
-        if text := line.decode(errors="replace").strip():
-            self.complaints.append(bounded(text))
         return ()
 
     def _assistant(self, line: dict[str, Any]) -> Iterable[Action]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,23 +11,24 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.codex.errors import message_of, reason_of, telling
 from agentctl.drivers.codex.items import row_id, row_of
 from agentctl.drivers.codex.threads import AgentThreads
+from agentctl.drivers.complaints import Complaining
 from agentctl.drivers.dialogue import Action, AgentOutcome, Note, Progress, Retrying, StopProgram
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import bounded, parse_line
 
-_STDERR_LINES = 5
 Actions = list[Action]
 
 
-class CodexConversation:
+class CodexConversation(Complaining):
     """The base of both dialogues: notes, retries, unknown lines, and the outcome."""
 
     #: The prefix of the ids of its own rows.
     ROWS = ""
+    MOST_COMPLAINTS = 5
 
     def __init__(self, order: Order, threads: AgentThreads) -> None:
+        super().__init__()
         self.order, self.threads = order, threads
-        self.complaints: deque[str] = deque(maxlen=_STDERR_LINES)
         self.unknown: Counter[str] = Counter()
         self.touched: dict[str, None] = {}
         #: The error after which Codex is retrying; None as soon as it makes progress.
@@ -46,12 +47,9 @@ class CodexConversation:
         """Return the actions that a message causes."""
         raise NotImplementedError
 
-    def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep the last lines of stderr: they may explain an end that nothing else explains."""
-        text = telling(line)
-        if text:
-            self.complaints.append(bounded(text))
-        return ()
+    def complaint_in(self, line: bytes) -> str:
+        """Return a line without its colours; empty if it explains no end."""
+        return telling(line)
 
     def _failed(self, error: Mapping[str, Any], parent: str | None = None, *, will_retry: bool) -> Actions:
         """Return the actions for an error that is final or after which Codex retries; none for any other."""

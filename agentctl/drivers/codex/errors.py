@@ -68,10 +68,10 @@ def _sentence(message: str) -> str:
     return message
 
 
-def telling(line: bytes) -> str | None:
-    """Return a line of stderr without its colours; None if it explains no end."""
+def telling(line: bytes) -> str:
+    """Return a line of stderr without its colours; empty if it explains no end."""
     text = _COLOURS.sub("", line.decode("utf-8", "replace")).strip()
-    return None if _IRRELEVANT.search(text) else text
+    return "" if _IRRELEVANT.search(text) else text
 
 
 def early_end(

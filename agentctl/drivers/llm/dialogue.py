@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from agentctl.domain.permissions import OWN_SEARCH
 from agentctl.domain.question import ALLOW, DENY
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import window_from
+from agentctl.drivers.complaints import Complaining
 from agentctl.drivers.dialogue import (
     SILENT,
     Action,
@@ -50,21 +50,19 @@ _MEANS = {"allow": ALLOW, "deny": DENY}
 #: The tools, as rules name them, by which it looks into folders: it leaves out what a rule forbids.
 _SEARCHING = frozenset({"Glob", "Grep"})
 _REASONS = {reason.value: reason for reason in Reason}
-#: The number of last lines of standard error that are kept to explain its end.
-_COMPLAINTS = 10
 #: Of more or longer ones nobody chooses.
 _MOST_OPTIONS, _LONGEST_OPTION = 50, 500
 
 
-class LlmDialogue:
+class LlmDialogue(Complaining):
     """One run of the program: one conversation, with a turn for each message that does not join one."""
 
     def __init__(self, order: Order) -> None:
+        super().__init__()
         self.order = order
         self.session = session_of(order)
         provider = order.provider
         self.model = f"{provider.get('name')}/{provider.get('model')}" if provider else order.model
-        self.complaints: deque[str] = deque(maxlen=_COMPLAINTS)
         self.usage = {"input": 0, "output": 0, "cached": 0}
         self.cost_usd: float | None = None
         self.answer: str | None = None
@@ -141,12 +139,6 @@ class LlmDialogue:
         if value is None or handler is None:
             return [self._noted(f"an unknown line: {line[:200].decode('utf-8', 'replace')}")]
         return list(handler(value))
-
-    def complained(self, line: bytes) -> Sequence[Action]:
-        """Keep the last lines of its standard error: they may explain an end without a word."""
-        if text := line.decode(errors="replace").strip():
-            self.complaints.append(bounded(text))
-        return ()
 
     def _noted(self, text: str, name: str | None = None) -> Note:
         self.notes += 1
