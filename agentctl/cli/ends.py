@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import plain
 from agentctl.domain.ends import end_in_words
+from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import EndStatus
 from agentctl.errors import WaitStopped
 from agentctl.text.worker import waiting_for
@@ -33,8 +34,7 @@ def because(message: str | None) -> str:
     """Return the text after an end that says why it failed, in the words of the program or its provider."""
     if not message:
         return ""
-    text = plain(" ".join(message.split()))
-    return f": {text if len(text) <= _LONGEST else f'{text[:_LONGEST]}...'}"
+    return f": {beginning(plain(' '.join(message.split())), _LONGEST, '...')}"
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from itertools import islice
 
 from agentctl.cli.captured import taker
 from agentctl.cli.jsonrows import RowEncoder
+from agentctl.domain.plaintext import beginning
 from agentctl.domain.plaintext import plain as plain  # noqa: PLC0414 - commands import it from here
 from agentctl.errors import ExitCode
 from agentctl.lean import TYPE_CHECKING, Any
@@ -197,10 +198,5 @@ def outline(value: Mapping[str, Any], indent: str = "", longest: int | None = No
                 yield from outline(part, indent + "  ", longest)
         else:
             text = plain(item) if isinstance(item, str) else shown_json(item)
-            yield f"{indent}{plain(key)}: {text if longest is None else _bounded(text, longest)}"
-
-
-def _bounded(text: str, longest: int) -> str:
-    if len(text) <= longest:
-        return text
-    return f"{text[:longest]}... ({len(text)} characters; --json has them all)"
+            rest = f"... ({len(text)} characters; --json has them all)"
+            yield f"{indent}{plain(key)}: {text if longest is None else beginning(text, longest, rest)}"

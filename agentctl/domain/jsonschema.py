@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from agentctl.domain.plaintext import beginning
 from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 
@@ -245,5 +246,4 @@ def _canonical(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """Return the beginning of a value as JSON."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return beginning(json.dumps(value, ensure_ascii=False, default=str), _SHOWN, "...")

@@ -42,13 +42,24 @@ def whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def beginning(text: str, longest: int) -> str:
-    """Return the beginning of a text; where it was cut, followed by the length of the whole.
+def beginning(text: str, longest: int, mark: str | None = None) -> str:
+    """Return the first `longest` characters of a text; where it was cut, followed by a mark, or by its whole length.
 
-    >>> beginning("abc", 3), beginning("abcd", 3)
-    ('abc', 'abc [cut: 4 characters]')
+    >>> beginning("abc", 3), beginning("abcd", 3), beginning("abcd", 3, "...")
+    ('abc', 'abc [cut: 4 characters]', 'abc...')
     """
-    return text if len(text) <= longest else f"{text[:longest]} [cut: {len(text)} characters]"
+    if len(text) <= longest:
+        return text
+    return text[:longest] + (f" [cut: {len(text)} characters]" if mark is None else mark)
+
+
+def cut(text: str, longest: int, mark: str = "...") -> str:
+    """Return a text in at most `longest` characters: where it was cut, it ends with the mark.
+
+    >>> cut("abcd", 4), cut("abcde", 4), cut("abcde", 4, "~")
+    ('abcd', 'a...', 'abc~')
+    """
+    return text if len(text) <= longest else text[: max(0, longest - len(mark))] + mark
 
 
 def whole_json(value: Any) -> Any:

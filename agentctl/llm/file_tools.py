@@ -11,7 +11,7 @@ from itertools import islice
 from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.files import put_if_same
 from agentctl.adapters.opening import OddFile
-from agentctl.domain.plaintext import whole
+from agentctl.domain.plaintext import beginning, whole
 from agentctl.llm.errors import ToolError
 from agentctl.llm.places import folder_of, open_file
 
@@ -44,7 +44,7 @@ def read_file(real: str, first: int = 1, count: int | None = None) -> str:
     size = 0
     for number, raw in enumerate(wanted, first):
         line = raw.removesuffix(b"\n").decode("utf-8", "replace")
-        text = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} [cut: {len(line)} characters]"
+        text = beginning(line, _LONGEST_LINE)
         size += len(text) + 8
         if shown and size > _MOST_BYTES:
             break

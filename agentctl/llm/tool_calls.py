@@ -11,6 +11,7 @@ from agentctl.adapters.realpath import Resolver
 from agentctl.domain.answers import DENIED_BY_RULE
 from agentctl.domain.own_tools import PREFIX
 from agentctl.domain.permissions import OWN_SEARCH, answer_by
+from agentctl.domain.plaintext import beginning
 from agentctl.drivers.values import list_in, object_in
 from agentctl.lean import NamedTuple
 from agentctl.llm.answer import ToolCall
@@ -121,8 +122,7 @@ class ToolCalls:
         except (ToolError, OSError) as error:
             result = Result(f"Error: {error}", "failed")
         text = self._mask.text(result.text)
-        if len(text) > _MOST_TEXT:
-            text = f"{text[:_MOST_TEXT]}\n[cut: {len(text)} characters]"
+        text = beginning(text, _MOST_TEXT, f"\n[cut: {len(text)} characters]")
         result = result._replace(text=text or "(nothing)")
         self._host.call_ends(call.id, name, result.status, result.text, result.file)
         return result

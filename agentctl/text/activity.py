@@ -10,7 +10,7 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.ends import end_in_words
-from agentctl.domain.plaintext import plain
+from agentctl.domain.plaintext import cut, plain
 from agentctl.domain.telling import telling_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.text.words import NOTHING, duration, short_number, shown_json
@@ -124,8 +124,7 @@ def telling(detail: Mapping[str, Any] | None) -> str:
 
 def short(text: object) -> str:
     """Return one line of a text, cut and safe to show."""
-    line = plain(" ".join(str(text or "").split()))
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+    return cut(plain(" ".join(str(text or "").split())), _LONGEST)
 
 
 def _count(number: int, what: str) -> str:

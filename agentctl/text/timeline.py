@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from agentctl.domain.budget import Spent
 from agentctl.domain.critical_path import Because
 from agentctl.domain.ends import end_in_words
-from agentctl.domain.plaintext import plain, whole
+from agentctl.domain.plaintext import cut, plain, whole
 from agentctl.domain.states import Status
 from agentctl.domain.timeline import Shade, runs
 from agentctl.domain.timescale import DAY, Scale, scale_of
@@ -58,10 +58,9 @@ def name_of(row: TimelineRow, timeline: Timeline) -> str:
     return plain(instance if task_id == timeline.task_id else f"{task_id}/{instance}")
 
 
-def cut(text: str, longest: int, mark: str = "…") -> str:
+def cut_line(text: str, longest: int, mark: str = "…") -> str:
     """Return one line of a text, safe to show and cut to a length."""
-    line = plain(" ".join(whole(text[: 10 * longest + 100]).split()))
-    return line if len(line) <= longest else line[: max(0, longest - 1)] + mark
+    return cut(plain(" ".join(whole(text[: 10 * longest + 100]).split())), longest, mark)
 
 
 def time_of(row: TimelineRow) -> str:
@@ -101,7 +100,7 @@ def has_spent(timeline: Timeline) -> bool:
 
 def end_of(row: TimelineRow) -> str:
     """Return the status in words; of a failed worker with the reason, which anybody may have written."""
-    return cut(end_in_words(row.bar.status, row.bar.reason), _LONGEST_END)
+    return cut_line(end_in_words(row.bar.status, row.bar.reason), _LONGEST_END)
 
 
 def summary(timeline: Timeline) -> str:
@@ -189,9 +188,9 @@ def timeline_lines(timeline: Timeline, width: int, *, blocks: bool = True) -> It
         blocks: Draw with characters that are not ASCII.
     """
     glyphs = _BLOCKS if blocks else _ASCII
-    yield [(cut(timeline.title, width, glyphs.cut), "bold")]
+    yield [(cut_line(timeline.title, width, glyphs.cut), "bold")]
     text = summary(timeline)
-    yield [(cut(text if blocks else text.replace(" · ", ", "), width, glyphs.cut), "dim")]
+    yield [(cut_line(text if blocks else text.replace(" · ", ", "), width, glyphs.cut), "dim")]
     if timeline.rows:
         yield []
         yield from _Picture(timeline, width, glyphs).lines()
@@ -229,7 +228,7 @@ class _Picture:
         yield from self._axis()
         for row, right in zip(self._timeline.rows, self._right, strict=True):
             indent = " " * min(_INDENT * row.bar.depth, self._name // 2)
-            name = cut(name_of(row, self._timeline), max(1, self._name - len(indent)), self._glyphs.cut)
+            name = cut_line(name_of(row, self._timeline), max(1, self._name - len(indent)), self._glyphs.cut)
             is_critical = row.is_critical
             yield [
                 ((indent + name).ljust(self._name), ""),

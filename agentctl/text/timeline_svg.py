@@ -17,7 +17,7 @@ from agentctl.domain.timeline import BarId, Run, Shade, runs
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.timeline import Timeline, TimelineRow
 from agentctl.text.timeline import (
-    cut,
+    cut_line,
     end_of,
     has_spent,
     mark_texts,
@@ -98,7 +98,7 @@ def svg_of(timeline: Timeline) -> str:
 
 def escaped(text: object, longest: int = _LONGEST_TIP) -> str:
     """Return a text for XML or HTML: one line, cut, nothing in it counts as markup or obeys anything."""
-    shown = cut(str(text), longest)
+    shown = cut_line(str(text), longest)
     return escape("".join(one if one < "\ufffe" or one > "\uffff" else "\ufffd" for one in shown))
 
 
@@ -188,7 +188,7 @@ class _Drawing:
         return None if number is None else self._rows[number]
 
     def _head(self) -> Iterator[str]:
-        title = cut(self._timeline.title or self._timeline.task_id, _LONGEST_TITLE)
+        title = cut_line(self._timeline.title or self._timeline.task_id, _LONGEST_TITLE)
         yield _text(_MARGIN, 40, title, look="t ink", size=18, weight=600)
         yield _text(_MARGIN, 62, summary(self._timeline), look="t dim", size=12.5)
         x = WIDTH - _MARGIN - 464
@@ -233,7 +233,7 @@ class _Drawing:
             yield _path(f"M{_number(x)} {_number(top)}V{_number(y)}h5", "rule")
         name = name_of(row, self._timeline)
         room = int((self._x - _GAP - _MARGIN - indent) / _CHARACTER + 0.5)
-        yield _text(_MARGIN + indent, y + 4, cut(name, max(3, room)), look="m ink", size=self._size)
+        yield _text(_MARGIN + indent, y + 4, cut_line(name, max(3, room)), look="m ink", size=self._size)
         drawn = self._runs(row)
         yield from self._pauses(drawn, y)
         for run, after in pairwise([*drawn, None]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agentctl.domain.plaintext import beginning
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.scope import Situation
 
@@ -48,7 +49,7 @@ def cut() -> str:
 
 def short(text: str) -> str:
     """Return a text, cut if it is long: enough to recognise it."""
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
+    return beginning(text, _LONGEST_QUOTE, "...")
 
 
 def agent_types(situation: Situation) -> str:

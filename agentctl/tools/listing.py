@@ -7,6 +7,7 @@ from typing import Any
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import declared_summary, last_words
@@ -96,7 +97,7 @@ def _paths(scope: Scope, worker: WorkerDir) -> tuple[str, str]:
 def last_message(worker: WorkerDir) -> str | None:
     """Return the beginning of a worker's last words, otherwise of the result that it declared."""
     words = last_words(worker, _LOOKED_BACK) or declared_summary(read_known(worker.result))
-    return words if not words or len(words) <= _LAST_MESSAGE else f"{words[:_LAST_MESSAGE]} [cut]"
+    return words and beginning(words, _LAST_MESSAGE, " [cut]")
 
 
 LIST_AGENTS = Tool(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.plaintext import plain, whole
+from agentctl.domain.plaintext import cut, plain, whole
 from agentctl.tools.awaited_worker import Target
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
@@ -67,5 +67,4 @@ def _progress(row: dict[str, object]) -> str:
 
 
 def _cut(text: str, longest: int) -> str:
-    flat = whole(plain(" ".join(text.split())))
-    return flat if len(flat) <= longest else f"{flat[: longest - 3]}..."
+    return cut(whole(plain(" ".join(text.split()))), longest)

@@ -1,7 +1,7 @@
 """What is easily built again, a little differently each time, has one home.
 
-A loop around `os.write` that writes a part and then the rest, and a splitter that keeps the begun line of a stream,
-are each written once, with tests of their own.
+A loop around `os.write` that writes a part and then the rest, a splitter that keeps the begun line of a stream, and a
+text that is cut and says so, are each written once, with tests of their own.
 """
 
 from __future__ import annotations
@@ -39,19 +39,40 @@ def splitters(source: str) -> int:
     )
 
 
-def homes(count: Callable[[str], int]) -> set[str]:
-    """Return the files of the package in which something is found."""
-    files = sorted(PACKAGE.rglob("*.py"))
-    return {str(file.relative_to(PACKAGE)) for file in files if count(file.read_text(encoding="utf-8"))}
+def cuts(source: str) -> int:
+    """Return how often some code has the whole of a text where it is short, else a part of it and something more."""
+    chosen = [one for one in ast.walk(ast.parse(source)) if isinstance(one, ast.IfExp)]
+    return sum(
+        isinstance(one.test, ast.Compare)
+        and ast.unparse(one.test.left) == f"len({ast.unparse(one.body)})"
+        and isinstance(one.orelse, ast.BinOp | ast.JoinedStr)
+        and f"{ast.unparse(one.body)}[" in ast.unparse(one.orelse)
+        for one in chosen
+    )
+
+
+def homes(count: Callable[[str], int], mark: str) -> set[str]:
+    """Return the files of the package in which something is found; no file without the mark has it."""
+    sources = {file: file.read_text(encoding="utf-8") for file in PACKAGE.rglob("*.py")}
+    return {str(file.relative_to(PACKAGE)) for file, source in sources.items() if mark in source and count(source)}
 
 
 def test_all_bytes_are_written_by_one_loop() -> None:
-    assert homes(write_loops) == {"adapters/descriptors.py"}, "use `write_all`, or `write_some` for what does not block"
+    assert homes(write_loops, "os.write") == {"adapters/descriptors.py"}, (
+        "use `write_all`, or `write_some` for what does not block"
+    )
 
 
 def test_a_stream_is_split_into_lines_in_one_place() -> None:
     # The second knows where in its file each line lies.
-    assert homes(splitters) == {"adapters/lines.py", "operations/show/text_pages.py"}, "use `LineBuffer`"
+    assert homes(splitters, "split(") == {"adapters/lines.py", "operations/show/text_pages.py"}, "use `LineBuffer`"
+
+
+def test_a_text_is_cut_in_one_place() -> None:
+    # The others keep both ends.
+    assert homes(cuts, " if len(") == {"domain/plaintext.py", "llm/compaction.py", "mcp/bad_lines.py"}, (
+        "use `beginning` or `cut`"
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,3 +91,16 @@ def test_what_counts_as_such_a_loop(source: str, count: int) -> None:
 def test_what_counts_as_a_splitter() -> None:
     assert splitters("*lines, rest = (self._rest + data).split(b'\\n')") == 1
     assert splitters("lines = data.split(b'\\n')") == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("text if len(text) <= most else text[: most - 3] + '...'", 1),
+        ("text if len(text) <= most else f'{text[:most]}...'", 1),
+        ("text if len(text) <= most else beginning(text, most)", 0),
+        ("text if len(text) <= most else text[:most]", 0),
+    ],
+)
+def test_what_counts_as_a_cut(source: str, count: int) -> None:
+    assert cuts(source) == count

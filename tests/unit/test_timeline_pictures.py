@@ -18,7 +18,7 @@ from agentctl.domain.states import Status
 from agentctl.domain.timeline import Bar, Piece, Shade, in_order
 from agentctl.domain.timescale import scale_of
 from agentctl.operations.show.timeline import Timeline, TimelineRow
-from agentctl.text.timeline import cut, mark_texts, timeline_lines
+from agentctl.text.timeline import cut_line, mark_texts, timeline_lines
 from agentctl.text.timeline_html import html_of
 from agentctl.text.timeline_svg import _DARK, _LIGHT, MOST_ROWS, WIDTH, svg_of
 from tests.support import REPOSITORY
@@ -225,7 +225,7 @@ def test_a_terminal_shows_the_pieces_and_marks_the_path() -> None:
 
 @given(TEXTS, st.integers(1, 50))
 def test_a_cut_text_is_one_safe_line(text: str, longest: int) -> None:
-    shown = cut(text, longest)
+    shown = cut_line(text, longest)
     shown.encode()
     assert len(shown) <= longest
     assert shown.isprintable() or not any(one < " " for one in shown)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from agentctl.domain.plaintext import beginning
 from agentctl.lean import NamedTuple
 
 #: The prefix of row ids that a worker's own `report` writes; no driver's output has it.
@@ -83,7 +84,7 @@ class Row(NamedTuple):
 
 def message_text(text: str) -> str:
     """Return an agent's message as its row has it: whole, unless it is longer than any model writes."""
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} [cut: {len(text)} characters]"
+    return beginning(text, LONGEST_MESSAGE)
 
 
 def encode_row(row: Row, at: str) -> bytes:

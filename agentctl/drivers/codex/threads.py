@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
+from agentctl.domain.plaintext import cut
 from agentctl.drivers.codex.items import is_tool, row_id
 from agentctl.drivers.values import count_in, list_in, object_in, text_in
 
@@ -178,8 +179,7 @@ class AgentThreads:
 
 
 def _first_line(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+    return cut(text.strip().partition("\n")[0], _LONGEST_NAME, "…")
 
 
 def _tokens(counts: Mapping[str, Any]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Reason, Status
 from agentctl.lean import NamedTuple
 
@@ -32,7 +33,7 @@ def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
 
 def bounded(message: str) -> str:
     """Return a message, cut to the longest that an end may have."""
-    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    return beginning(message, _LONGEST, "...")
 
 
 def _reason(name: object) -> Reason:
