@@ -13,7 +13,7 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.files import AnyPath, storage_errors, sync_folder
 from agentctl.adapters.locks import locked
-from agentctl.adapters.opening import open_plain
+from agentctl.adapters.opening import open_plain, read_tail
 
 
 class ActivityWriter:
@@ -77,16 +77,11 @@ class ActivityReader:
 def last_lines(path: AnyPath, most_bytes: int) -> list[bytes]:
     """Return the whole lines in the last bytes of an activity, the last line first; none where there is no file."""
     try:
-        fd = open_plain(path)
+        data, size = read_tail(path, most_bytes)
     except OSError:
         return []
-    try:
-        size = os.fstat(fd).st_size
-        begin = max(0, size - most_bytes)
-        lines = os.pread(fd, most_bytes, begin).split(b"\n")[:-1]
-    finally:
-        os.close(fd)
-    return lines[:0:-1] if begin else lines[::-1]  # The first one may lack its beginning.
+    lines = data.split(b"\n")[:-1]
+    return lines[:0:-1] if size > most_bytes else lines[::-1]  # The first one may lack its beginning.
 
 
 def replace(path: AnyPath, lines: Iterable[bytes]) -> int:

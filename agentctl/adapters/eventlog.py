@@ -136,16 +136,22 @@ def blocks(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
             yield start, b""
 
 
-def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterator[Event]:
-    """Yield the events of these kinds about a worker from a log; none where there is no log."""
+def blocks_of(path: AnyPath, start: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the same from the file at a path; nothing where there is none."""
     try:
         fd = open_plain(path)
     except FileNotFoundError:
         return
     try:
-        yield from events_in(fd, instance, kinds)
+        yield from blocks(fd, start)
     finally:
         os.close(fd)
+
+
+def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterator[Event]:
+    """Yield the events of these kinds about a worker from a log; none where there is no log."""
+    for _, lines in blocks_of(path, 0):
+        yield from about(lines, instance, kinds)
 
 
 def instances_in(fd: int, kinds: Collection[str], since: int = 0) -> set[str]:
@@ -188,15 +194,8 @@ class LogReader:
         return (row[1] for row in self.rows() if not isinstance(row, BadLine))
 
     def _pieces(self) -> Iterator[Sequence[tuple[int, Event] | BadLine]]:
-        try:
-            fd = open_plain(self.path)
-        except FileNotFoundError:
-            return
-        try:
-            for behind, lines in blocks(fd, self.offset):
-                rows = decode(lines, self._next_seq) if lines else [BadLine(self._next_seq, _TOO_LONG)]
-                self.offset = behind
-                self._next_seq += len(rows)
-                yield rows
-        finally:
-            os.close(fd)
+        for behind, lines in blocks_of(self.path, self.offset):
+            rows = decode(lines, self._next_seq) if lines else [BadLine(self._next_seq, _TOO_LONG)]
+            self.offset = behind
+            self._next_seq += len(rows)
+            yield rows

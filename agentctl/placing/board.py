@@ -11,7 +11,7 @@ import os
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.locks import try_lock
-from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.opening import file_version, read_bytes
 from agentctl.errors import AgentctlError
 from agentctl.runners.runner import EngineDown, Runner
 from agentctl.supervision.worker.engine_answers import EngineAnswer, answer_in, answered_at, as_lines, file_of
@@ -39,7 +39,7 @@ class EngineBoard:
         self._patience_s = every_s * (1 + _SPREAD * int(launch_id[:4], 16) / 0xFFFF)
         where = "\0".join(os.environ.get(name, "") for name in _CLUSTER)
         self._path = file_of(runner.name, blake2b(os.fsencode(where), digest_size=6).hexdigest())
-        self._version: tuple[int, int] | None = None
+        self._version: tuple[int, int, int] | None = None
         self._answer = EngineAnswer()
         self._next_question = 0.0
 
@@ -51,8 +51,7 @@ class EngineBoard:
     def last(self) -> EngineAnswer:
         """Return the last answer, whoever asked for it."""
         with contextlib.suppress(AgentctlError, OSError):
-            found = os.stat(self._path)
-            version = found.st_ino, found.st_mtime_ns
+            version = file_version(self._path)
             if version != self._version:
                 self._answer, self._version = answer_in(read_bytes(self._path), self._launch_id), version
         return self._answer

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.files import make_folder, write_whole
-from agentctl.adapters.opening import OddFile, open_plain, pieces, read_bytes
+from agentctl.adapters.opening import OddFile, file_version, open_plain, pieces, read_bytes
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.errors import StorageError
@@ -28,7 +28,7 @@ class Mirror:
 
     def __init__(self, here: WorkerDir, there: WorkerDir) -> None:
         self._here, self.there = here, there
-        self._versions: dict[str, tuple[int, int]] = {}
+        self._versions: dict[str, tuple[int, int, int]] = {}
 
     def step(self) -> bool:
         """Copy what has come since the last step; return whether anything has.
@@ -76,10 +76,9 @@ class Mirror:
 
     def _replace(self, there: FilePath, here: FilePath) -> bool:
         try:
-            found = os.stat(there)
+            version = file_version(there)
         except (FileNotFoundError, NotADirectoryError):
             return False
-        version = found.st_ino, found.st_mtime_ns
         if self._versions.get(there) == version:
             return False
         with contextlib.suppress(OddFile, StorageError, FileNotFoundError):

@@ -7,13 +7,11 @@ answer, given at the head, goes to the node under the seal of the launch.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, read_json, read_known, set_aside, to_json, write_whole
-from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.names import is_name
@@ -116,18 +114,12 @@ class Relay:
         return self._read > before
 
     def _events(self) -> Iterator[tuple[int, ev.Event]]:
-        try:
-            fd = open_plain(self._there.task.events)
-        except (FileNotFoundError, NotADirectoryError):
-            return
-        try:
-            for offset, lines in eventlog.blocks(fd, self._read):
+        with contextlib.suppress(NotADirectoryError):
+            for offset, lines in eventlog.blocks_of(self._there.task.events, self._read):
                 for row in ev.decode(lines, 0) if lines else ():
                     if not isinstance(row, ev.BadLine) and row[1].get("agentInstance") == self._here.instance:
                         yield offset, row[1]
                 self._read = offset
-        finally:
-            os.close(fd)
 
     def _note(self, event: Mapping[str, Any]) -> None:
         """Note which questions are open on the node, and whose askers have gone."""

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 
 from agentctl.adapters.files import read_known
+from agentctl.adapters.opening import read_tail
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement
 from agentctl.domain.sightings import EngineState
@@ -82,5 +83,5 @@ class Verdicts:
 def _tail_of(launch: LaunchDir) -> str:
     """Return the last that a launch printed before it had files of its own."""
     with contextlib.suppress(AgentctlError, OSError):
-        return launch.engine_log.read_bytes()[-_MOST_OF_LOG:].decode(errors="replace").strip()
+        return read_tail(launch.engine_log, _MOST_OF_LOG)[0].decode(errors="replace").strip()
     return ""

@@ -15,9 +15,9 @@ SHOWING = ("text", "screen", "acp", "operations/show", "operations/fleet", "oper
 ELSEWHERE = ("llm", "hosts", "web")
 READS = frozenset(
     {
-        "read_bytes", "read_text", "read_json", "read_known", "text_in", "open_plain", "names_in", "exists", "is_dir",
-        "store_folder", "stat", "lstat", "listdir", "scandir", "readlink", "samefile", "realpath", "open",
-        "is_alive_held", "access",
+        "read_bytes", "read_text", "read_json", "read_known", "read_tail", "text_in", "open_plain", "names_in",
+        "exists", "is_dir", "store_folder", "file_version", "stat", "lstat", "listdir", "scandir", "readlink",
+        "samefile", "realpath", "open", "is_alive_held", "access",
     }
 )  # fmt: skip
 WRITES = frozenset({"write_whole", "create_whole", "write_in_place", "write_all", "set_aside", "eventlog"})

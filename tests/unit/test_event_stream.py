@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctl.adapters import eventlog
+from agentctl.adapters.files import AnyPath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.events import decode, make_event
 from agentctl.operations.fleet import event_stream
@@ -282,16 +283,16 @@ def test_a_log_that_cannot_be_read_for_a_moment_costs_nobody_an_event(
     stream = EventStream(root)
     for name in ("a", "b", "c"):
         appended(root, name, 400)  # More than one piece.
-    bad = os.stat(root.task("b").events).st_ino
+    bad = root.task("b").events
 
-    def failing(fd: int, start: int) -> Iterator[tuple[int, bytes]]:
-        for number, piece in enumerate(eventlog.blocks(fd, start)):
-            if number and os.fstat(fd).st_ino == bad:
+    def failing(path: AnyPath, start: int) -> Iterator[tuple[int, bytes]]:
+        for number, piece in enumerate(eventlog.blocks_of(path, start)):
+            if number and path == bad:
                 raise OSError(5, "EIO")
             yield piece
 
     with monkeypatch.context() as patch:
-        patch.setattr(event_stream, "blocks", failing)
+        patch.setattr(event_stream, "blocks_of", failing)
         found = seqs(new_in(stream))
     assert {name: sum(one == name for one, _ in found) for name in "ac"} == {"a": 400, "c": 400}
     had = sum(name == "b" for name, _ in found)

@@ -6,7 +6,6 @@ A task that cannot be started, or fails, has a result like any other, and does n
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from agentctl.adapters.files import read_known
-from agentctl.adapters.opening import open_plain
+from agentctl.adapters.opening import read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status
@@ -329,12 +328,10 @@ def error_of(worker: WorkerDir, decision: Decision) -> str:
 
 def _tail(path: str, size: int) -> str:
     try:
-        with os.fdopen(open_plain(path), "rb") as file:
-            whole = file.seek(0, 2)
-            file.seek(max(0, whole - size))
-            text = file.read(size).decode(errors="replace")
+        data, whole = read_tail(path, size)
     except OSError:
         return ""
+    text = data.decode(errors="replace")
     _, mark, lines = text.partition("\n") if whole > size else ("", "", text)
     return (lines if mark or whole <= size else text).strip()
 

@@ -15,6 +15,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held
+from agentctl.adapters.opening import read_tail
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir
 from agentctl.domain.numbers import finite
@@ -216,5 +217,5 @@ def remove(probe: ProbeDir) -> None:
 
 def _tail_of(log: FilePath) -> str:
     with contextlib.suppress(AgentctlError, OSError):
-        return " ".join(log.read_bytes()[-_TAIL:].decode(errors="replace").split())
+        return " ".join(read_tail(log, _TAIL)[0].decode(errors="replace").split())
     return ""

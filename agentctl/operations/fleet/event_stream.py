@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.eventlog import blocks
+from agentctl.adapters.eventlog import blocks_of
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.events import BadLine, decode
@@ -225,12 +225,8 @@ class _Tail:
         try:
             if self.unread_bytes() <= 0:
                 return
-            fd = open_plain(self._path)
-            try:
-                self.changed = os.fstat(fd).st_mtime_ns
-                yield from blocks(fd, self._offset)
-            finally:
-                os.close(fd)
+            self.changed = os.stat(self._path).st_mtime_ns
+            yield from blocks_of(self._path, self._offset)
         except (OSError, AgentctlError):  # It has no log any more, or none that can be read: `doctor` tells.
             return
 
@@ -278,13 +274,9 @@ def _events_of(task: TaskDir, key: TaskKey, behind: int, until: int) -> Iterator
     offset = seq = 0
     while seq < until:
         try:
-            fd = open_plain(task.events)
+            piece = next(blocks_of(task.events, offset), None)
         except (OSError, AgentctlError):
             return
-        try:
-            piece = next(blocks(fd, offset), None)
-        finally:
-            os.close(fd)
         if piece is None:
             return
         offset, lines = piece

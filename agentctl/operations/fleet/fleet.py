@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.opening import open_plain
+from agentctl.adapters.opening import file_version, read_tail
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
@@ -291,24 +291,18 @@ def _last_lines(worker: WorkerDir) -> str:
 
 def _end_of(path: str) -> str:
     try:
-        fd = open_plain(path)
+        data, size = read_tail(path, _OUTPUT_BYTES)
     except OSError:
         return ""
-    try:
-        size = os.fstat(fd).st_size
-        data = os.pread(fd, _OUTPUT_BYTES, max(0, size - _OUTPUT_BYTES))
-    finally:
-        os.close(fd)
     lines = data.decode("utf-8", "replace").splitlines()
     return "\n".join(lines[1 if size > _OUTPUT_BYTES else 0 :][-_OUTPUT_LINES:])
 
 
 def _version_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        return file_version(path)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _with_askers_below(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
+from agentctl.adapters.opening import file_version
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
 from agentctl.adapters.taskdir import Root
@@ -24,7 +25,7 @@ class SeenEnds:
         name = hashlib.sha256(os.fsencode(root.path)).hexdigest()[:32]
         self.path: FilePath = state_folder(environ) / "seen" / f"{name}.json"
         self._root = root
-        self._version: tuple[int, int] | None = None
+        self._version: tuple[int, int, int] | None = None
         #: Worker -> the time of the end, or of the question of an idle agent, that was looked at.
         self._ends: dict[str, str] = {}
         self.update()
@@ -32,10 +33,9 @@ class SeenEnds:
     def update(self) -> bool:
         """Read what was noted since, by this process or another; return whether there was anything."""
         try:
-            found = os.stat(self.path)
+            version = file_version(self.path)
         except OSError:
             return False
-        version = (found.st_ino, found.st_mtime_ns)
         if version == self._version:
             return False
         self._version = version

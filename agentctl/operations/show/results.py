@@ -14,7 +14,7 @@ from typing import Any
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_known
-from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes
+from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes, read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line
@@ -167,7 +167,7 @@ def _beginning(worker: WorkerDir, text: str, before: tuple[int, str], max_bytes:
     """Return a text that the driver cut after writing it to a file in full; the file may have changed since."""
     size, digest = before
     path, wrapped = place_of(worker, digest)
-    is_there = _read_tail(path, 0)[:2] == before
+    is_there = _hashed_tail(path, 0)[:2] == before
     has_wrapped = is_there and wrapped is not None and os.path.exists(wrapped) and kind_of(wrapped) is None
     return {
         "text": text.encode()[:max_bytes].decode(errors="ignore"),
@@ -223,7 +223,7 @@ def _message_in(line: bytes) -> tuple[str, str] | None:
 
 def _tail(worker: WorkerDir, max_bytes: int) -> dict[str, Any]:
     path = worker.stdout
-    size, digest, tail = _read_tail(path, max_bytes)
+    size, digest, tail = _hashed_tail(path, max_bytes)
     whole = tail.decode(errors="replace").encode()  # What is not UTF-8 becomes characters of three bytes.
     shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
     is_cut = size > len(tail) or len(whole) > max_bytes
@@ -248,17 +248,17 @@ def _wrapped_output(worker: WorkerDir, digest: str) -> str | None:
     return None if b"\0" in data else keep_wrapped(worker, data.decode(errors="replace"), digest)
 
 
-def _read_tail(path: str, max_bytes: int) -> tuple[int, str | None, bytes]:
+def _hashed_tail(path: str, max_bytes: int) -> tuple[int, str | None, bytes]:
     """Return size, hash and tail of a file, keeping only the tail in memory; no hash if the file is too large."""
     try:
         fd = open_plain(path)
     except (FileNotFoundError, OddFile):
         return 0, None, b""
     try:
-        size = os.fstat(fd).st_size
+        tail, size = read_tail(fd, max_bytes)
         digest = hashlib.sha256() if 0 < size <= _MOST_HASHED else None
         while digest and (chunk := os.read(fd, 1 << 20)):
             digest.update(chunk)
-        return size, digest.hexdigest() if digest else None, os.pread(fd, max_bytes, max(0, size - max_bytes))
+        return size, digest.hexdigest() if digest else None, tail
     finally:
         os.close(fd)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentctl.adapters.files import make_folder, set_aside, storage_errors
-from agentctl.adapters.opening import MOST_BYTES, kind_of, open_plain
+from agentctl.adapters.opening import MOST_BYTES, kind_of, read_tail
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
@@ -273,11 +273,6 @@ def _aside(path: str) -> str | None:
 
 def _end_of(path: str) -> bytes | None:
     try:
-        fd = open_plain(path)
+        return read_tail(path, _TAIL)[0]
     except OSError:
         return None
-    try:
-        size = os.fstat(fd).st_size
-        return os.pread(fd, _TAIL, max(0, size - _TAIL))
-    finally:
-        os.close(fd)
