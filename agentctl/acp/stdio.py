@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from agentctl.adapters.descriptors import read_some, until_it_takes_more, write_all
+from agentctl.adapters.descriptors import read_patiently, write_patiently
 from agentctl.adapters.lines import TOO_LONG, LineBuffer
 from agentctl.domain.nesting import is_too_deep
 from agentctl.domain.plaintext import whole
@@ -60,7 +60,7 @@ class Stdio:
 
     async def _read(self) -> None:
         try:
-            chunk = await asyncio.get_running_loop().run_in_executor(self._reading, read_some, self._in, _CHUNK)
+            chunk = await asyncio.get_running_loop().run_in_executor(self._reading, read_patiently, self._in, _CHUNK)
         except OSError:
             chunk = b""
         self._is_over = not chunk
@@ -101,9 +101,7 @@ class Stdio:
         """
         data = whole(json.dumps(message, ensure_ascii=False, separators=(",", ":"))).encode() + b"\n"
         try:
-            await asyncio.get_running_loop().run_in_executor(
-                self._writing, write_all, self._out, data, until_it_takes_more
-            )
+            await asyncio.get_running_loop().run_in_executor(self._writing, write_patiently, self._out, data)
         except OSError as error:
             raise ConnectionError("the client no longer reads") from error
 

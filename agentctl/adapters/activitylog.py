@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable, Iterator
 
 from agentctl.adapters import eventlog
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import AnyPath, storage_errors, sync_folder
+from agentctl.adapters.files import AnyPath, storage_errors, sync_folder, write_all
 from agentctl.adapters.locks import locked
-from agentctl.adapters.opening import open_plain, read_tail
+from agentctl.adapters.opening import open_plain
+from agentctl.adapters.tails import read_tail
 
 
 class ActivityWriter:

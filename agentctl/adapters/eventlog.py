@@ -11,8 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import AnyPath, storage_errors
+from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain, pieces
 from agentctl.domain.events import BadLine, Event, about, decode, encode

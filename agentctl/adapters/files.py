@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Sequence
 
-from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.libc import libc
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.domain.numbers import finite
@@ -100,6 +99,22 @@ def sync_folder(path: AnyPath) -> None:
             raise
     finally:
         os.close(fd)
+
+
+def write_all(fd: int, data: bytes, refused: Callable[[OSError], None] | None = None) -> None:
+    """Write every byte; on a full disk, a write may be short without an error, and only the next one fails.
+
+    Args:
+        refused: Called with the error of a write; once it returns, the rest is written. Without it, errors are raised.
+    """
+    view = memoryview(data)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except OSError as error:
+            if refused is None:
+                raise
+            refused(error)
 
 
 def write_in_place(fd: int, data: bytes) -> None:

@@ -72,16 +72,6 @@ def _message(path: str | os.PathLike[str], kind: str | None) -> str:
     return f"{os.fspath(path)} is not a plain file: it is {kind or 'something else'}"
 
 
-def file_version(path: str | os.PathLike[str]) -> tuple[int, int, int]:
-    """Return the inode, size and time of a file: after each change, or in the place of another file, it differs.
-
-    Raises:
-        OSError: It is not there, or cannot be looked at.
-    """
-    found = os.stat(path)
-    return found.st_ino, found.st_size, found.st_mtime_ns
-
-
 def refuse_odd(path: str | os.PathLike[str]) -> None:
     """Raise `OddFile` where a path that others are to open is something other than a plain file."""
     kind = kind_of(path)
@@ -123,24 +113,6 @@ def read_bytes(path: str | os.PathLike[str], most: int = MOST_BYTES) -> bytes:
         raise
     finally:
         os.close(fd)
-
-
-def read_tail(file: str | os.PathLike[str] | int, most: int) -> tuple[bytes, int]:
-    """Return the last bytes of a plain file, at most so many, and the size of the whole.
-
-    Args:
-        file: Its path, or a descriptor, which stays open.
-
-    Raises:
-        OddFile, OSError: As `open_plain` does.
-    """
-    fd = file if isinstance(file, int) else open_plain(file)
-    try:
-        size = os.fstat(fd).st_size
-        return os.pread(fd, most, max(0, size - most)), size
-    finally:
-        if fd is not file:
-            os.close(fd)
 
 
 def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:

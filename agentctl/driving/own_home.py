@@ -17,8 +17,7 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatch
 from urllib.parse import quote
 
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import make_folder, make_folders
+from agentctl.adapters.files import make_folder, make_folders, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import home_folder

@@ -14,8 +14,7 @@ from typing import Any
 
 from agentctl.adapters.activitylog import ActivityWriter
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import read_known, to_json, write_whole
+from agentctl.adapters.files import read_known, to_json, write_all, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import Row, encode_row
@@ -139,7 +138,7 @@ def _failure(outcome: AgentOutcome) -> dict[str, str | None]:
     return {"reason": outcome.reason, "message": outcome.message and bounded(outcome.message)}
 
 
-def _until_there_is_room(_: int, error: OSError) -> None:
+def _until_there_is_room(error: OSError) -> None:
     """Wait a moment for room on a full disk; raise any other error."""
     if error.errno not in FULL:
         raise error

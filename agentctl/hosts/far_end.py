@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 import agentctl
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.descriptors import write_all, write_some
+from agentctl.adapters.descriptors import write_some
+from agentctl.adapters.files import write_all
 from agentctl.domain.offer_state import OfferNews, OfferState, OfferStep, after
 from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames

@@ -15,7 +15,7 @@ import tty
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
-from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import write_all
 from agentctl.domain.hosts import CommandHost
 from agentctl.errors import UsageError
 from agentctl.hosts import frames

@@ -8,8 +8,7 @@ import os
 import stat
 from itertools import islice
 
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import put_if_same
+from agentctl.adapters.files import put_if_same, write_all
 from agentctl.adapters.opening import OddFile
 from agentctl.domain.plaintext import beginning, whole
 from agentctl.llm.errors import ToolError

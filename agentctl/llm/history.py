@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.domain.activity.row import CALL_ENDS
 from agentctl.domain.states import Reason

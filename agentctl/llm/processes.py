@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.descent import children_of, walk
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import make_folder, to_json
+from agentctl.adapters.files import make_folder, to_json, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.processes import read_stat
 from agentctl.encoding import OPTIONS

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import write_all
 from agentctl.lean import NamedTuple
 from agentctl.llm.breaking import BreakOff
 from agentctl.llm.keys import Mask

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Callable, Mapping
 
 from agentctl import __version__
-from agentctl.adapters.descriptors import read_some, until_it_takes_more, write_all
+from agentctl.adapters.descriptors import read_patiently, write_patiently
 from agentctl.adapters.lines import LineBuffer
 from agentctl.domain.own_tools import OFFER_VARIABLE
 from agentctl.lean import Any, NamedTuple
@@ -63,7 +63,7 @@ def open_conversation(offered: Callable[[], Offer]) -> OpenedConversation | None
             answer = opening.answer(line)
             if answer is None:
                 return OpenedConversation([*opening.lines, line, *said.rest()], opening.answered)
-            write_all(1, answer, until_it_takes_more)
+            write_patiently(1, answer)
     except BrokenPipeError:
         pass  # The client no longer reads: it is gone.
     return None
@@ -256,7 +256,7 @@ class _InputLines:
 
     def _read(self) -> None:
         try:
-            chunk = read_some(0, 1 << 16)
+            chunk = read_patiently(0, 1 << 16)
         except OSError:
             chunk = b""
         self._is_over = not chunk

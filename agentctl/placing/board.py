@@ -11,7 +11,8 @@ import os
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.locks import try_lock
-from agentctl.adapters.opening import file_version, read_bytes
+from agentctl.adapters.opening import read_bytes
+from agentctl.adapters.tails import file_version
 from agentctl.errors import AgentctlError
 from agentctl.runners.runner import EngineDown, Runner
 from agentctl.supervision.worker.engine_answers import EngineAnswer, answer_in, answered_at, as_lines, file_of

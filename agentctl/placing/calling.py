@@ -13,8 +13,7 @@ import signal
 import threading
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import make_folder, read_known, storage_errors, to_json, write_whole
+from agentctl.adapters.files import make_folder, read_known, storage_errors, to_json, write_all, write_whole
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import LaunchDir, names_in
 from agentctl.errors import AgentctlError

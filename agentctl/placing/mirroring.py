@@ -12,10 +12,10 @@ import errno
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import make_folder, write_whole
-from agentctl.adapters.opening import OddFile, file_version, open_plain, pieces, read_bytes
+from agentctl.adapters.files import make_folder, write_all, write_whole
+from agentctl.adapters.opening import OddFile, open_plain, pieces, read_bytes
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.tails import file_version
 from agentctl.adapters.taskdir import WorkerDir, names_in
 from agentctl.errors import StorageError
 from agentctl.placing.written import GROWING, LINES, MOST_FILES, READ, WHOLE, look_again

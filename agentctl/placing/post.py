@@ -14,8 +14,16 @@ from collections.abc import Mapping
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import create_whole, make_folder, make_folders, read_json, read_known, set_aside, to_json
+from agentctl.adapters.files import (
+    create_whole,
+    make_folder,
+    make_folders,
+    read_json,
+    read_known,
+    set_aside,
+    to_json,
+    write_all,
+)
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir

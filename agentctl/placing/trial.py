@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import make_folder, sync_folder, to_json, write_whole
+from agentctl.adapters.files import make_folder, sync_folder, to_json, write_all, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked, try_lock
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath

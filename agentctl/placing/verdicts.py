@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 
 from agentctl.adapters.files import read_known
-from agentctl.adapters.opening import read_tail
+from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.placement import Placement
 from agentctl.domain.sightings import EngineState

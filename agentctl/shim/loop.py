@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from agentctl.adapters import processes
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import storage_errors
+from agentctl.adapters.files import storage_errors, write_all
 from agentctl.adapters.kept_code import keep_open
 from agentctl.adapters.libc import libc
 from agentctl.adapters.locks import locked

@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir

@@ -58,7 +58,7 @@ def homes(count: Callable[[str], int], mark: str) -> set[str]:
 
 
 def test_all_bytes_are_written_by_one_loop() -> None:
-    assert homes(write_loops, "os.write") == {"adapters/descriptors.py"}, (
+    assert homes(write_loops, "os.write") == {"adapters/files.py"}, (
         "use `write_all`, or `write_some` for what does not block"
     )
 

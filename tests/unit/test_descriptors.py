@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 from collections.abc import Iterator
 
 import pytest
 
-from agentctl.adapters.descriptors import read_some, until_it_takes_more, write_all, write_some
+from agentctl.adapters.descriptors import read_patiently, write_patiently, write_some
+from agentctl.adapters.files import write_all
 
 #: More than any pipe holds.
 MUCH = os.urandom(1 << 20) * 3
@@ -27,11 +27,11 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 def test_all_of_the_data_goes_through_a_pipe_that_does_not_block(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    writer = threading.Thread(target=write_all, args=(writing, MUCH, until_it_takes_more))
+    writer = threading.Thread(target=write_patiently, args=(writing, MUCH))
     writer.start()
     found = b""
     while len(found) < len(MUCH):
-        found += read_some(reading, 1 << 16)
+        found += read_patiently(reading, 1 << 16)
     writer.join()
     assert found == MUCH
 
@@ -39,27 +39,8 @@ def test_all_of_the_data_goes_through_a_pipe_that_does_not_block(pipe: tuple[int
 def test_the_end_of_a_pipe_is_read_as_nothing() -> None:
     reading, writing = os.pipe()
     os.close(writing)
-    assert read_some(reading, 10) == b""
+    assert read_patiently(reading, 10) == b""
     os.close(reading)
-
-
-def test_without_patience_a_full_pipe_is_an_error(pipe: tuple[int, int]) -> None:
-    with pytest.raises(BlockingIOError):
-        write_all(pipe[1], MUCH)
-
-
-def test_only_a_full_pipe_is_waited_for(pipe: tuple[int, int]) -> None:
-    with pytest.raises(OSError, match="space") as caught:
-        until_it_takes_more(pipe[1], OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
-    assert caught.value.errno == errno.ENOSPC
-
-
-def test_what_was_refused_is_written_once_it_may_be(pipe: tuple[int, int]) -> None:
-    reading, writing = pipe
-    found = []
-    write_all(writing, MUCH, lambda *_: found.append(os.read(reading, len(MUCH))))
-    found.append(os.read(reading, len(MUCH)))
-    assert b"".join(found) == MUCH
 
 
 def test_what_a_pipe_does_not_take_now_is_kept_for_later(pipe: tuple[int, int]) -> None:
@@ -70,3 +51,23 @@ def test_what_a_pipe_does_not_take_now_is_kept_for_later(pipe: tuple[int, int]) 
     found.append(os.read(reading, len(MUCH)))
     assert b"".join(found) == MUCH
     assert not unwritten
+    assert write_some(writing, unwritten)
+
+
+def test_a_reader_that_is_gone_is_an_error() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.raises(BrokenPipeError):
+        write_patiently(writing, b"x")
+    os.close(writing)
+
+
+def test_a_refused_write_is_an_error_or_goes_on(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    found: list[bytes] = []
+    with pytest.raises(BlockingIOError):
+        write_all(writing, MUCH)
+    os.read(reading, len(MUCH))
+    write_all(writing, MUCH, lambda _: found.append(os.read(reading, len(MUCH))))
+    found.append(os.read(reading, len(MUCH)))
+    assert b"".join(found) == MUCH

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.eventlog import blocks_of
-from agentctl.adapters.opening import OddFile, file_version, read_tail
+from agentctl.adapters.opening import OddFile
+from agentctl.adapters.tails import file_version, read_tail
 
 
 @given(data=st.binary(max_size=20), most=st.integers(0, 25))

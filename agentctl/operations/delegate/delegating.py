@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from agentctl.adapters.files import read_known
-from agentctl.adapters.opening import read_tail
+from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status

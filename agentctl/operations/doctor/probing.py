@@ -15,8 +15,8 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held
-from agentctl.adapters.opening import read_tail
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import ProbeDir
 from agentctl.domain.numbers import finite
 from agentctl.domain.placement import Placement

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.opening import file_version, read_tail
+from agentctl.adapters.tails import file_version, read_tail
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.opening import file_version
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
+from agentctl.adapters.tails import file_version
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 

@@ -14,7 +14,8 @@ from typing import Any
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_known
-from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes, read_tail
+from agentctl.adapters.opening import MOST_BYTES, OddFile, kind_of, open_plain, read_bytes
+from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line

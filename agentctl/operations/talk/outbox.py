@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import storage_errors, to_json
+from agentctl.adapters.files import storage_errors, to_json, write_all
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.watch import Watch

@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 
 from agentctl.adapters.files import make_folder, set_aside, storage_errors
-from agentctl.adapters.opening import MOST_BYTES, kind_of, read_tail
+from agentctl.adapters.opening import MOST_BYTES, kind_of
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.where.findings import Finding, finding

@@ -13,9 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.descriptors import write_all
 from agentctl.adapters.eventlog import blocks, cut_torn_tail
-from agentctl.adapters.files import storage_errors, to_json
+from agentctl.adapters.files import storage_errors, to_json, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import MOST_BYTES, OddFile, open_plain
 from agentctl.adapters.paths import FilePath

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.descriptors import write_all
-from agentctl.adapters.files import storage_errors, to_json
+from agentctl.adapters.files import storage_errors, to_json, write_all
 from agentctl.adapters.git import GitError
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters.descriptors import write_all
+from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.shim.notes import write_note
 from tests.steps import Task, new_task, spawn
