@@ -130,8 +130,8 @@ def go_on(worker: WorkerDir, text: str) -> GivenPrompt:
         try:
             if worker.has_ended:
                 return _continued(worker, text)
-            warning = send(task, worker.instance, text)["warning"]
-            return GivenPrompt(worker, (warning,) if warning else ())
+            send(task, worker.instance, text)
+            return GivenPrompt(worker)
         except Refused:
             is_still_newest = newest_run(task, worker.instance).path == worker.path
             if not tries_left or (is_still_newest and not _may_try_again(worker)):

@@ -265,8 +265,6 @@ class WorkerDir(_Folder):
     #: The conversation of an agent without a program of a vendor, and the whole outputs of its commands.
     conversation = _Entry("conversation.jsonl")
     outputs = _Place("outputs")
-    #: Records that an agent runs by its driver's fallback, and why.
-    fallback = _Entry("fallback.json")
     #: The prepared first answers of its own server, which removes them.
     offer = _Entry("offer.json")
     #: How the agent ended, as its driver saw it: the shim's decision follows this.

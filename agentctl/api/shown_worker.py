@@ -26,8 +26,8 @@ class ShownWorker(WorkerRow):
     exit: NotRequired[dict[str, Any] | None]
     #: Of an agent, as its driver wrote it; `Task.result` has it with its text.
     result: NotRequired[dict[str, Any] | None]
-    #: {driver, why, at} if its program is run another way.
-    fallback: NotRequired[dict[str, Any] | None]
+    #: No program is run another way than its driver's any more.
+    fallback: NotRequired[None]
     worktree: NotRequired[dict[str, Any] | None]
     #: Each with its `answer`.
     questions: NotRequired[list[dict[str, Any]]]

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.render import plain, warn
+from agentctl.cli.render import plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode
 from agentctl.operations.talk.messaging import receive
@@ -38,7 +38,6 @@ def send(
     """
     sent = send_message(call.task(), instance, text, interrupt=interrupt, close=close)
     call.show(sent, [f"message {sent['messageId']} sent to {sent['agentInstance']}"])
-    warn(filter(None, [sent["warning"]]))
 
 
 @verb(

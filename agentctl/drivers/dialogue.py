@@ -135,8 +135,6 @@ class AgentOutcome(NamedTuple):
     model: str | None = None
     session: str | None = None
     touched_files: Sequence[str] = ()
-    #: The conversation could not even be opened, for a cause that may not affect the driver's fallback.
-    is_unbegun: bool = False
     #: The program could not begin because another one was just beginning: a further try may do.
     is_busy: bool = False
 
@@ -248,7 +246,7 @@ class Driver(NamedTuple):
     version_argv: Sequence[str]
     #: The version with which the facts were observed.
     tested: str
-    #: How to install the program.
+    #: How to install the program, or to update it.
     install: str
     #: The keys of a definition that it can honour, of: model effort tools readOnly maxTurns maxBudgetUsd permissions
     #: resume keep mcpServers outputSchema; delegation: its program has agentctl's own tools without a server; and
@@ -259,6 +257,8 @@ class Driver(NamedTuple):
     #: The program's environment, made from the worker's.
     environ: Callable[[Order, Mapping[str, str]], dict[str, str]]
     dialogue: Callable[[Order], Dialogue]
+    #: The oldest version that its dialogue understands; empty: none is known.
+    oldest: str = ""
     #: The kinds of usage that its program reports, of: tokens cost
     reports: frozenset[str] = frozenset()
     #: Its agents can ask the user with a tool of the program's own.
@@ -267,8 +267,6 @@ class Driver(NamedTuple):
     account: Callable[[Mapping[str, str], Callable[[str], bytes]], Sequence[str]] | None = None
     #: The home, its folder of settings, that an order's program is given in place of the person's; None: the person's.
     home: Callable[[Order], HomeFolder | None] = lambda _: None
-    #: Another way to run the program, for when the conversation cannot even be opened.
-    fallback: Fallback | None = None
     #: The extra of agentctl with the library that its dialogue imports, which has the same name; None: it needs none.
     extra: str | None = None
     #: How long the program may take to end once it was hung up on.
@@ -304,12 +302,3 @@ class Driver(NamedTuple):
     by_hand: Callable[[str], list[str]] | None = None
     #: (environment, session) -> the file that its program locks (flock) while it writes the session; None: it has none.
     writer_lock: Callable[[Mapping[str, str], str], str] | None = None
-
-
-class Fallback(NamedTuple):
-    """Another way to run an agent program, which may do less."""
-
-    driver: Driver
-    #: Adapts an order to it; raises `Refused` if it cannot honour the order. If it has to query the program first, it
-    #: calls its second argument, which runs a command line and returns the output.
-    ready: Callable[[Order, Callable[[list[str]], bytes]], Order]

@@ -39,7 +39,7 @@ from agentctl.drivers.registry import COMMAND
 from agentctl.driving.account import OwnAccount
 from agentctl.driving.answers import FinalAnswer
 from agentctl.driving.fulldisk import when_there_is_room
-from agentctl.driving.host_rows import again_row, fallback_row, home_rows, policy_row, tampered_row
+from agentctl.driving.host_rows import again_row, home_rows, policy_row, tampered_row
 from agentctl.driving.idling import Idle
 from agentctl.driving.inbox import Inbox, Message
 from agentctl.driving.outbox import Outbox
@@ -93,8 +93,8 @@ class Host:
         #: Why the program was stopped: nothing that it prints later changes this.
         self.verdict: AgentOutcome | None = None
         self.finished: AgentOutcome | None = None
-        #: Why the conversation could not even be opened, if there is another try: no outcome is written then.
-        self.unbegun: AgentOutcome | None = None
+        #: What a busy program has ended with, if there is another try: no outcome is written then.
+        self.busy: AgentOutcome | None = None
         #: The messages that were passed to the dialogue.
         self.messages: list[str] = []
         self._actions: deque[Action | Decided] = deque()
@@ -108,7 +108,7 @@ class Host:
         if self.started.process is None:
             refusal = self.started.refusal or AgentOutcome()
             if refusal.is_busy and self._may_try_again:
-                self.unbegun = refusal
+                self.busy = refusal
             else:
                 self.recorder.outcome(refusal)
             return UNHAPPY
@@ -124,8 +124,6 @@ class Host:
             self.recorder.input("begin", **self.changes)
             if "again" in self.changes:
                 self.recorder.row(again_row(self.order, self.changes["again"]))
-            if "fallback" in self.changes:
-                self.recorder.row(fallback_row(self.order, self.driver.name, self.changes["fallback"]))
             for row in home_rows(self.order):
                 self.recorder.row(row)
             self._record_said(self.started.said)
@@ -391,9 +389,8 @@ class Host:
         outcome = self.verdict or self.finished or self.answer.judged(self.dialogue.ended(code))
         self.meter.pay(outcome.cost_usd)
         self.recorder.flush()
-        has_fallback = outcome.is_unbegun and self.driver.fallback is not None
-        if (has_fallback or (outcome.is_busy and self._may_try_again)) and not self.is_interrupted:
-            self.unbegun = outcome
+        if outcome.is_busy and self._may_try_again and not self.is_interrupted:
+            self.busy = outcome
             return UNHAPPY
         self.recorder.result(self._complete(outcome), self.meter.spent)
         self.recorder.outcome(outcome)

@@ -27,12 +27,6 @@ def tampered_row(what: str, question: str) -> Row:
     return Row(RowType.NOTE, f"{what}:{question}", text=_TAMPERED[what].format(question))
 
 
-def fallback_row(order: Order, way: str, why: str) -> Row:
-    """Return the row that says that the fallback is used."""
-    text = f"{why}; it runs with `{way}` instead, which asks nobody and takes no messages"
-    return Row(RowType.NOTE, f"fallback:{order.earlier_attempts}", name="fallback", text=text)
-
-
 def again_row(order: Order, number: int) -> Row:
     """Return the row that says that a program is started again, by how often it was."""
     text = "it could not begin, since another one of it was just beginning: it was started once more"

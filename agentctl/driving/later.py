@@ -18,7 +18,7 @@ HOST = {
     "agentctl.drivers.acp": ("denials", "known", "program"),
     "agentctl.drivers.codex": ("rules",),
     "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
-    "agentctl.driving": ("own_home",),
+    "agentctl.driving": ("own_home", "querying"),
     "agentctl.operations.show": ("further_runs", "whole_texts"),
     "agentctl.operations.start": (
         "agent_server", "continuation", "inherited", "obeyed", "options", "permissions", "prepared", "requests",

@@ -14,7 +14,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
 from agentctl.drivers.order import Order, changed
-from agentctl.driving.host_rows import again_row, fallback_row, home_rows, policy_row
+from agentctl.driving.host_rows import again_row, home_rows, policy_row
 from agentctl.driving.running import order_and_driver
 
 Input = dict[str, Any]
@@ -81,9 +81,6 @@ def _replay_run(
     order = changed(order, run[0])
     if type(run[0].get("again")) is int:
         yield encode_row(again_row(order, run[0]["again"]), str(run[0].get("at")))
-    if "fallback" in run[0] and driver.fallback is not None:
-        driver = driver.fallback.driver
-        yield encode_row(fallback_row(order, driver.name, str(run[0]["fallback"])), str(run[0].get("at")))
     yield from (encode_row(row, str(run[0].get("at"))) for row in home_rows(order))
     dialogue, offset, at = driver.dialogue(order), int(run[0]["offset"]), str(run[0].get("at"))
     output.seek(offset)

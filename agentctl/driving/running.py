@@ -55,7 +55,7 @@ def _run(worker: WorkerDir, started: StartedProgram, changes: Mapping[str, Any],
         import asyncio  # While the program starts.
 
         from agentctl.adapters.kept_code import keep_open
-        from agentctl.driving.fallback import run_agent
+        from agentctl.driving.busy_program import run_agent
         from agentctl.driving.later import HOST
 
         keep_open(HOST)

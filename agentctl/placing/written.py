@@ -23,7 +23,7 @@ WRITTEN = "written"
 #: The files of a worker that grow, and those that are replaced.
 OUTPUTS, LINES = ("stdout", "stderr"), ("activity", "dialogue", "turns", "conversation")
 GROWING = (*OUTPUTS, *LINES)
-WHOLE = ("progress", "result", "session", "fallback", "spent")
+WHOLE = ("progress", "result", "session", "spent")
 #: In the folder of its messages: how many it has read.
 READ = "read"
 MOST_FILES = 1000

@@ -81,7 +81,7 @@ def _send(scope: Scope, given: Arguments, _call: Call) -> Any:
         )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
     sent = send(worker.task, worker.instance, message, interrupt=given.get("interrupt", False))
-    return {"submission_id": sent["messageId"]} | ({"warning": sent["warning"]} if sent["warning"] else {})
+    return {"submission_id": sent["messageId"]}
 
 
 def _close(scope: Scope, given: Arguments, call: Call) -> Any:

@@ -119,7 +119,7 @@ UNFOLLOWED: dict[str, Reason] = {
     "cli/app._LOOK: agentctl doctor": Reason.LOOK,
     "cli/foreground.GO_ON: agentctl wait-any --timeout-seconds": Reason.LATE,
     "drivers/claude/start.(TESTED, INSTALL): npm install": Reason.ELSEWHERE,
-    "drivers/codex/driver._APP_SERVER: npm install": Reason.ELSEWHERE,
+    "drivers/codex/errors.INSTALL: npm install": Reason.ELSEWHERE,
     "drivers/llm/providers.HINT: agentctl doctor": Reason.LOOK,
     "hosts/link.Link._try: agentctl doctor": Reason.ELSEWHERE,
     "mcp/forms._way_to_the_whole: agentctl logs --raw": Reason.LOOK,

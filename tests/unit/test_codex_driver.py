@@ -41,6 +41,8 @@ ROOT, CHILD = "root-thread", "child-thread"
 Message = dict[str, Any]
 #: What Codex answers of when it asks, and whom, to an order without rules.
 ASKS = {"approvalPolicy": "on-request", "approvalsReviewer": "user"}
+#: What an end says that a newer Codex may not have.
+NEEDED = "agentctl needs Codex 0.133.0 or newer: npm install -g @openai/codex"
 ASK_ALL = [{"tool": "*", "pattern": "*", "answer": "ask"}]
 
 
@@ -353,7 +355,7 @@ def test_a_thread_that_does_not_ask_as_ordered_is_not_begun(told: Message, named
     talk.hear({"id": 2, "result": {"thread": {"id": ROOT}, **ASKS, **told}})
     (stop,) = talk.of(StopProgram)
     assert stop.outcome.reason is Reason.NOT_STARTED
-    assert not stop.outcome.is_unbegun
+    assert NEEDED not in stop.outcome.message
     assert named in str(stop.outcome.message)
     assert "--permissions own" in str(stop.outcome.message)
     assert not [said for said in talk.said if said.get("method") == "turn/start"]
@@ -412,7 +414,7 @@ def test_a_thread_that_is_not_opened_as_ordered_is_not_begun(
 ) -> None:
     talk = opened(given_order, sandbox, **told)
     (stop,) = talk.of(StopProgram)
-    assert (stop.outcome.reason, stop.outcome.is_unbegun) == (Reason.NOT_STARTED, False)
+    assert (stop.outcome.reason, NEEDED in stop.outcome.message) == (Reason.NOT_STARTED, False)
     assert named in str(stop.outcome.message)
     assert ("--permissions own" in str(stop.outcome.message)) == own_helps
     assert "another --driver" in str(stop.outcome.message) or own_helps
@@ -449,14 +451,14 @@ def test_a_network_that_the_person_has_configured_is_as_ordered() -> None:
     assert not talk.of(StopProgram)
 
 
-def test_an_older_codex_that_tells_no_profile_may_be_run_by_its_fallback() -> None:
+def test_an_older_codex_that_tells_no_profile_is_too_old() -> None:
     told = {name: value for name, value in WRITES.items() if name != "activePermissionProfile"}
     talk = Conversation(WRITER)
     talk.hear({"id": 1, "result": {}})
     talk.hear({"id": 2, "result": {"config": {}}})
     talk.hear({"id": 3, "result": {"thread": {"id": ROOT}, **told, "sandbox": WRITING}})
     (stop,) = talk.of(StopProgram)
-    assert stop.outcome.is_unbegun
+    assert NEEDED in stop.outcome.message
 
 
 def test_where_the_persons_own_settings_decide_no_answer_is_another_one() -> None:
@@ -474,8 +476,9 @@ def test_a_codex_with_other_settings_than_those_that_it_was_given_is_stopped(
     talk = Conversation(order(home={"variable": "CODEX_HOME", "own": "/w/home", "persons": "/home/me/.codex"}))
     talk.hear({"id": 1, "result": {"codexHome": answered}})
     assert bool(talk.of(StopProgram)) == is_stopped
-    # One that does not say it is an older one: by its fallback it may be run all the same.
-    assert [stop.outcome.is_unbegun for stop in talk.of(StopProgram)] == ([answered is None] if is_stopped else [])
+    # One that does not say it is an older one.
+    told = [NEEDED in stop.outcome.message for stop in talk.of(StopProgram)]
+    assert told == ([answered is None] if is_stopped else [])
 
 
 def test_the_databases_of_another_home_are_not_passed_on() -> None:
@@ -817,17 +820,24 @@ EARLY_ENDS: dict[str, tuple[list[Message], bytes, int, bool]] = {
 
 
 @pytest.mark.parametrize("how", EARLY_ENDS)
-def test_another_way_is_for_what_never_began(how: str) -> None:
-    heard, complaint, code, is_unbegun = EARLY_ENDS[how]
+def test_a_newer_version_helps_what_never_began(how: str) -> None:
+    heard, complaint, code, has_not_begun = EARLY_ENDS[how]
     talk = Conversation(order())
     for message in heard:
         talk.hear(message)
     talk.do(talk.dialogue.complained(complaint))
     stopped = talk.of(StopProgram)
     outcome = stopped[0].outcome if stopped else talk.dialogue.ended(code)
-    assert outcome.is_unbegun is is_unbegun
     assert outcome.reason is not None
-    assert ("`codex app-server` could not begin" in str(outcome.message)) is is_unbegun
+    assert ("`codex app-server` could not begin" in str(outcome.message)) is has_not_begun
+    assert (NEEDED in str(outcome.message)) is has_not_begun
+
+
+def test_a_backtrace_hides_no_cause() -> None:
+    talk = Conversation(order())
+    for line in ("Error: no rollout found", "", "Stack backtrace:", *(f"   {n}: <unknown>" for n in range(12))):
+        talk.do(talk.dialogue.complained(line.encode()))
+    assert "with exit code 1. Error: no rollout found; " in str(talk.dialogue.ended(1).message)
 
 
 def test_another_codex_does_not_speak_for_this_one() -> None:

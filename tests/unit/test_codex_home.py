@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agentctl.domain.permissions import parse_policy
 from agentctl.drivers.codex import adapter_home
 from agentctl.drivers.codex.home import home_of
+from agentctl.drivers.codex.toml import toml
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
 
@@ -247,3 +250,19 @@ def test_it_is_spared_the_search_for_a_project_that_begins_where_it_works(
 ) -> None:
     found = of_adapter(order(read_only=is_reading, walls={"workspace": "/project", "git": git}), configured)
     assert found.get("project_root_markers") == markers
+
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=8)
+VALUES = st.recursive(
+    st.booleans() | st.integers(-(2**60), 2**60) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(value=VALUES)
+def test_what_is_set_arrives_as_it_was(value: Any) -> None:
+    line = toml(value)
+    assert "\n" not in line
+    assert tomllib.loads(f"x={line}")["x"] == value

@@ -119,7 +119,7 @@ def test_a_node_tells_of_all_that_the_head_copies(launch: LaunchDir, tmp_path: P
     assert changes.have_come()
     assert not changes.have_come()
     grow = (worker.task.events, worker.stdout, worker.stderr, worker.activity, worker.dialogue, worker.turns)
-    replaced = (worker.progress, worker.result, worker.session, worker.fallback, worker.spent)
+    replaced = (worker.progress, worker.result, worker.session, worker.spent)
     for path in (*grow, *replaced, launch.calls / "1-0"):
         Path(path).write_bytes(b"x")
         assert changes.have_come(), path

@@ -25,7 +25,8 @@ _OF_QUESTIONS = {"agentctl.domain.question"}
 _RUNNERS = tuple(_OWN.values())
 _ACP = "agentctl.drivers.acp.conversation"
 _HOST = (
-    "agentctl.driving.running", "agentctl.driving.fallback", "agentctl.driving.later", "agentctl.adapters.kept_code",
+    "agentctl.driving.running", "agentctl.driving.busy_program", "agentctl.driving.later",
+    "agentctl.adapters.kept_code",
 )  # fmt: skip
 _DRIVERS = (
     ("agentctl.drivers.claude",),

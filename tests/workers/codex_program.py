@@ -1,108 +1,97 @@
-"""A Codex without a model. Its app-server does what APP_SERVER says, its `exec` what the last line of the prompt says.
+"""A Codex without a model: its app-server does what the last line of the prompt says.
 
-APP_SERVER:
-(nothing)           ends at once, its last line without an end: there is no such subcommand
-waits FILE          ends like this when there is such a file
-older               does not know how to open a thread
-dies                opens a thread, and ends when it is told to begin a turn
-loose               opens a thread, and knows of no permission profiles, nor does its `sandbox`
-
-exec:
 say TEXT            answers TEXT
-argv                answers with its own arguments
-prompt              answers with the whole prompt
+instructions        answers with what its developer has told it
 hang                works until it is interrupted
 mounts FOLDER       does as well, in a sandbox that has made its mount points here and in FOLDER
 play FILE           does what the Python in FILE says, and answers "done"
-once FILE           gets an error from its provider the first time; when it goes on, it answers
+
+CODEX_VERSION is its version, and OLD_CODEX makes it an older one than that:
+
+no-server           there is no such subcommand; its last line has no end
+older               does not know how to open a thread
+no-profiles         opens a thread, and knows of no permission profiles
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-#: Of one turn; a thread tells the sum of all its turns.
-USAGE = {"input_tokens": 10, "cached_input_tokens": 3, "output_tokens": 5}
-THREAD = "thread-1"
+THREAD, TURN = {"threadId": "thread-1"}, {"turnId": "turn-1"}
+OLD = os.environ.get("OLD_CODEX", "")
 
 
-def app_server() -> int:
-    """Do not serve."""
-    verb, _, file = os.environ.get("APP_SERVER", "").partition(" ")
-    if verb in {"older", "dies", "loose"}:
-        return serve(knows_threads=verb != "older", knows_profiles=verb != "loose")
-    while verb == "waits" and not Path(file).exists():
-        time.sleep(0.01)
-    sys.stdout.write('{"method": "warning", "params": {"message": "last words"}}')
-    sys.stderr.write("error: unrecognized subcommand 'app-server'\n")
-    return 2
+class AppServer:
+    """A server of one thread."""
 
+    def __init__(self) -> None:
+        self.instructions = ""
 
-def serve(*, knows_threads: bool, knows_profiles: bool) -> int:
-    """Open a thread where it is known how, and end when a turn is to begin."""
-    for line in sys.stdin:
-        message = json.loads(line)
-        match message["method"]:
-            case "initialize":
-                say(id=message["id"], result={})
-            case "thread/start" if not knows_threads:
-                error = {"code": -32600, "message": "Invalid request: unknown variant `thread/start`"}
-                say(id=message["id"], error=error)
-            case "config/read":
-                say(id=message["id"], result={"config": {}})
-            case "thread/start":
-                params = message["params"]
-                active = {name: params[name] for name in ("approvalPolicy", "approvalsReviewer")}
-                if knows_profiles:
-                    active["activePermissionProfile"] = {"id": params["permissions"]}
-                    active["sandbox"] = {"type": "workspaceWrite", "networkAccess": False}
-                say(id=message["id"], result={"thread": {"id": THREAD}, **active})
+    def serve(self) -> None:
+        """Answer each line until the input is closed."""
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "id" in message:
+                self.answer(message["id"], message["method"], message.get("params", {}))
+
+    def answer(self, number: int, method: str, params: dict[str, Any]) -> None:
+        """Answer a call."""
+        match method:
+            case "thread/start" | "thread/resume" if OLD == "older":
+                say(id=number, error={"code": -32600, "message": f"Invalid request: unknown variant `{method}`"})
+            case "thread/start" | "thread/resume":
+                say(id=number, result=self.opened(params))
             case "turn/start":
-                return 2
-    return 0
+                say(id=number, result={"turn": {"id": TURN["turnId"]}})
+                self.turn(params["input"][0]["text"].strip().splitlines()[-1])
+            case "turn/interrupt":
+                say(id=number, result={})
+                end("interrupted")
+            case _:
+                say(id=number, result={"codexHome": os.environ.get("CODEX_HOME"), "config": {}})
+
+    def opened(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return a thread as it was ordered."""
+        self.instructions = params.get("developerInstructions", "")
+        thread: dict[str, Any] = {
+            name: params[name] for name in ("approvalPolicy", "approvalsReviewer") if name in params
+        }
+        thread["thread"] = {"id": THREAD["threadId"]}
+        if OLD != "no-profiles":
+            thread["activePermissionProfile"] = {"id": params["permissions"]}
+            thread["sandbox"] = {"type": "readOnly" if "read-only" in params["permissions"] else "workspaceWrite"}
+        return thread
+
+    def turn(self, line: str) -> None:
+        """Take a turn."""
+        verb, _, rest = line.partition(" ")
+        if verb == "mounts":
+            for place in (Path(), Path(rest)):
+                for name in (".agents", ".aws", ".codex", ".git"):
+                    (place / name).mkdir(exist_ok=True)
+        if verb in {"hang", "mounts"}:
+            item = {"type": "commandExecution", "id": "item_0", "command": "sleep", "status": "inProgress"}
+            notify("item/started", item=item)
+            return
+        if verb == "play":
+            exec(Path(rest).read_text(encoding="utf-8"), {})
+        text = {"play": "done", "instructions": self.instructions}.get(verb, rest)
+        notify("item/completed", item={"type": "agentMessage", "id": "item_1", "text": text})
+        end("completed")
 
 
-def execute() -> int:
-    """Take one turn."""
-    Path("was-executed").touch()
-    prompt = sys.stdin.read()
-    say(type="thread.started", thread_id=THREAD)
-    say(type="turn.started")
-    verb, _, rest = prompt.strip().splitlines()[-1].partition(" ")
-    if verb == "mounts":
-        for place in (Path(), Path(rest)):
-            for name in (".agents", ".aws", ".codex", ".git"):
-                (place / name).mkdir(exist_ok=True)
-    if verb in {"hang", "mounts"}:
-        signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
-        say(type="item.started", item={"id": "item_0", "type": "command_execution", "status": "in_progress"})
-        while True:
-            signal.pause()
-    if verb == "once" and not Path(rest).exists():
-        Path(rest).touch()
-        answer("I begin")
-        say(type="turn.failed", error={"message": "unexpected status 500 Internal Server Error"})
-        return 1
-    if verb == "play":
-        exec(Path(rest).read_text(encoding="utf-8"), {})
-    answer({"play": "done", "argv": json.dumps(sys.argv[1:]), "prompt": prompt, "once": "at last"}.get(verb, rest))
-    turns = Path("turns")
-    with turns.open("a", encoding="ascii") as file:
-        file.write("x")
-    count = len(turns.read_text(encoding="ascii"))
-    say(type="turn.completed", usage={key: value * count for key, value in USAGE.items()})
-    return 0
+def end(status: str) -> None:
+    """End the turn."""
+    notify("turn/completed", turn={"id": TURN["turnId"], "status": status})
 
 
-def answer(text: str) -> None:
-    """Say something."""
-    say(type="item.completed", item={"id": "item_1", "type": "agent_message", "text": text})
+def notify(method: str, **params: Any) -> None:
+    """Print a line about the thread."""
+    say(method=method, params={**THREAD, **TURN, **params})
 
 
 def say(**message: Any) -> None:
@@ -113,17 +102,14 @@ def say(**message: Any) -> None:
 
 def main() -> int:
     """Do what the command line says."""
-    match sys.argv[1]:
-        case "--version":
-            print("codex-cli 0.1.0")
-        case "mcp":
-            print(json.dumps([{"name": "persons"}]))
-        case "app-server":
-            return app_server()
-        case "sandbox":
-            return 2 if "-P" in sys.argv and os.environ.get("APP_SERVER") == "loose" else 0
-        case "exec":
-            return execute()
+    if sys.argv[1] == "--version":
+        print(f"codex-cli {os.environ.get('CODEX_VERSION', '0.171.0')}")
+    elif OLD == "no-server":
+        sys.stdout.write('{"method": "warning", "params": {"message": "last words"}}')
+        sys.stderr.write("error: unrecognized subcommand 'app-server'\n")
+        return 2
+    else:
+        AppServer().serve()
     return 0
 
 

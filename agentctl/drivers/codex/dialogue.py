@@ -2,40 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
 from agentctl.drivers.codex.account import rejected, windows_in
-from agentctl.drivers.codex.conversation import Actions, CodexConversation, noted
-from agentctl.drivers.codex.errors import Decision, early_end, message_of, reason_of
-from agentctl.drivers.codex.items import is_known, touched_by
+from agentctl.drivers.codex.errors import Decision, early_end, message_of, reason_of, telling, unopened
+from agentctl.drivers.codex.items import is_known, row_id, row_of, touched_by
 from agentctl.drivers.codex.notices import is_output, is_quiet, notice
 from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.threads import AgentThreads, Rounds
-from agentctl.drivers.codex.turns import Turns, unbegun
-from agentctl.drivers.dialogue import SILENT, Action, AgentOutcome, Finished, Note, UsageReported
+from agentctl.drivers.codex.turns import Actions, Turns
+from agentctl.drivers.complaints import Complaining
+from agentctl.drivers.dialogue import (
+    SILENT,
+    Action,
+    AgentOutcome,
+    Finished,
+    Note,
+    Progress,
+    Retrying,
+    StopProgram,
+    UsageReported,
+)
 from agentctl.drivers.jsonrpc import refuse
 from agentctl.drivers.order import Order
 from agentctl.drivers.requests import OpenRequests
-from agentctl.drivers.values import bounded, object_in, text_in
+from agentctl.drivers.values import bounded, object_in, parse_line, text_in
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
 _USAGE_LIMIT = "usageLimitExceeded"
-#: Exit codes of a shell script that cannot find or execute its program: the fallback could not either.
+#: Exit codes of a shell script that cannot find or execute its program.
 _NOT_FOUND = frozenset({126, 127})
 
 
-class CodexDialogue(CodexConversation):
+class CodexDialogue(Complaining):
     """One run of one agent: a root thread, its turns, and the threads of its sub-agents."""
 
+    MOST_COMPLAINTS = 5
+
     def __init__(self, order: Order) -> None:
-        super().__init__(order, AgentThreads(order.earlier_attempts))
+        super().__init__()
+        self.order, self.threads = order, AgentThreads(order.earlier_attempts)
         self.rounds, self.requests = Rounds(), OpenRequests()
         self.turns = Turns(order, self.threads, self._outcome, self._finished)
+        self.unknown: Counter[str] = Counter()
+        self.touched: dict[str, None] = {}
+        #: The error after which Codex is retrying; None as soon as it makes progress.
+        self.retried: Mapping[str, Any] | None = None
         self._items: dict[str, dict[str, Any]] = {}
+        self._notes = 0
         #: The account's usage windows, as last reported.
         self._windows: list[Window] = []
         self._handlers: dict[str, Callable[[Mapping[str, Any]], Actions]] = {
@@ -59,6 +78,10 @@ class CodexDialogue(CodexConversation):
         """Open the conversation."""
         return self.turns.open()
 
+    def complaint_in(self, line: bytes) -> str:
+        """Return a line without its colours; empty if it explains no end."""
+        return telling(line)
+
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
         actions = self.requests.answered(key, answer)
@@ -78,14 +101,20 @@ class CodexDialogue(CodexConversation):
             return self._outcome(Reason.MAX_TURNS, "the limit of turns was reached")
         if self.turns.ending is not None:
             return self._outcome(*self.turns.ending)
-        reason, message = early_end(
-            code, "; ".join(self.complaints), self.retried, has_begun=self.threads.root is not None, is_server=True
-        )
-        if self.threads.root is not None or reason is Reason.AUTH or code in _NOT_FOUND:
-            return self._outcome(reason, message)
-        return unbegun(self._outcome(reason, message))
+        has_begun = self.threads.root is not None
+        reason, message = early_end(code, "; ".join(self.complaints), self.retried, has_begun=has_begun)
+        is_older = not has_begun and reason is not Reason.AUTH and code not in _NOT_FOUND
+        return self._outcome(reason, unopened(message) if is_older else message)
 
     # -- the program's output --------------------------------------------------------------------------------------
+
+    def received(self, line: bytes) -> Sequence[Action]:
+        """Handle a line of the program's output."""
+        message = parse_line(line)
+        if message is None:
+            self.unknown["line that is not a JSON object"] += 1
+            return []
+        return self._handle(message)
 
     def _handle(self, message: Mapping[str, Any]) -> Actions:
         """Handle a notification, a request, or the response to a call."""
@@ -193,6 +222,32 @@ class CodexDialogue(CodexConversation):
         failed = self._failed(error, parent, will_retry=params.get("willRetry") is True)
         return failed or [self._note(message_of(error), parent)]
 
+    def _failed(self, error: Mapping[str, Any], parent: str | None = None, *, will_retry: bool) -> Actions:
+        """Return the actions for an error that is final or after which Codex retries; none for any other."""
+        reason, message = reason_of(error), message_of(error)
+        if reason is not Reason.AUTH and not will_retry:
+            return []
+        self.retried = error
+        is_final = reason is Reason.AUTH
+        return [
+            self._note(message, parent),
+            StopProgram(self._outcome(reason, message)) if is_final else Retrying(reason, message),
+        ]
+
+    def _progressed(self) -> Actions:
+        was_retrying, self.retried = self.retried is not None, None
+        return [Progress()] if was_retrying else []
+
+    def _rows(self, item: Mapping[str, Any], *, is_done: bool, parent: str | None = None) -> Actions:
+        """Return the rows of an item, and those of the sub-agents in it."""
+        actions: Actions = []
+        if item.get("type") == "collabAgentToolCall":
+            actions += noted(self.threads.parent_call(item, is_done=is_done))
+            if item.get("tool") == "spawnAgent" and item.get("status") != "failed":
+                return actions  # The sub-agent has its own row.
+        row = row_of(item, is_done=is_done, parent=parent)
+        return [*actions, Note(row)] if row is not None else actions
+
     def _used(self, params: Mapping[str, Any]) -> Actions:
         windows = windows_in(params)
         self._windows = windows or self._windows
@@ -210,6 +265,19 @@ class CodexDialogue(CodexConversation):
     def _resolved(self, params: Mapping[str, Any]) -> Actions:
         return self.requests.withdraw(params.get("requestId"))
 
+    def _note(self, text: str, parent: str | None = None) -> Note:
+        self._notes += 1
+        name = row_id(f"note:{self._notes}", self.order.earlier_attempts)
+        return Note(Row(RowType.NOTE, name, parent=parent, text=bounded(text)))
+
+    def _unknown_note(self) -> Actions:
+        """Return the note that counts unknown lines; none if all were known."""
+        if not self.unknown:
+            return []
+        text = "unknown: " + ", ".join(f"{what} ({count})" for what, count in sorted(self.unknown.items()))
+        row = Row(RowType.NOTE, row_id("unknown", self.order.earlier_attempts), text=text)
+        return [Note(row._replace(detail=dict(self.unknown)))]
+
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _ending_of(self, status: str, error: Mapping[str, Any]) -> Decision:
@@ -226,6 +294,14 @@ class CodexDialogue(CodexConversation):
     def _finished(self, reason: Reason | None, message: str | None) -> Actions:
         return [*self._unknown_note(), Finished(self._outcome(reason, message))]
 
+    def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
+        return self._results()._replace(
+            reason=reason,
+            message=message,
+            session=self.threads.root or self.order.resume,
+            touched_files=list(self.touched),
+        )
+
     def _results(self) -> AgentOutcome:
         root = self.threads.root
         return AgentOutcome(
@@ -234,3 +310,8 @@ class CodexDialogue(CodexConversation):
             usage=self.threads.spent(),
             model=self.turns.model,
         )
+
+
+def noted(rows: Iterable[Row]) -> Actions:
+    """Return the actions that append rows to the activity."""
+    return [Note(row) for row in rows]

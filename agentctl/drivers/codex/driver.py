@@ -17,7 +17,7 @@ from collections.abc import Mapping
 
 from agentctl.drivers.codex.account import account_of
 from agentctl.drivers.codex.dialogue import CodexDialogue
-from agentctl.drivers.codex.exec import CONFINED, fallback
+from agentctl.drivers.codex.errors import INSTALL, OLDEST
 from agentctl.drivers.codex.home import DATABASES, home_of
 from agentctl.drivers.codex.sessions import by_hand, writer_lock
 from agentctl.drivers.dialogue import Driver
@@ -43,11 +43,13 @@ _OF_ANOTHER = frozenset(
 )
 #: Offers the question tool outside plan mode too; suppresses the warning that this feature is unfinished.
 _ALWAYS = ("features.default_mode_request_user_input=true", "suppress_unstable_features_warning=true")
+#: Switches off what acts outside the sandbox and is configured for the person, not for this agent.
+_CONFINED = ("features.apps=false", "features.plugins=false")
 
 
 def argv(order: Order) -> list[str]:
     """Return the command line."""
-    flags = [*_ALWAYS, *(CONFINED if order.read_only else ())]
+    flags = [*_ALWAYS, *(_CONFINED if order.read_only else ())]
     return [order.program, "app-server", *(word for flag in flags for word in ("-c", flag))]
 
 
@@ -57,18 +59,19 @@ def environ(order: Order, inherited: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in inherited.items() if name not in left_out}
 
 
-_APP_SERVER = Driver(
+DRIVER = Driver(
     name="codex",
     program="codex",
     version_argv=("--version",),
     tested="0.171.0",
-    install="npm install -g @openai/codex",
+    install=INSTALL,
     honours=frozenset(
         {"model", "effort", "readOnly", "maxTurns", "permissions", "resume", "keep", "mcpServers", "outputSchema"}
     ),
     argv=argv,
     environ=environ,
     dialogue=CodexDialogue,
+    oldest=OLDEST,
     reports=frozenset({"tokens"}),
     asks=True,
     account=account_of,
@@ -79,5 +82,3 @@ _APP_SERVER = Driver(
     leaves_mount_points=True,
     resets_path=True,
 )
-#: With a fallback for a Codex whose app-server cannot begin.
-DRIVER = _APP_SERVER._replace(fallback=fallback(_APP_SERVER))

@@ -12,6 +12,10 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.signs import is_billing, reason_in, reason_of_words, status_in
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
+#: The oldest release that opens threads with the permission profiles that agentctl gives them.
+OLDEST = "0.133.0"
+INSTALL = "npm install -g @openai/codex"
+_LONGEST = 500
 #: How a turn ended: the reason and the message of a failure, else None and None.
 Decision = tuple[Reason | None, str | None]
 INTERRUPTED: Decision = (Reason.SIGNAL, "it was interrupted")
@@ -74,16 +78,26 @@ def telling(line: bytes) -> str:
     return "" if _IRRELEVANT.search(text) else text
 
 
-def early_end(
-    code: int, said: str, retried: Mapping[str, Any] | None, *, has_begun: bool, is_server: bool = False
-) -> Decision:
-    """Return why Codex ended without having reported the end of its turn.
+def unopened(why: str | None) -> str:
+    """Return the message for a Codex that did not open a thread, as an older one does not.
+
+    >>> unopened("Codex ended with exit code 2.")
+    '`codex app-server` could not begin: Codex ended with exit code 2; agentctl needs Codex 0.133.0 or newer: \
+npm install -g @openai/codex'
+    """
+    found = f"`codex app-server` could not begin: {why}"[:_LONGEST].rstrip(".")
+    return f"{found}; agentctl needs Codex {OLDEST} or newer: {INSTALL}"
+
+
+def early_end(code: int, said: str, retried: Mapping[str, Any] | None, *, has_begun: bool) -> Decision:
+    """Return why the app-server ended without having reported the end of its turn.
+
+    It exits by itself, with 0, only if somebody asks it to.
 
     Args:
         said: The last lines of stderr.
         retried: The error after which it was retrying.
         has_begun: It had opened its thread.
-        is_server: It is the app-server, which exits by itself, with 0, only if somebody asks it to.
     """
     if retried is not None:
         return reason_of(retried), message_of(retried)
@@ -95,9 +109,7 @@ def early_end(
         return Reason.NOT_STARTED, f"Codex ended before it began, with exit code {code}. {said}".strip()
     if code > 0:
         return Reason.EXIT_CODE, f"Codex ended with exit code {code}. {said}".strip()
-    if is_server:
-        return Reason.SIGNAL, f"Codex exited in the middle of its turn, as it does on SIGTERM. {said}".strip()
-    return Reason.TRUNCATED, f"Codex ended before its turn did. {said}".strip()
+    return Reason.SIGNAL, f"Codex exited in the middle of its turn, as it does on SIGTERM. {said}".strip()
 
 
 def _http_status(info: Any) -> int | None:

@@ -8,19 +8,18 @@ from typing import Any
 
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import opening
-from agentctl.drivers.codex.conversation import Actions
-from agentctl.drivers.codex.errors import INTERRUPTED, Decision
+from agentctl.drivers.codex.errors import INTERRUPTED, Decision, unopened
 from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
-from agentctl.drivers.dialogue import AgentOutcome, HangUp, SessionIs, StopProgram
+from agentctl.drivers.dialogue import Action, AgentOutcome, HangUp, SessionIs, StopProgram
 from agentctl.drivers.jsonrpc import Calls, RpcError, tell
 from agentctl.drivers.order import ALLOWING, ASKING, Order
 from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import object_in, text_in
 
+Actions = list[Action]
 #: How Codex answers a method that its version does not have; it also lists all methods that it has.
 _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
-_LONGEST = 500
 #: The ways out, where what decides cannot be set: the second one where no word of the person's would loosen it.
 _OWN_HINT = "--permissions own starts it with your settings as they are, whatever these let it do"
 _ELSE_HINT = (
@@ -126,8 +125,8 @@ class Turns:
 
     def _not_understood(self, error: RpcError) -> Actions:
         """Stop: the program speaks another version of the protocol."""
-        self.ending = (Reason.NOT_STARTED, error.message)
-        return [StopProgram(unbegun(self._outcome(*self.ending)))]
+        self.ending = (Reason.NOT_STARTED, unopened(error.message))
+        return [StopProgram(self._outcome(*self.ending))]
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -215,12 +214,6 @@ class Turns:
             return []
         ending, self.ending = self.ending, None
         return self._report_end(*ending)
-
-
-def unbegun(outcome: AgentOutcome) -> AgentOutcome:
-    """Return the outcome of an app-server that never opened a thread."""
-    message = f"`codex app-server` could not begin: {outcome.message}"[:_LONGEST]
-    return outcome._replace(is_unbegun=True, message=message)
 
 
 def _nothing(_: Mapping[str, Any]) -> Actions:

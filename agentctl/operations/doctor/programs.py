@@ -1,4 +1,4 @@
-"""Which agent programs are installed here, and whether their drivers were tested with these versions."""
+"""Which agent programs are installed here, and whether their drivers know these versions."""
 
 from __future__ import annotations
 
@@ -47,6 +47,9 @@ def _of_installed(driver: Driver, program: str) -> Finding:
         return finding("warning", f"{named} does not report its version", program, f"see what this prints: {asked}")
     if not driver.tested:
         return finding("note", f"{named} {version}; no version of it was tested", program, "")
+    if parts(version) < parts(driver.oldest):
+        what = f"{named} {version} is too old: agentctl needs {driver.oldest} or newer"
+        return finding("warning", what, program, driver.install)
     if version == driver.tested:
         return finding("ok", f"{named} {version}, as tested", program, "")
     kind = "older" if parts(version) < parts(driver.tested) else "newer"

@@ -42,7 +42,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "cancel": request_of(worker_dir) or None,
         "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
         "result": with_artifacts(read_to_show(worker_dir.result), from_disk, task.root.path) or None,
-        "fallback": read_to_show(worker_dir.fallback) or None,
+        "fallback": None,
         "worktree": worktree_of(worker_dir),
         "questions": [
             {**read_to_show(worker_dir.question(name)), "answer": read_to_show(worker_dir.answer(name)).get("answer")}

@@ -32,7 +32,7 @@ from agentctl.operations.start.obeyed import refuse_obeyed
 from agentctl.operations.start.own_program import own_program
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
 from agentctl.operations.start.requests import AgentWork
-from agentctl.operations.start.tested import untested
+from agentctl.operations.start.tested import version_warnings
 from agentctl.operations.start.walls import refuse_behind_walls, walls_of
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.ownership import place_for_marks
@@ -149,7 +149,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     order, warnings = _as_honoured(driver, order)
     order = with_server(task, order, driver, environ)
     running = {**spec.resources, **({"runner": spec.runner} if spec.runner else {})}
-    warnings += untested(driver, order)
+    warnings += version_warnings(driver, order)
     return Ordered(order, spec.timeout_seconds, spec.isolation == "worktree", warnings, running)
 
 
@@ -164,7 +164,7 @@ def _again(task: TaskDir, order: Order, denied: list[Rules], environ: Mapping[by
     if has_more:
         _check_restrictions(driver, order)
     _check_that_it_asks(driver, order)
-    return Ordered(order, warnings=untested(driver, order))
+    return Ordered(order, warnings=version_warnings(driver, order))
 
 
 def _driver_of_today(order: Order) -> Driver:

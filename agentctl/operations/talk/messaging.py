@@ -32,7 +32,7 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
         close: Let an agent end that was kept after its answer; the text may be empty then.
 
     Returns:
-        {agentInstance, messageId, warning}; `warning` says why the worker will not read it, and who will.
+        {agentInstance, messageId, warning}; `warning` is None.
 
     Raises:
         Refused: The worker has ended; or an agent tells another one to do what it may not do itself.
@@ -47,7 +47,7 @@ def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, cl
     if order is not None and order.get("driver") != COMMAND:  # As for a prompt: it is told in JSON.
         text = as_utf8(text)
     message_id = put_message(worker, who(), text, interrupt=interrupt, close=close)
-    return {"agentInstance": instance, "messageId": message_id, "warning": _why_unread(worker)}
+    return {"agentInstance": instance, "messageId": message_id, "warning": None}
 
 
 def _refuse_freer(worker: WorkerDir) -> None:
@@ -58,14 +58,6 @@ def _refuse_freer(worker: WorkerDir) -> None:
     from agentctl.operations.start.permissions import check_policy_again  # Not above: most messages come from a person.
 
     check_policy_again(worker.task, read_spec(worker.spec).agent, order.get("permissions") or [])
-
-
-def _why_unread(worker: WorkerDir) -> str | None:
-    way = read_known(worker.fallback).get("driver")
-    if way is None:
-        return None
-    reason = f"{worker.instance} runs by `{way}`, which takes no messages"
-    return f"{reason}: they are passed on when it is resumed"
 
 
 def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:

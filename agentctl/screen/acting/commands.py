@@ -104,9 +104,7 @@ def message(root: Root, worker: FleetWorker, text: str) -> str:
     if worker.row["driver"] is not None and worker.row["endedAt"] is not None:
         spawned = resume_worker(worker.task, name, text, queue=True)
         return f"{name} continues as {spawned.agent_instance} ({spawned.status})"
-    done = send(worker.task, name, text)
-    warning = f"; {plain(done['warning'])}" if done.get("warning") else ""
-    return f"{done['messageId']} was sent to {name}{warning}"
+    return f"{send(worker.task, name, text)['messageId']} was sent to {name}"
 
 
 def in_words(error: BaseException) -> str:

@@ -53,7 +53,7 @@ _IN_WORKER = {"": "d", "spec.json": "f", "shim.json": "f", "worker.json": "f", "
               "pause.json": "f", "stdout.log": "f", "stderr.log": "f", "activity.jsonl": "f", "progress.json": "f",
               "interactions": "d", "interactions/q1.json": "f", "interactions/q1.answer.json": "f",
               "interactions/q1.lock": "f", "inbox": "d", "inbox/m1.json": "f", "result.json": "f", "session.json": "f",
-              "fallback.json": "f", "outcome.json": "f", "spent.json": "f", "dialogue.jsonl": "f", "exit.json": "f",
+              "outcome.json": "f", "spent.json": "f", "dialogue.jsonl": "f", "exit.json": "f",
               "exit.1.json": "f", "worktree.json": "f", "children": "d", "children/build.q": "f",
               "changes.patch": "f"}  # fmt: skip
 _OUTSIDE = {ROOT: "d", ".claude": "d", ".claude/agents": "d", ".claude/agents/aide.md": "f", ".claude/settings.json": "f",
@@ -647,7 +647,7 @@ def tricks() -> list[Piece]:
         Piece("a log with values of other types", _odd_log, "reading"),
         *(Piece(f"odd fields in {file}", _odd_fields_of(file), "reading")
           for file in ("spec.json", "exit.json", "worker.json", "shim.json", "worktree.json", "result.json", "progress.json",
-                       "spent.json", "session.json", "interactions/q1.json", "cancel.json", "outcome.json", "fallback.json")),
+                       "spent.json", "session.json", "interactions/q1.json", "cancel.json", "outcome.json")),
         Piece("children elsewhere, and in a circle", _children, "reading"),
         Piece("files of mine as artifacts", _artifacts, "git"),
         Piece("a key that is taken", _key_of_mine, "queue"),

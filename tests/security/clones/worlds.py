@@ -123,7 +123,7 @@ def shipped() -> dict[str, str]:
     ended = {
         "exit.json": _EXIT, "result.json": {"summary": "done", "artifacts": [], "at": _AT}, "cancel.json": {"by": "u"},
         "outcome.json": {"pid": 4243, "status": "completed", "reason": None, "message": None},
-        "fallback.json": {"driver": "codex exec", "why": "it is so", "at": _AT}, "pause.json": {"by": "u"},
+        "pause.json": {"by": "u"},
         "interactions/q1.answer.json": {"id": "q1", "answer": "yes", "by": "user", "at": _AT},
     }  # fmt: skip
     files = {

@@ -21,7 +21,7 @@ FILES = {
     "questions": "interactions/q1.json interactions/q1.lock progress.json result.json spent.json",
     "folders": "interactions children inbox control activity.jsonl outcome.json worktree.json",
     "identity": "shim.json worker.json spec.json children/t1.x inbox/000001.json stdout.log stderr.log",
-    "end": "exit.json interactions/q1.answer.json session.json fallback.json dialogue.jsonl",
+    "end": "exit.json interactions/q1.answer.json session.json dialogue.jsonl",
     "task": "../../events.jsonl ../../task.yaml ../../config.json ../../cursors/default.json ../../observed.jsonl"
     " ../../roster.stale ../../shim.log ../../keys",
 }

@@ -372,7 +372,7 @@ ODD_INPUTS: tuple[dict[str, object], ...] = (
     {"what": "begin", "offset": -1},
     {"what": "begin", "offset": 10**30},
     {"what": "begin", "offset": True},
-    {"what": "begin", "offset": 0, "prompt": 5, "session": [], "fallback": {}, "at": {}},
+    {"what": "begin", "offset": 0, "prompt": 5, "session": [], "at": {}},
     {"what": "answered", "offset": 10**9, "key": [], "answer": {}, "policy": 5},
     {"what": "told", "offset": 0, "text": 5, "interrupt": "x"},
     {"what": [], "offset": 0},

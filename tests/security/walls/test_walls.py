@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from agentctl.drivers.claude.start import argv_of
-from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.opening import greeting, thread_params
 from agentctl.drivers.codex.walls import profile
 from agentctl.drivers.dialogue import StopProgram
 from agentctl.drivers.order import Order
-from agentctl.errors import Refused
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
 from tests.placed import ask_engine, launch_of, there
 from tests.steps import Task
@@ -254,27 +252,6 @@ def test_who_may_only_read_may_not_read_what_is_hidden() -> None:
     made = thread_params(order(read_only=True), {})["config"]["permissions.agentctl-read-only"]["filesystem"]
     assert {made[path] for path in WALLS["hidden"]} == {"deny"}
     assert "write" not in made.values()
-
-
-def test_the_other_way_has_the_same_walls_once_it_has_shown_that_it_keeps_them() -> None:
-    asked: list[list[str]] = []
-
-    def ask(argv: list[str]) -> bytes:
-        asked.append(argv)
-        return b"exclude_slash_tmp\n"
-
-    way = DRIVER.fallback
-    assert way is not None
-    given = order(permissions=[{"tool": "*", "pattern": "*", "answer": "allow"}])
-    line = way.driver.argv(way.ready(given, ask))
-    settings = next(word for word in line if word.startswith("permissions.agentctl="))
-    assert '":slash_tmp"="read"' in settings
-    assert '".agentctl"="read"' in settings
-    assert 'default_permissions="agentctl"' in line
-    assert "--sandbox" not in line, "it would count more than the profile"
-    assert settings in asked[-1]
-    with pytest.raises(Refused, match="link"):
-        way.ready(given._replace(walls=WALLS | {"links": ["/home/me/project/.agentctl"]}), ask)
 
 
 def test_no_thread_is_opened_where_a_link_stands_in_the_way_of_a_wall() -> None:

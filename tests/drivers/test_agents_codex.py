@@ -1,9 +1,9 @@
-"""At stake: without a working app-server, Codex works in another way, says so, and only if nobody has to be asked."""
+"""At stake: Codex works as it was ordered, or says which version does; what it leaves behind is cleared away."""
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.agent_steps import activity, agent_world, ends, rebuilds_the_same
-from tests.life import kill_shims, kill_tree, leader_of, set_config
+from agentctl.drivers.codex import DRIVER
+from tests.agent_steps import activity, agent_world, ends
+from tests.life import kill_shims, kill_tree, leader_of
 from tests.steps import Task, statuses
 from tests.support import WORKERS, Completed, run, start_argv, wait_until
 
@@ -26,9 +27,9 @@ def task(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Task:
     return task
 
 
-def codex(prompt: str, *options: str | Path, agent: str = "general", app_server: str = "") -> Completed:
+def codex(prompt: str, *options: str | Path, agent: str = "general", check: bool = True) -> Completed:
     chosen = ["--agent", agent, "--driver", "codex", "--name", "a", *options]
-    return run("spawn", *chosen, prompt, env={"APP_SERVER": app_server})
+    return run("spawn", *chosen, prompt, check=check)
 
 
 def shown() -> dict[str, Any]:
@@ -40,20 +41,41 @@ def works(task: Task) -> None:
     wait_until(lambda: (task.agent("a") / "activity.jsonl").exists() and "item_0" in str(activity(task)), what="work")
 
 
-def test_it_runs_the_other_way_and_says_so(task: Task) -> None:
-    codex("say hello", "--permissions", "allow")
+@pytest.mark.parametrize("found", ["0.132.0", "0.9"])
+def test_an_older_version_is_refused_with_the_oldest_that_works_and_the_command_that_updates_it(
+    task: Task, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CODEX_VERSION", found)
+    refused = codex("say hello", check=False)
+    assert refused.code == 1
+    assert f"codex {found} is too old: agentctl needs {DRIVER.oldest} or newer" in refused.err
+    assert f"hint: {DRIVER.install}\n" in refused.err
+    assert statuses() == {}, "nothing was started"
+    known = next(one for one in run("doctor", "--json", check=False).json if f"codex {found}" in one["what"])
+    assert (known["severity"], known["next"]) == ("warning", DRIVER.install)
+    monkeypatch.setenv("CODEX_VERSION", DRIVER.oldest)
+    Path(str(shutil.which("codex"))).touch()  # Its version is asked for again.
+    codex("say hello")
+    assert ends()["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("old", "cause"),
+    [
+        ("no-server", "unrecognized subcommand 'app-server'"),
+        ("older", "unknown variant `thread/start`"),
+        ("no-profiles", "the permissions of an older version"),
+    ],
+)
+def test_what_opens_no_thread_is_ended_with_the_oldest_version_that_does(
+    task: Task, old: str, cause: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OLD_CODEX", old)
+    codex("say hello")
     end = ends()
-    assert (end["status"], end["result"]["finalMessage"]) == ("completed", "hello")
-    assert end["result"]["usage"] == {"input": 7, "output": 5, "cached": 3}
-    assert end["result"]["sessionId"] == "thread-1"
-    fallback = shown()["fallback"]
-    assert fallback["driver"] == "codex exec"
-    assert "unrecognized subcommand" in fallback["why"]
-    words, note = (row["text"] for row in activity(task) if row["type"] == "note")
-    assert (words, "`codex app-server` could not begin" in note) == ("last words", True)
-    assert "codex exec" in run("logs", "a").out
-    assert "could not begin" in run("tree", "--expand", "all").out
-    rebuilds_the_same(task)
+    assert (end["status"], end["reason"]) == ("failed", "not_started")
+    needed = f"agentctl needs Codex {DRIVER.oldest} or newer: {DRIVER.install}"
+    assert all(part in end["message"] for part in ("`codex app-server` could not begin", cause, needed))
 
 
 #: A daemon that holds the lock of a session, as Codex's does after its screen was left.
@@ -119,120 +141,8 @@ def test_only_what_would_be_accepted_is_proposed_for_a_run_that_continues_anothe
 
 
 def test_its_model_is_told_where_agentctl_is_since_its_shells_set_path_anew(task: Task) -> None:
-    codex("argv", agent="explore")
-    (told,) = (word for word in json.loads(ends()["result"]["finalMessage"]) if word.startswith("developer_instruc"))
-    assert f"`agentctl` is {Path(sys.executable).with_name('agentctl')}: " in told
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "cause", "way_out"),
-    [
-        ([], "asks nobody", "--permissions allow or deny"),
-        (["--permissions", "allow", "--keep"], "cannot honour keep", "a Codex whose app-server starts"),
-        (["--permissions", "allow", "--max-turns", "3"], "cannot honour maxTurns", "a Codex whose app-server starts"),
-    ],
-)
-def test_what_the_other_way_cannot_keep_to_is_not_started(
-    task: Task, options: list[str], cause: str, way_out: str
-) -> None:
-    codex("say hello", *options)
-    end = ends()
-    assert (end["status"], end["reason"]) == ("failed", "not_started")
-    assert all(part in end["message"] for part in ("app-server` could not begin", cause, way_out)), end["message"]
-    assert not Path("was-executed").exists()
-    assert shown()["fallback"] is None
-
-
-def test_a_limit_that_could_not_hold_is_not_passed_by(task: Task) -> None:
-    set_config(task, maxTokens=1000)
-    codex("say hello", "--permissions", "allow")
-    end = ends()
-    assert (end["reason"], "maxTokens cannot be enforced" in end["message"]) == ("not_started", True)
-    assert not Path("was-executed").exists()
-
-
-@pytest.mark.slow
-def test_an_older_protocol_is_no_beginning_either(task: Task) -> None:
-    codex("say hello", "--permissions", "allow", app_server="older")
-    assert ends()["result"]["finalMessage"] == "hello"
-    assert "unknown variant" in shown()["fallback"]["why"]
-    rebuilds_the_same(task)
-
-
-def test_one_that_may_only_read_is_asked_nothing_anyway(task: Task) -> None:
-    codex("argv", agent="explore")
-    argv = json.loads(ends()["result"]["finalMessage"])
-    assert argv[argv.index("--sandbox") + 1] == "read-only"
-    assert {"--ignore-rules", "mcp_servers.persons.enabled=false"} <= {*argv}
-
-
-def test_one_that_knows_no_walls_is_not_let_in(task: Task) -> None:
-    codex("say hello", "--permissions", "allow", app_server="loose")
-    end = ends()
-    assert (end["status"], end["reason"]) == ("failed", "not_started")
-    assert "permissions" in end["message"]
-    assert not Path("was-executed").exists()
-
-
-def test_a_turn_that_may_have_begun_is_not_begun_once_more(task: Task) -> None:
-    codex("say hello", "--permissions", "allow", app_server="dies")
-    end = ends()
-    assert (end["status"], end["reason"]) == ("failed", "exit_code")
-    assert not Path("was-executed").exists()
-
-
-@pytest.mark.slow
-def test_a_message_cannot_reach_it_and_is_there_for_who_continues_it(task: Task) -> None:
-    codex("hang", "--permissions", "allow")
-    works(task)
-    sent = run("send", "a", "look into tests/ too")
-    assert "takes no messages" in sent.err
-    run("cancel", "a")
-    assert statuses() == {"a": "cancelled"}
-    run("resume", "a", "prompt", "--name", "b")
-    assert ends("b")["result"]["finalMessage"].split("\n\n")[-2:] == ["look into tests/ too", "prompt"]
-
-
-@pytest.mark.slow
-def test_what_was_sent_while_it_could_not_begin_is_said(task: Task, tmp_path: Path) -> None:
-    gate = tmp_path / "gate"
-    codex("first", "--permissions", "allow", app_server=f"waits {gate}")
-    run("send", "a", "prompt")
-    wait_until((task.agent("a") / "inbox" / "read").exists, what="the message to be read")
-    gate.touch()
-    assert ends()["result"]["finalMessage"].split("\n\n") == ["first", "prompt"]
-    rebuilds_the_same(task)
-
-
-@pytest.mark.slow
-def test_whoever_is_cancelled_before_it_began_does_not_begin(task: Task, tmp_path: Path) -> None:
-    codex("say hello", "--permissions", "allow", app_server=f"waits {tmp_path / 'never'}")
-    wait_until((task.agent("a") / "dialogue.jsonl").exists, what="the app-server")
-    run("cancel", "a")
-    assert statuses() == {"a": "cancelled"}
-    assert not Path("was-executed").exists()
-
-
-@pytest.mark.slow
-def test_a_continued_thread_counts_its_tokens_once(task: Task) -> None:
-    codex("say one", "--permissions", "allow")
-    ends()
-    run("resume", "a", "argv", "--name", "b")
-    result = ends("b")["result"]
-    assert json.loads(result["finalMessage"])[-3:] == ["resume", "thread-1", "-"]
-    assert result["usage"] == {"input": 7, "output": 5, "cached": 3}
-
-
-@pytest.mark.slow
-def test_every_attempt_finds_its_way_anew(task: Task, tmp_path: Path) -> None:
-    options = ["--retries", "2", "--retry-delay-seconds", "0.05"]
-    codex(f"once {tmp_path / 'tried'}", "--permissions", "allow", *options)
-    end = ends()
-    assert (end["status"], end["attempt"]) == ("completed", 2)
-    ids = [row["id"] for row in activity(task) if row["type"] != "usage"]
-    assert len(ids) == len(set(ids)) == 2 * len(["last words", "fallback", "answer"]) + len(["the error"])
-    rebuilds_the_same(task)
+    codex("instructions", agent="explore")
+    assert f"`agentctl` is {Path(sys.executable).with_name('agentctl')}: " in ends()["result"]["finalMessage"]
 
 
 #: As Codex's sandbox makes them.
