@@ -41,7 +41,7 @@ def works(task: Task) -> None:
     wait_until(lambda: (task.agent("a") / "activity.jsonl").exists() and "item_0" in str(activity(task)), what="work")
 
 
-@pytest.mark.parametrize("found", ["0.132.0", "0.9"])
+@pytest.mark.parametrize("found", ["0.145.0", "0.9"])
 def test_an_older_version_is_refused_with_the_oldest_that_works_and_the_command_that_updates_it(
     task: Task, found: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

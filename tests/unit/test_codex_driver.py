@@ -42,7 +42,7 @@ Message = dict[str, Any]
 #: What Codex answers of when it asks, and whom, to an order without rules.
 ASKS = {"approvalPolicy": "on-request", "approvalsReviewer": "user"}
 #: What an end says that a newer Codex may not have.
-NEEDED = "agentctl needs Codex 0.133.0 or newer: npm install -g @openai/codex"
+NEEDED = "agentctl needs Codex 0.146.0 or newer: npm install -g @openai/codex"
 ASK_ALL = [{"tool": "*", "pattern": "*", "answer": "ask"}]
 
 

@@ -12,8 +12,8 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.signs import is_billing, reason_in, reason_of_words, status_in
 from agentctl.drivers.values import STATUS_REASONS, object_in, signal_in, text_in
 
-#: The oldest release that opens threads with the permission profiles that agentctl gives them.
-OLDEST = "0.133.0"
+#: The oldest release whose sandbox keeps to the permission profiles that agents are given.
+OLDEST = "0.146.0"
 INSTALL = "npm install -g @openai/codex"
 _LONGEST = 500
 #: How a turn ended: the reason and the message of a failure, else None and None.
@@ -82,7 +82,7 @@ def unopened(why: str | None) -> str:
     """Return the message for a Codex that did not open a thread, as an older one does not.
 
     >>> unopened("Codex ended with exit code 2.")
-    '`codex app-server` could not begin: Codex ended with exit code 2; agentctl needs Codex 0.133.0 or newer: \
+    '`codex app-server` could not begin: Codex ended with exit code 2; agentctl needs Codex 0.146.0 or newer: \
 npm install -g @openai/codex'
     """
     found = f"`codex app-server` could not begin: {why}"[:_LONGEST].rstrip(".")
