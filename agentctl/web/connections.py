@@ -1,9 +1,10 @@
 """Bounds of what one connection to the server may cost: its time, its memory, and its place among the others.
 
-uvicorn bounds an idle connection and little else. Here each phase of a connection has a deadline that no dripping byte
-puts off: the TLS handshake, the header, the body, the time between requests, and writing without any progress. While
-the application works on an answer nothing is asked of the client, so a stream that is read lives for as long as it
-likes. If there are too many connections, one that has no request in service gives way to the new one.
+uvicorn bounds an idle connection and little else. So each connection is bounded in front of uvicorn's protocol, by what
+asyncio and ASGI say of it. No dripping byte puts off a deadline: of the TLS handshake, the header, the body, the time
+between requests, and of a client that reads nothing. While the application works on an answer nothing is asked of the
+client, so a stream that is read lives for as long as it likes. If there are too many connections, one without a request
+in service gives way to the new one.
 """
 
 from __future__ import annotations
@@ -11,19 +12,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
-from enum import Enum
 from typing import Any, Literal
 
 import h11
 import uvicorn
-from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol, RequestResponseCycle
-from uvicorn.server import ServerState
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from agentctl.adapters.peers import Address
 from agentctl.lean import NamedTuple
@@ -31,12 +31,13 @@ from agentctl.operations.where.connecting import Connecting, PeerKind, who_conne
 
 #: The key of `scope["state"]` under which the application finds the `OtherEnd` of its connection.
 OTHER_END = "other_end"
-#: As much is given to the parser at once, so that it refuses a header before much more than it may be has been kept.
-_SLICE = 8 * 1024
-#: What a client still sends after it was refused is thrown away, up to this: closing at once could take the refusal
-#: from it, since unread data makes the kernel reset the connection (RFC 9112, 9.6).
-_MOST_THROWN_AWAY = 8 * 1024 * 1024
-_TOO_LARGE = "The header of the request is too large. Are there many cookies of this host?"
+_CONNECTION = "connection"
+#: How a header ends, for uvicorn's parser.
+_HEADER_END = re.compile(rb"\n\r?\n")
+_TOO_LARGE = "431 Request Header Fields Too Large", "The header of the request is too large. Are there many cookies?"
+_TOO_LATE = "408 Request Timeout", "The header of the request took too long."
+#: So often within the time that a client may read nothing is looked whether it does.
+_LOOKS = 4
 
 
 class Bounds(NamedTuple):
@@ -49,11 +50,8 @@ class Bounds(NamedTuple):
     header_bytes: int = 32 * 1024
     #: Of requests that are sent before the one ahead of them is answered.
     ahead_bytes: int = 64 * 1024
-    #: From the header to the end of the body.
+    #: From the header to the end of the body; the same from the answer to the end of a body that was not read.
     body_s: float = 30
-    #: A body must bring this many bytes per second, looked at every so often.
-    body_rate: float = 256
-    body_look_s: float = 5
     keep_alive_s: float = 20
     #: Bytes that wait to be sent while the client takes none for so long end the connection.
     stalled_s: float = 30
@@ -73,7 +71,9 @@ class Connections:
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self.bounds = bounds or Bounds()
-        self._open: dict[Connection, None] = {}
+        self._in_service: set[Connection] = set()
+        #: The others; first the one that has waited longest.
+        self._waiting: dict[Connection, None] = {}
         #: All that were accepted.
         self.accepted = 0
         #: Closed at once, because all others had requests in service.
@@ -84,35 +84,52 @@ class Connections:
         self.timed_out = 0
 
     @property
+    def all(self) -> list[Connection]:
+        """Those that are open."""
+        return [*self._in_service, *self._waiting]
+
+    @property
     def open(self) -> int:
         """How many are open."""
-        return len(self._open)
+        return len(self._in_service) + len(self._waiting)
 
     @property
     def in_service(self) -> int:
         """How many of them have a request in service; a stream is one."""
-        return sum(1 for one in self._open if one.is_in_service)
+        return len(self._in_service)
 
     def admit(self, new: Connection) -> bool:
         """Take in a new connection; return False if there is no place for it."""
         self.accepted += 1
-        if len(self._open) >= self.bounds.most_connections:
-            oldest = min((one for one in self._open if not one.is_in_service), key=_waiting_since, default=None)
+        if self.open >= self.bounds.most_connections:
+            oldest = next(iter(self._waiting), None)
             if oldest is None:
                 self.refused += 1
                 return False
             self.displaced += 1
             oldest.abort()
-        self._open[new] = None
+        self._waiting[new] = None
         return True
 
-    def leave(self, one: Connection) -> None:
-        """Take out a connection that is lost."""
-        self._open.pop(one, None)
+    def serves(self, one: Connection) -> bool:
+        """Return whether a connection has a request in service."""
+        return one in self._in_service
 
+    def serve(self, one: Connection) -> None:
+        """Keep the place of a connection, which has a request in service now."""
+        if self._waiting.pop(one, one) is None:
+            self._in_service.add(one)
 
-def _waiting_since(one: Connection) -> float:
-    return one.waiting_since
+    def rest(self, one: Connection) -> None:
+        """Let a connection give way again."""
+        if one in self._in_service:
+            self._in_service.discard(one)
+            self._waiting[one] = None
+
+    def forget(self, one: Connection) -> None:
+        """Take out a connection that has ended."""
+        self._in_service.discard(one)
+        self._waiting.pop(one, None)
 
 
 class OtherEnd:
@@ -147,11 +164,6 @@ class Config(uvicorn.Config):
     #: Handshakes are ours, so that they are counted and bounded: uvicorn sees connections without TLS.
     tls: ssl.SSLContext | None = None
 
-    def load(self) -> None:
-        """Load it all, and take the handshakes from uvicorn."""
-        super().load()
-        self.tls, self.ssl = self.ssl, None
-
 
 def config_for(
     app: ASGIApp,
@@ -175,22 +187,36 @@ def config_for(
     Raises:
         OSError: The certificate or its key cannot be read, or is none (ssl.SSLError).
     """
-    bounds = connections.bounds
     config = Config(
-        app, http=Connection, ws="none", loop="asyncio", lifespan=lifespan, interface="asgi3", workers=1,
+        _noticed(app), http=Connection, ws="none", loop="asyncio", lifespan=lifespan, interface="asgi3", workers=1,
         log_config=None, log_level=log_level, access_log=False, server_header=False, date_header=True,
-        proxy_headers=False, limit_concurrency=None, backlog=_BACKLOG,
-        h11_max_incomplete_event_size=bounds.header_bytes, timeout_graceful_shutdown=_GRACEFUL_S,
-        ssl_certfile=certificate, ssl_keyfile=key,
+        proxy_headers=False, backlog=_BACKLOG, h11_max_incomplete_event_size=connections.bounds.header_bytes,
+        timeout_keep_alive=_NEVER_S, timeout_graceful_shutdown=_GRACEFUL_S,
     )  # fmt: skip
     config.connections = connections
-    config.load()
+    if certificate is not None:
+        config.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        config.tls.load_cert_chain(certificate, key)
     return config
 
 
 #: As many connections are accepted at once. Those that are about to be refused have descriptors too, for a moment.
 _BACKLOG = 100
 _GRACEFUL_S = 2
+#: Idle connections are ended here, which knows what waits to be sent.
+_NEVER_S = 86_400
+
+
+class Server(uvicorn.Server):
+    """A server whose connections end with it."""
+
+    config: Config
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End all connections, and the server."""
+        for one in self.config.connections.all:
+            one.leave()
+        await super().shutdown(sockets)
 
 
 def serve(config: Config, places: Sequence[socket.socket], begin: Callable[[], None] = lambda: None) -> None:
@@ -204,7 +230,7 @@ def serve(config: Config, places: Sequence[socket.socket], begin: Callable[[], N
         KeyboardInterrupt: By Ctrl-C, once all connections are closed.
         SystemExit: By SIGTERM, in the same way.
     """
-    server = uvicorn.Server(config)
+    server = Server(config)
     came: list[int] = []
 
     def leave(number: int, _frame: object) -> None:
@@ -230,364 +256,291 @@ def _end_by(number: int) -> BaseException:
     return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
 
 
-class _Phase(Enum):
-    """What a connection waits for."""
+class _Request:
+    """A request in service: what the application has been given of it, and what was sent of the answer."""
 
-    HANDSHAKE = "handshake"
-    HEADER = "header"
-    BODY = "body"
-    #: The application.
-    ANSWER = "answer"
-    IDLE = "idle"
-    #: The client, to see that it was refused.
-    LINGER = "linger"
-    #: The kernel, to take what is left.
-    CLOSING = "closing"
+    def __init__(self, connection: Connection, until: float) -> None:
+        self._connection, self._until = connection, until
+        #: All of it has come: what comes now is sent ahead.
+        self.is_whole = False
+        self.has_answer_begun = self.is_over = False
 
+    async def receive(self, receive: Receive) -> Message:
+        """Return the next part of the body; who takes too long for it is gone."""
+        try:
+            async with asyncio.timeout_at(None if self.is_whole else self._until):
+                message = await receive()
+        except TimeoutError:
+            self._connection.cut()
+            return {"type": "http.disconnect"}
+        self.is_whole = self.is_whole or not message.get("more_body", False)
+        return message
 
-class _Outlet(asyncio.Transport):
-    """A transport that counts what is written, so that progress can be told from a full buffer.
+    async def send(self, message: Message, send: Send) -> None:
+        """Send a part of the answer; nothing follows a refusal."""
+        if self._connection.is_ending:
+            return
+        await send(message)
+        self.has_answer_begun = True
+        if message["type"] == "http.response.body" and not message.get("more_body", False):
+            self.end()
 
-    Args:
-        outer: What the protocol writes to.
-        inner: What that writes to: the same without TLS.
-        begin: Called when something waits to be sent.
-    """
-
-    def __init__(self, outer: asyncio.Transport, inner: asyncio.Transport, begin: Any) -> None:
-        super().__init__()
-        self._outer, self._inner, self._begin = outer, inner, begin
-        self._written = 0
-
-    @property
-    def waiting(self) -> int:
-        """How many bytes the kernel has not taken yet."""
-        below = self._inner.get_write_buffer_size() if self._inner is not self._outer else 0
-        return self._outer.get_write_buffer_size() + below
-
-    @property
-    def taken(self) -> int:
-        """A number that grows whenever the kernel takes something."""
-        return self._written - self.waiting
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self._written += len(data)
-        self._outer.write(data)
-        if self.waiting:
-            self._begin()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._outer.get_extra_info(name, default)
-
-    def is_closing(self) -> bool:
-        return self._outer.is_closing()
-
-    def close(self) -> None:
-        if not self._outer.is_closing():  # A transport of TLS that is closed twice has nothing left to ask.
-            self._outer.close()
-
-    def abort(self) -> None:
-        self._outer.abort()
-        self._inner.abort()
-
-    def pause_reading(self) -> None:
-        self._outer.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._outer.resume_reading()
-
-    def can_write_eof(self) -> bool:
-        return self._outer.can_write_eof()
-
-    def write_eof(self) -> None:
-        self._outer.write_eof()
+    def end(self) -> None:
+        """Have the connection wait for the next request."""
+        if not self.is_over:
+            self.is_over = True
+            self._connection.answered(self)
 
 
-class Connection(H11Protocol):
-    """One connection, within the bounds."""
+def _noticed(app: ASGIApp) -> ASGIApp:
+    """Return the application; its connections notice where each request begins and ends."""
 
-    config: Config
+    async def noticed(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        connection: Connection = scope["state"][_CONNECTION]
+        request = connection.request()
+        try:
+            await app(scope, lambda: request.receive(receive), lambda message: request.send(message, send))
+        finally:
+            request.end()
+            if connection.is_ending:  # uvicorn complains of an answer without an end until it knows that.
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+
+    return noticed
+
+
+class Connection(asyncio.Protocol):
+    """One connection, within the bounds: what stands between the socket and uvicorn's protocol."""
 
     def __init__(
         self,
         config: Config,
-        server_state: ServerState,
+        server_state: Any,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self._all = config.connections
-        self._bounds = config.connections.bounds
-        self._socket: asyncio.Transport | None = None
-        self._outlet: _Outlet | None = None
-        self._handshake: asyncio.Task[None] | None = None
+        self._all, self._bounds, self._tls = config.connections, config.connections.bounds, config.tls
+        self._server = config, server_state, app_state
+        self._loop = asyncio.get_running_loop()
+        #: None until the connection is secured.
+        self._protocol: H11Protocol | None = None
         #: What came before the end of the handshake was known here.
         self._early: list[bytes] = []
-        self._phase = _Phase.HANDSHAKE
-        #: The phase and the request that the deadline belongs to.
-        self._armed: tuple[_Phase, object] | None = None
+        #: What has come of the next header.
+        self._header = bytearray()
+        self._request: _Request | None = None
+        self._ahead = 0
+        self._is_refused = False
         self._deadline: asyncio.TimerHandle | None = None
-        self._body_until = 0.0
-        self._came = 0
-        self._thrown_away = 0
-        self._stalled: asyncio.TimerHandle | None = None
-        self._leaving: asyncio.TimerHandle | None = None
-        self.waiting_since = 0.0
+        #: The next look whether the client reads, and how many were in vain.
+        self._looking: asyncio.TimerHandle | None = None
+        self._in_vain = 0
 
     # -- its beginning and its end -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place, or be refused."""
-        self._socket = transport
-        self.waiting_since = self.loop.time()
+        self.transport = self._socket = transport
         if not self._all.admit(self):
             transport.abort()
             return
         _tune(transport.get_extra_info("socket"), self._bounds)
-        if self.config.tls is None:
+        if self._tls is None:
             self._begin(transport)
             return
         transport.pause_reading()  # The first bytes are for TLS.
-        self.connections.add(self)
-        self._handshake = self.loop.create_task(self._secure(transport, self.config.tls))
+        self._handshake = self._loop.create_task(self._secure(transport, self._tls))
 
     async def _secure(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
         """Shake hands, and begin."""
         secured = None
         with contextlib.suppress(OSError):  # Also ssl.SSLError: no handshake, or a broken one.
-            secured = await self.loop.start_tls(
+            secured = await self._loop.start_tls(
                 transport, self, tls, server_side=True, ssl_handshake_timeout=self._bounds.handshake_s,
                 ssl_shutdown_timeout=self._bounds.linger_s,
             )  # fmt: skip
         if secured is None or secured.is_closing():
-            transport.abort()
-            self._forget()
+            self.abort()
             return
         self._begin(secured)
-        early, self._early = self._early, []
-        for data in early:
+        for data in self._early:
             self.data_received(data)
 
     def _begin(self, transport: asyncio.Transport) -> None:
-        assert self._socket is not None
+        self.transport = transport
         transport.set_write_buffer_limits(high=self._bounds.write_buffer)
-        self._outlet = _Outlet(transport, self._socket, self._watch_writing)
         own, peer = (_address(transport.get_extra_info(name)) for name in ("sockname", "peername"))
-        self.app_state = {**self.app_state, OTHER_END: OtherEnd(peer, own)}
-        super().connection_made(self._outlet)
-        self._settle()
+        config, server_state, app_state = self._server
+        state = {**app_state, OTHER_END: OtherEnd(peer, own), _CONNECTION: self}
+        self._protocol = H11Protocol(config, server_state, state)
+        self._protocol.connection_made(transport)
+        self._wait(self._bounds.header_s)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give the place back."""
-        if self._outlet is not None:
-            with contextlib.suppress(h11.LocalProtocolError):
-                super().connection_lost(exc)
-            self._unset_keepalive_if_required()
-        self._forget()
-
-    def _forget(self) -> None:
-        self._all.leave(self)
-        self.connections.discard(self)
-        for timer in filter(None, (self._deadline, self._stalled, self._leaving)):
+        self._all.forget(self)
+        self._all.timed_out += isinstance(exc, TimeoutError)  # The kernel has seen that nothing is read.
+        for timer in filter(None, (self._deadline, self._looking)):
             timer.cancel()
-        self._deadline = self._stalled = self._leaving = None
-        self._phase = _Phase.CLOSING
+        if self._protocol is not None:
+            self._protocol.connection_lost(exc)
 
     def abort(self) -> None:
         """End it now, whatever waits to be sent."""
-        self._all.leave(self)
-        if self._outlet is not None:
-            self._tell_of_the_end()
-            self._outlet.abort()
-        elif self._socket is not None:
-            self._socket.abort()
+        self._all.forget(self)
+        self.transport.abort()
+        self._socket.abort()
 
-    def _tell_of_the_end(self) -> None:
-        """Let the application know at once that nobody reads its answer any more."""
-        if self.is_in_service:
-            self.cycle.disconnected = True
-            self.cycle.waiting_for_100_continue = False
-            self.cycle.message_event.set()
-            self.flow.resume_writing()
+    def cut(self) -> None:
+        """End it for what its client does, or does not do."""
+        self._all.timed_out += 1
+        self.abort()
 
-    def shutdown(self) -> None:
+    @property
+    def is_ending(self) -> bool:
+        """Whether nothing more is sent."""
+        return self._is_refused or self.transport.is_closing()
+
+    def leave(self) -> None:
         """The server ends: so does a connection without a request in service; another one may take a little longer."""
-        if self._outlet is None or not self.is_in_service:
+        request = self._request
+        if request is None or request.is_over:
             self.abort()
-            return
-        self.cycle.keep_alive = False
-        has_begun = self.cycle.response_started
-        delay = self._bounds.leave_streams_s if has_begun else self._bounds.leave_s
-        self._leaving = self.loop.call_later(delay, self.abort)
+        else:
+            self._call_later(
+                self._bounds.leave_streams_s if request.has_answer_begun else self._bounds.leave_s, self.abort
+            )
 
     # -- what comes ----------------------------------------------------------------------------------------------------
 
-    @property
-    def is_in_service(self) -> bool:
-        """Whether the application works on a request of it."""
-        cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete and not cycle.disconnected
-
     def data_received(self, data: bytes) -> None:
-        """Have it parsed piece by piece."""
-        if self._outlet is None:
+        """Pass it on, unless it is too much."""
+        if self._protocol is None:
             self._early.append(data)
-            return
-        self._came += len(data)
-        for begin in range(0, len(data), _SLICE):
-            if self._phase is _Phase.LINGER:
-                self._throw_away(len(data) - begin)
-                return
-            if self.transport.is_closing():
-                return
-            super().data_received(data[begin : begin + _SLICE])
-        self._settle()
+        elif not self._is_refused and (self._is_ahead(data) if self._all.serves(self) else self._is_header(data)):
+            try:
+                self._protocol.data_received(data)
+            except h11.LocalProtocolError:  # A broken body, whose request has its answer already.
+                self.abort()
+            if self._request is not None and self._request.is_whole:
+                self.transport.resume_reading()  # Who does not read does not notice that the client is gone.
+
+    def _is_ahead(self, data: bytes) -> bool:
+        """Take in what comes during a request; return False, and end it, if too much is sent behind the request."""
+        if self._request is not None and self._request.is_whole and not self._request.is_over:
+            self._ahead += len(data)
+        if self._ahead > self._bounds.ahead_bytes:  # Browsers send nothing ahead.
+            self.cut()
+        return not self.transport.is_closing()
+
+    def _is_header(self, data: bytes) -> bool:
+        """Take in a part of a header; return False, and refuse it, if it is too large."""
+        if self._request is not None and not self._request.is_whole:
+            return True  # The rest of a body that was not read.
+        if self._request is not None and not self._header:
+            self._wait(self._bounds.header_s)
+        known, most = len(self._header), self._bounds.header_bytes
+        self._header += data[: most + 4 - known]
+        end = _HEADER_END.search(self._header, max(0, known - 2))
+        if end is not None:
+            self._all.serve(self)
+        elif len(self._header) > most:
+            self._refuse(*_TOO_LARGE)
+        return not self._is_refused
 
     def eof_received(self) -> None:
-        """A client that sends no more is taken to be gone: the transport closes itself."""
-        if self._outlet is not None:
-            self._tell_of_the_end()
+        """End it: a client that sends no more is taken to be gone."""
+        self.abort()
 
-    def on_response_complete(self) -> None:
-        """Wait for the next request."""
-        super().on_response_complete()
-        self._unset_keepalive_if_required()  # The deadlines are our own.
-        self._settle()
+    def request(self) -> _Request:
+        """Begin a request, which is in service from now on."""
+        self._all.serve(self)
+        self._call_later(None)
+        self._header.clear()
+        self._ahead = 0
+        self._request = _Request(self, self._loop.time() + self._bounds.body_s)
+        return self._request
 
-    def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request."""
-        is_too_large = len(self.conn.trailing_data[0]) > self._bounds.header_bytes
-        self._refuse(431, _TOO_LARGE) if is_too_large else self._refuse(400, msg)
+    def answered(self, request: _Request) -> None:
+        """Wait for the next request, or for the end of a body that was not read."""
+        if request is self._request:
+            self._all.rest(self)
+            self._wait(self._bounds.keep_alive_s if request.is_whole else self._bounds.body_s)
 
     # -- deadlines -----------------------------------------------------------------------------------------------------
 
-    def _phase_now(self) -> _Phase:
-        if self._phase is _Phase.LINGER:
-            return _Phase.LINGER
-        if self.transport.is_closing():
-            return _Phase.CLOSING
-        if self.conn.their_state is h11.SEND_BODY:
-            return _Phase.BODY  # Also if the answer did not wait for it.
-        if self.is_in_service:
-            return _Phase.ANSWER
-        request: RequestResponseCycle | None = self.cycle
-        is_first = request is None
-        return _Phase.HEADER if is_first or self.conn.trailing_data[0] else _Phase.IDLE
+    def _wait(self, seconds: float) -> None:
+        self._call_later(seconds, self._expire)
 
-    def _settle(self) -> None:
-        """Set the deadline of the phase that the connection is in by now; one that runs already is not put off."""
-        now = self._phase_now()
-        if now is _Phase.ANSWER:
-            self._read_ahead()
-        if now is _Phase.LINGER or self._armed == (now, self.cycle):
-            return
-        self._phase, self._armed = now, (now, self.cycle)
-        if now in {_Phase.HEADER, _Phase.IDLE}:
-            self.waiting_since = self.loop.time()
-        match now:
-            case _Phase.HEADER:
-                self._arm(self._bounds.header_s, self._header_is_late)
-            case _Phase.IDLE:
-                self._arm(self._bounds.keep_alive_s, self._close)
-            case _Phase.BODY:
-                self._body_until = self.loop.time() + self._bounds.body_s
-                self._expect_body()
-            case _:
-                self._arm(None, self._close)
-
-    def _read_ahead(self) -> None:
-        """Go on reading behind a request in service: who does not read does not notice that the client is gone.
-
-        uvicorn stops there. A client that sends much ahead is ended instead: browsers send nothing ahead.
-        """
-        if len(self.conn.trailing_data[0]) > self._bounds.ahead_bytes:
-            self._all.timed_out += 1
-            self.abort()
-        else:
-            self.flow.resume_reading()
-
-    def _arm(self, seconds: float | None, then: Any) -> None:
+    def _call_later(self, seconds: float | None, then: Callable[[], None] = lambda: None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, then)
+        self._deadline = None if seconds is None else self._loop.call_later(seconds, then)
 
-    def _header_is_late(self) -> None:
-        if self.conn.trailing_data[0]:
+    def _expire(self) -> None:
+        """End it, unless its client has yet to read what was sent."""
+        if self._unsent():
+            self._watch_reader()
+        elif self._header and not self.is_ending and not self._all.serves(self):
             self._all.timed_out += 1
-            self._refuse(408, "The header of the request took too long.")
+            self._refuse(*_TOO_LATE)
         else:
-            self._close()
-
-    def _expect_body(self) -> None:
-        """Look at the body again soon, or at the end of its time."""
-        self._came = 0
-        left = self._body_until - self.loop.time()
-        self._arm(max(0, min(left, self._bounds.body_look_s)), self._look_at_body)
-
-    def _look_at_body(self) -> None:
-        """End a body that is late or slow; but the time in which it was not read here is not the client's."""
-        if self.flow.read_paused:
-            self._body_until += self._bounds.body_look_s
-        elif self.loop.time() >= self._body_until or self._came < self._bounds.body_rate * self._bounds.body_look_s:
-            self._all.timed_out += 1
-            self._refuse(408, "The body of the request took too long.")
-            return
-        self._expect_body()
-
-    def _close(self) -> None:
-        """Close it, once what waits has been sent."""
-        self.transport.close()
-        self._settle()
-
-    def _refuse(self, status: int, text: str) -> None:
-        """Answer a request that is none, or will not be; and close, once the client may have seen that."""
-        can_answer = self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}
-        self._tell_of_the_end()
-        if not can_answer:
-            self._close()
-            return
-        body = text.encode("ascii")
-        fields = {"content-type": "text/plain; charset=utf-8", "content-length": str(len(body)), "connection": "close"}
-        answer = h11.Response(status_code=status, headers=list(fields.items()), reason=STATUS_PHRASES[status])
-        for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event))
-        if self.transport.is_closing() or not self.transport.can_write_eof():  # TLS says itself that nothing follows.
-            self._close()
-            return
-        self._phase = _Phase.LINGER
-        with contextlib.suppress(OSError):  # It was reset meanwhile.
-            self.transport.write_eof()
-        self.transport.resume_reading()
-        self.waiting_since = self.loop.time()
-        self._arm(self._bounds.linger_s, self.abort)
-
-    def _throw_away(self, size: int) -> None:
-        self._thrown_away += size
-        if self._thrown_away > _MOST_THROWN_AWAY:
             self.abort()
+
+    def _refuse(self, status: str, why: str) -> None:
+        """Answer what is not a request yet; and close, once the client may have seen that.
+
+        Closing at once could take the answer from it, since unread data makes the kernel reset the connection (RFC
+        9112, 9.6): what it still sends is thrown away.
+        """
+        self._is_refused = True
+        head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(why)}"
+        self.transport.write(f"{head}\r\nConnection: close\r\n\r\n{why}".encode("ascii"))
+        if self.transport.can_write_eof():  # TLS says by its end that nothing follows.
+            with contextlib.suppress(OSError):  # It was reset meanwhile.
+                self.transport.write_eof()
+        self._call_later(self._bounds.linger_s, self.abort)
 
     # -- what is written -----------------------------------------------------------------------------------------------
 
-    def _watch_writing(self) -> None:
-        """Watch that what waits to be sent gets less, also once it is closed."""
-        if self._stalled is None and self._outlet is not None:
-            self._look_at_writing_later(self._outlet.taken, self.loop.time())
+    def pause_writing(self) -> None:
+        """Have the application wait, and watch that the client reads."""
+        assert self._protocol is not None
+        self._protocol.pause_writing()
+        self._watch_reader()
 
-    def _look_at_writing_later(self, taken: int, since: float) -> None:
-        period = self._bounds.stalled_s / 4
-        self._stalled = self.loop.call_later(period, self._look_at_writing, taken, since)
+    def resume_writing(self) -> None:
+        """Let the application go on: the client reads."""
+        assert self._protocol is not None
+        self._in_vain = 0
+        self._protocol.resume_writing()
 
-    def _look_at_writing(self, taken: int, since: float) -> None:
-        outlet, self._stalled = self._outlet, None
-        if outlet is None or not outlet.waiting:
-            return
-        if outlet.taken > taken:
-            self._look_at_writing_later(outlet.taken, self.loop.time())
-        elif self.loop.time() - since < self._bounds.stalled_s:
-            self._look_at_writing_later(taken, since)
-        else:
-            self._all.timed_out += 1
-            self.abort()
+    def _unsent(self) -> int:
+        """Return how many bytes the kernel has not taken yet."""
+        below = 0 if self.transport is self._socket else self._socket.get_write_buffer_size()
+        return self.transport.get_write_buffer_size() + below
+
+    def _watch_reader(self) -> None:
+        """Look again and again whether less waits to be sent, unless that is done already."""
+        if self._looking is None:
+            self._in_vain = 0
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._looking = self._loop.call_later(self._bounds.stalled_s / _LOOKS, self._look, self._unsent())
+
+    def _look(self, before: int) -> None:
+        unsent, self._looking = self._unsent(), None
+        self._in_vain = self._in_vain + 1 if unsent >= before else 0
+        if self._in_vain == _LOOKS:
+            self.cut()
+        elif unsent:
+            self._look_later()
+        elif self._request is None or self._request.is_over:
+            self._wait(self._bounds.keep_alive_s)
 
 
 def _address(name: Any) -> Address | None:

@@ -11,20 +11,19 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import uvicorn
 from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agentctl.web.connections import OTHER_END, Bounds, Connections, config_for
+from agentctl.web.connections import OTHER_END, Bounds, Connections, Server, config_for
 from tests.support import wait_until
 
 HOST = "127.0.0.1"
 #: Short enough for a test to wait for their end, and long enough for a busy machine to do something within them.
 SHORT = Bounds(
-    handshake_s=0.4, header_s=0.4, body_s=1, body_look_s=0.4, keep_alive_s=0.4, stalled_s=1, linger_s=0.4,
+    handshake_s=0.4, header_s=0.4, body_s=1, keep_alive_s=0.4, stalled_s=1, linger_s=0.4,
     leave_s=1, kernel_buffer=16 * 1024,
 )  # fmt: skip
 CHUNK = b"x" * 16 * 1024
@@ -50,7 +49,7 @@ class Served:
         self.config = config_for(app, self.connections, **settings)
         self.place = socket.create_server((host, 0), family=family, dualstack_ipv6=host == "::")
         self.host, self.port = self.place.getsockname()[:2]
-        self.server = uvicorn.Server(self.config)
+        self.server = Server(self.config)
         self._thread = threading.Thread(target=lambda: self.server.run(sockets=[self.place]))
 
     def __enter__(self) -> Served:
@@ -71,7 +70,7 @@ class Served:
 
     def peers(self) -> list[int]:
         """Return the ports at the other ends of what is open."""
-        return [one.transport.get_extra_info("peername")[1] for one in list(self.connections._open)]
+        return [one.transport.get_extra_info("peername")[1] for one in self.connections.all]
 
     async def _hi(self, _request: Request) -> Response:
         self.requests += 1
