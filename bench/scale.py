@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.sightings import EngineState, Sighting
 from agentctl.errors import ExitCode
 from agentctl.runners.slurm import seen_in
@@ -133,15 +134,16 @@ def _tickets(ground: Ground, _queued: int) -> Iterator[str]:
     """Yield how long it takes to read the queue: each start and each end of a worker does it once."""
     for size in SIZES:
         task = ground.task(cap=1)
+        tree = tree_of(task)
         for at in range(size):
             ticket = make_ticket(task.id, f"sleep-{at}", 0, at, NO_ENVIRONMENT, waits=False)
-            write_ticket(task, ticket, (), after_any=False)
-            show_ticket(task, ticket)
-        folder = os.stat(task.queue).st_size
-        read_ms = _median_ms(lambda task=task: read_queue(task))  # type: ignore[misc]
+            write_ticket(tree, ticket, (), after_any=False)
+            show_ticket(tree, ticket)
+        folder = os.stat(tree.queue).st_size
+        read_ms = _median_ms(lambda tree=tree: read_queue(tree))  # type: ignore[misc]
         yield f"{size:,} waiting workers: the queue is read in {number(read_ms)} ms; its folder has {_size(folder)}"
-        shutil.rmtree(task.queue)
-        os.mkdir(task.queue, 0o700)
+        shutil.rmtree(tree.queue)
+        os.mkdir(tree.queue, 0o700)
         ground.drop(task)
 
 

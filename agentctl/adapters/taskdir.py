@@ -98,7 +98,7 @@ class _Folder:
 
     def entries(self) -> Iterator[tuple[FilePath, bool]]:
         """Yield each place of a fixed name, and whether it is a folder."""
-        for entry in vars(type(self)).values():
+        for entry in (entry for kind in reversed(type(self).__mro__) for entry in vars(kind).values()):
             if isinstance(entry, _Entry):
                 yield self.path / entry.file_name, isinstance(entry, _Place)
 
@@ -163,34 +163,14 @@ class TaskDir(_Folder):
     events = _Entry("events.jsonl")
     agents = _Place("agents")
     keys = _Place("keys")
-    slots = _Place("slots")
-    queue = _Place("queue")
-    queue_lock = _Entry("queue.lock")
-    #: Of the root task: which workers are to be stopped, by one decision that is being carried out.
-    stop_order = _Entry("stop.json")
-    #: Of the root task: the tasks whose queues are held.
-    held = _Entry("held.json")
-    cursors = _Place("cursors")
     #: Calls over MCP that answer later, under names that cannot be guessed.
     handles = _Place("handles")
     template = _Place("template")
-    shim_log = _Entry("shim.log")
     #: Sub-agents of programs that a person runs by hand, as those programs report them.
     observed = _Entry("observed.jsonl")
     #: Written by `join` where no other folder is named.
     report_text = _Entry("report.md")
     report_data = _Entry("report.json")
-    #: Of the root task: a name for each account that workers of the tree wait for, and the process that wakes them.
-    cooling = _Place("cooling")
-    waker = _Entry("waker.json")
-    #: Of the root task: the process that tells the person, what it has told, and where this task is told of or not.
-    sender = _Entry("sender.json")
-    notices = _Entry("notices.jsonl")
-    notify = _Entry("notify.json")
-    #: Of the root task: notes of guardians (shims and the like) of other trees that were started below its workers.
-    kin = _Place("kin")
-    #: Of the root task: when agents failed last.
-    failures = _Place("failures")
     #: Shows that this person made the task, and that it did not come with somebody else's files.
     origin = _Entry("origin")
     #: Under which root the paths in its files are right.
@@ -235,8 +215,36 @@ class TaskDir(_Folder):
         """Return the names of all agent folders."""
         return sorted(_folders_in(self.agents))
 
+
+class TreeDir(TaskDir):
+    """The folder of a root task: beside the task's own files, those that its whole tree of tasks uses.
+
+    `adapters/treedir.py` alone makes one, so no sub-task is taken for its root task.
+    """
+
+    slots = _Place("slots")
+    queue = _Place("queue")
+    queue_lock = _Entry("queue.lock")
+    #: Which workers are to be stopped, by one decision that is being carried out.
+    stop_order = _Entry("stop.json")
+    #: The tasks whose queues are held.
+    held = _Entry("held.json")
+    cursors = _Place("cursors")
+    shim_log = _Entry("shim.log")
+    #: A name for each account that workers of the tree wait for, and the process that wakes them.
+    cooling = _Place("cooling")
+    waker = _Entry("waker.json")
+    #: The process that tells the person, what it has told, and where this tree is told of or not.
+    sender = _Entry("sender.json")
+    notices = _Entry("notices.jsonl")
+    notify = _Entry("notify.json")
+    #: Notes of guardians (shims and the like) of other trees that were started below its workers.
+    kin = _Place("kin")
+    #: When agents failed last.
+    failures = _Place("failures")
+
     def folders(self) -> Iterator[FilePath]:
-        """Yield the folders that a task has from the start."""
+        """Yield the folders that every task has from the start, since it may be the top of its tree."""
         yield from (self.path, self.agents, self.slots, self.queue, self.cursors)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from agentctl.adapters.lines import LineBuffer
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import OWN, Reason
@@ -86,7 +86,7 @@ class Host:
         self.account = OwnAccount(worker, self.order)
         self.answer = FinalAnswer(self.order)
         self.turns = TurnNotes(worker)
-        self.where = Whereabouts(worker, root_task_of(worker.task))
+        self.where = Whereabouts(worker, tree_of(worker.task))
         #: The worker's folder is gone, or its task: the program is stopped, and nothing is written down any more.
         self.is_removed = False
         self.is_interrupted, self._may_try_again = False, may_try_again

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.question import Question
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.operations.talk.asking import Asked, close_question, leave, put_question
@@ -24,7 +24,7 @@ class Idle:
 
     def __init__(self, worker: WorkerDir) -> None:
         self.worker = worker
-        self._place = Standby(worker, root_task_of(worker.task))
+        self._place = Standby(worker, tree_of(worker.task))
         self._asked: Asked | None = None
         self._is_to_lend = False
 

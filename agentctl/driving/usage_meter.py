@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
 from agentctl.domain.limits import KEYS, Limits
@@ -27,7 +28,7 @@ class UsageMeter:
     """What one run of an agent has used up, and what its tree may still use."""
 
     def __init__(self, worker: WorkerDir) -> None:
-        self.worker, self.root_task = worker, root_task_of(worker.task)
+        self.worker, self.tree = worker, tree_of(worker.task)
         #: What earlier attempts have used up.
         before = read_known(worker.spent)
         self._before = spent_from(before) if before else Spent()
@@ -88,7 +89,7 @@ class UsageMeter:
         return order._replace(max_budget_usd=rest if own is None else min(own, rest))
 
     def _limits(self) -> Limits:
-        return known_limits(self.root_task).no_looser_than(self._held)
+        return known_limits(self.tree).no_looser_than(self._held)
 
     def _account(self) -> TreeUsage:
         return self._ledger.update().account()
@@ -100,7 +101,7 @@ class UsageMeter:
     def _ledger(self) -> Ledger:
         from agentctl.supervision.account.ledger import Ledger  # Not needed for the many trees without limits.
 
-        return Ledger(self.root_task)
+        return Ledger(self.tree)
 
 
 def _is_metered(limits: Limits) -> bool:

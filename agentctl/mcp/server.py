@@ -15,8 +15,8 @@ from anyio.abc import TaskGroup
 from mcp.server.lowlevel import Server
 
 from agentctl import __version__
-from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import TreeDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.mcp import elicitation, tasks
 from agentctl.mcp.calls import McpCalls, WaitingCall, call_digest
 from agentctl.mcp.clients import McpClients
@@ -41,7 +41,7 @@ class AgentctlServer:
         toolbox.call_s = call_s
         self._calls = McpCalls(McpClients(toolbox), Threads(progress_s), call_s)
         #: The root task of the latest call that started workers: a spare shim is kept for it.
-        self._root_task: TaskDir | None = None
+        self._tree: TreeDir | None = None
         self.server: Server[TaskGroup] = Server(
             "agentctl", version=__version__, instructions=toolbox.instructions(), lifespan=self._lifespan,
             on_list_tools=self._list, on_call_tool=self._call,
@@ -74,8 +74,8 @@ class AgentctlServer:
         if not isinstance(begun, Pending):
             return begun
         scope = toolbox.session.scope()
-        self._root_task = root_task_of(scope.task)  # A caller that has started one worker will start more.
-        keep_spares(self._root_task, 1)
+        self._tree = tree_of(scope.task)  # A caller that has started one worker will start more.
+        keep_spares(self._tree, 1)
         return BegunCall(scope, begun)
 
     @asynccontextmanager
@@ -84,5 +84,5 @@ class AgentctlServer:
         async with create_task_group() as group:
             yield group
             group.cancel_scope.cancel()
-        if self._root_task is not None:
-            keep_spares(self._root_task, 0)
+        if self._tree is not None:
+            keep_spares(self._tree, 0)

@@ -92,10 +92,10 @@ class Inbound:
 
     def _own_place(self) -> Standby:
         if self._place is None:
-            from agentctl.adapters.taskyaml.cache import root_task_of
+            from agentctl.adapters.treedir import tree_of
             from agentctl.supervision.dispatch.standby import Standby  # Few agents are kept.
 
-            self._place = Standby(self._worker, root_task_of(self._worker.task))
+            self._place = Standby(self._worker, tree_of(self._worker.task))
         return self._place
 
     def _take_back(self) -> bool:

@@ -16,7 +16,7 @@ from agentctl.adapters.clock import monotonic, since_boot
 from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.launch_state import LaunchNews, after, answered, taken_up
 from agentctl.domain.sightings import LaunchFinding
 from agentctl.domain.states import Reason, Status
@@ -79,7 +79,7 @@ class StandIn:
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir) -> None:
         self.worker, self.launch = worker, launch
-        self.note = Notes(root_task_of(worker.task), worker)
+        self.note = Notes(tree_of(worker.task), worker)
         self.placement = placement_of(worker)
         self.runner = load(self.placement.runner)
         self.wakes = Wakes()
@@ -175,7 +175,7 @@ class StandIn:
     def _let_go(self) -> None:
         """Let a launch that was submitted ahead begin once its worker has a slot."""
         if self.state.is_held:
-            place = place_of(root_task_of(self.worker.task), self.worker.id)
+            place = place_of(tree_of(self.worker.task), self.worker.id)
             if place is not None and is_slot(place):
                 write_whole(self.launch.inbound.go, b"")
                 self._take(LaunchNews.RELEASED)

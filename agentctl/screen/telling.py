@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from agentctl.adapters.clock import monotonic, now_iso
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.errors import AgentctlError
 from agentctl.operations.fleet.glance import FleetTask, Glance
 from agentctl.operations.notify.screens import TerminalNotices, looking
@@ -30,7 +31,7 @@ class ScreenBell:
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write
-        self._trees: dict[str, _Tree] = {}
+        self._means: dict[str, _Means] = {}
         self._since = now_iso()
         self._next_s = 0.0
         self._may_start = 0
@@ -43,8 +44,8 @@ class ScreenBell:
         trees: defaultdict[str, list[TaskDir]] = defaultdict(list)
         for name, one in glance.tasks.items():
             trees[_top_of(glance, name)].append(one.task)
-        for name in self._trees.keys() - trees.keys():
-            del self._trees[name]
+        for name in self._means.keys() - trees.keys():
+            del self._means[name]
         for name, tasks in trees.items():
             top = glance.tasks[name]
             if top.is_own and top.parent is None:
@@ -52,32 +53,33 @@ class ScreenBell:
                     self._look_at(top, tasks)
 
     def _look_at(self, top: FleetTask, tasks: list[TaskDir]) -> None:
-        tree, nonce = self._trees.get(top.task.id), top.task.nonce()
-        if tree is None or tree.nonce != nonce:  # Another task may have taken the name.
-            self._trees.pop(top.task.id, None)
-            if not top.totals.live and not is_armed(top.task):
+        tree = tree_of(top.task)
+        means, nonce = self._means.get(tree.id), tree.nonce()
+        if means is None or means.nonce != nonce:  # Another task may have taken the name.
+            self._means.pop(tree.id, None)
+            if not top.totals.live and not is_armed(tree):
                 return  # Whoever starts a worker there names the targets.
-            tree = self._trees[top.task.id] = _Tree(top.task, nonce, self._since)
-        if tree.senders.are_wanted:
-            self._see_to_sender(tree, is_live=top.totals.live > 0, tasks=tasks)
-            tree.notices.tell(self._write)
+            means = self._means[tree.id] = _Means(tree, nonce, self._since)
+        if means.senders.are_wanted:
+            self._see_to_sender(means, is_live=top.totals.live > 0, tasks=tasks)
+            means.notices.tell(self._write)
 
-    def _see_to_sender(self, tree: _Tree, *, is_live: bool, tasks: list[TaskDir]) -> None:
+    def _see_to_sender(self, means: _Means, *, is_live: bool, tasks: list[TaskDir]) -> None:
         """Start a sender where one is due; where nothing lives any more, only if something is left to be told."""
-        tree.is_due = tree.senders.are_due(tasks) or tree.is_due
-        if tree.is_due and self._may_start:
-            tree.is_due = False
-            if is_live or tree.notices.has_left():
+        means.is_due = means.senders.are_due(tasks) or means.is_due
+        if means.is_due and self._may_start:
+            means.is_due = False
+            if is_live or means.notices.has_left():
                 self._may_start -= 1
-                tree.senders.start()
+                means.senders.start()
 
 
-class _Tree:
+class _Means:
     """What tells of one tree of tasks."""
 
-    def __init__(self, root_task: TaskDir, nonce: str, since: str) -> None:
+    def __init__(self, tree: TreeDir, nonce: str, since: str) -> None:
         self.nonce = nonce
-        self.senders, self.notices = Senders(root_task), TerminalNotices(root_task, since)
+        self.senders, self.notices = Senders(tree), TerminalNotices(tree, since)
         #: A sender is to be started, at this look or at a later one.
         self.is_due = False
 

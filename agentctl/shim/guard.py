@@ -17,7 +17,7 @@ from agentctl.adapters.files import storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.guard_state import GuardHappening, GuardState, following
 from agentctl.domain.states import Reason, Status
@@ -75,7 +75,7 @@ Answer = Callable[[dict[str, Any]], None]
 class ShimContext(NamedTuple):
     """What a shim has for all workers that it guards, one after the other."""
 
-    root_task: TaskDir
+    tree: TreeDir
     #: Where environments wait.
     folder: FilePath
     me: processes.Identity | None
@@ -98,10 +98,10 @@ class Guard:
 
     def __init__(self, shim: ShimContext, ticket: Ticket, blob: bytes | None) -> None:
         self.shim, self.ticket, self._blob = shim, ticket, blob
-        self.worker = shim.root_task.worker_at(ticket.worker_id)
+        self.worker = shim.tree.worker_at(ticket.worker_id)
         self.state = GuardState.QUEUED
         self.where: Whereabouts | None = None
-        self._notes = Notes(shim.root_task, self.worker)
+        self._notes = Notes(shim.tree, self.worker)
         self._teller: Switch | None = None
 
     def run(self) -> bool:
@@ -111,7 +111,7 @@ class Guard:
         """
         try:
             with storage_errors(self.worker.shim, "lock"):
-                self.where = Whereabouts(self.worker, self.shim.root_task)
+                self.where = Whereabouts(self.worker, self.shim.tree)
                 lock = hold_alive(self.worker.shim)
         except StorageError as error:
             self._close()
@@ -147,14 +147,14 @@ class Guard:
 
     def _guard(self) -> bool:
         if self.worker.has_ended:
-            remove_ticket(self.shim.root_task, self.ticket)
+            remove_ticket(self.shim.tree, self.ticket)
             self.happen(GuardHappening.ENDED)
             self.shim.answer({"status": "ended"})
             return False
         is_taken_over = self.worker.launch.exists() and is_away(self.worker)
         if not is_taken_over and self.worker.process.exists() and was_started(self.worker):
             # Started by a shim that was killed after this one was launched. The next look judges its condition.
-            remove_ticket(self.shim.root_task, self.ticket)
+            remove_ticket(self.shim.tree, self.ticket)
             self.shim.answer({"error": f"{self.worker.instance} was already started by a shim that is gone"})
             return False
         if self._blob is None:
@@ -171,7 +171,7 @@ class Guard:
         """End a worker whose spec is missing, damaged or not vouched for."""
         self.note(why)
         publish(self.worker, decide(self.worker, _unstarted(why)), since=0)
-        remove_ticket(self.shim.root_task, self.ticket)
+        remove_ticket(self.shim.tree, self.ticket)
         self.shim.answer({"status": Status.FAILED, "reason": Reason.NOT_STARTED, "message": why})
         self.have_told()
         self.happen(GuardHappening.ENDED)
@@ -215,7 +215,7 @@ class Guard:
         if self.known(self.shim.switch.exists):
             from agentctl.supervision.notify.switch import Switch
 
-            self._teller = self._teller or Switch(self.shim.root_task, self.shim.folder)
+            self._teller = self._teller or Switch(self.shim.tree, self.shim.folder)
             self._teller.look(self.worker.task) if only_news else self._teller.tell()
 
 
@@ -236,12 +236,12 @@ class _Attempts:
         #: Its end is in the log after this offset, if it is there.
         self.since = 0
         self.abandoned: set[tuple[str, processes.Identity | None]] = set()
-        self.offspring = Offspring(self.worker, self.shim.root_task, self.shim.folder)
+        self.offspring = Offspring(self.worker, self.shim.tree, self.shim.folder)
         self.clock = WorkClock(self.worker)
         self.clock.where = guard.where
         self.deferral = Deferral(self.worker)
         self.unloaded = Unloaded()
-        place = ParkedTicket(self.shim.root_task, self.shim.folder, self.ticket, blob)
+        place = ParkedTicket(self.shim.tree, self.shim.folder, self.ticket, blob)
         self.parking = Parking(self.worker, place, account_in(spec.order, self.worker), spec.max_park_s)
         self.attempt = record_of(self.worker).attempt if is_taken_over else self.parking.take_up(self.clock)
         #: The FIFO that wakes this shim, while it is open.
@@ -260,7 +260,7 @@ class _Attempts:
                 self.control = None
                 os.close(control)
         except (AgentctlError, OSError) as error:  # A full disk, or something else in a file's place; nothing runs.
-            if isinstance(error, StorageError) and self.guard.known((self.shim.root_task.queue / self.ticket).exists):
+            if isinstance(error, StorageError) and self.guard.known((self.shim.tree.queue / self.ticket).exists):
                 self.guard.stay_in_queue(error)
             else:  # Or a later attempt could not start.
                 self._write_end(_unstarted(str(error), self.attempt))
@@ -436,7 +436,7 @@ class _Attempts:
         failpoints.reached("shim.after-started")
         # After the event: if a full disk refuses that, the worker is still in the queue and nothing ran.
         if self.guard.state is GuardState.QUEUED:
-            remove_ticket(self.shim.root_task, self.ticket)
+            remove_ticket(self.shim.tree, self.ticket)
         self.guard.happen(GuardHappening.STARTED)
         failpoints.reached("shim.after-ticket")
 
@@ -543,7 +543,7 @@ class _Attempts:
         if self.guard.state is GuardState.GONE:
             return
         if self.guard.state is GuardState.QUEUED:
-            remove_ticket(self.shim.root_task, self.ticket)
+            remove_ticket(self.shim.tree, self.ticket)
         if self.spec.parent:
             wake_parent(self.worker)
         self.shim.debt.add_ended(self.worker, self.spec.agent, decision)

@@ -16,7 +16,7 @@ from agentctl.adapters.libc import libc
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain.guard_state import GuardState
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
@@ -66,7 +66,7 @@ def main() -> None:
     except Exception:  # noqa: BLE001 - a bug of ours: its worker is shown as unsupervised and can be cancelled.
         import traceback  # Imported only now: it loads the tokenizer and more.
 
-        write_note(TaskDir(head["root"]), f"ended unexpectedly\n{traceback.format_exc()}")
+        write_note(tree_at(head["root"]), f"ended unexpectedly\n{traceback.format_exc()}")
         sys.exit(1)
 
 
@@ -89,7 +89,7 @@ def _adopt_orphans() -> None:
 
 class _Shim:
     def __init__(self, place: Place, head: dict[str, Any], blob: bytes) -> None:
-        self.root_task = TaskDir(head["root"])
+        self.tree = tree_at(head["root"])
         self.folder = FilePath(head["environmentFolder"])
         use_folder(self.folder)
         self.ticket = parse_ticket(head["ticket"])
@@ -103,11 +103,9 @@ class _Shim:
         self.left_in = GuardState.QUEUED
         self.me = processes.identify(os.getpid())
         self.succession: Succession | None = None
-        self.switch = environment.switch_of(self.folder, self._known(self.root_task.nonce))
-        wall, answer = WallClock(self.root_task), _Answer()
-        self.context = ShimContext(
-            self.root_task, self.folder, self.me, wall, self.switch, self.wakeups, self.debt, answer
-        )
+        self.switch = environment.switch_of(self.folder, self._known(self.tree.nonce))
+        wall, answer = WallClock(self.tree), _Answer()
+        self.context = ShimContext(self.tree, self.folder, self.me, wall, self.switch, self.wakeups, self.debt, answer)
 
     def run(self) -> None:
         ticket: Ticket | None = self.ticket
@@ -119,7 +117,7 @@ class _Shim:
         if self._known(self.switch.exists):  # All workers may have ended.
             from agentctl.supervision.notify.switch import Switch
 
-            Switch(self.root_task, self.folder).tell()
+            Switch(self.tree, self.folder).tell()
         self.debt.pay_all()
 
     def _guard(self, ticket: Ticket) -> bool:
@@ -149,8 +147,8 @@ class _Shim:
         for _ in range(_MOST_TRIES):
             try:
                 with (
-                    storage_errors(self.root_task.path, "look into"),
-                    locked(self.root_task.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S),
+                    storage_errors(self.tree.path, "look into"),
+                    locked(self.tree.queue_lock, limit_s=_QUEUE_LOCK_LIMIT_S),
                 ):
                     if has_place:
                         following = self._follow(takes_more)
@@ -170,9 +168,9 @@ class _Shim:
             self.wakeups.rest(STORAGE_RETRY_S)
         if done is None:
             return None
-        carry_out(self.root_task, done, folder=self.folder)
+        carry_out(self.tree, done, folder=self.folder)
         for ticket in done.removed:
-            self.debt.add_ended(self.root_task.worker_at(ticket.worker_id))
+            self.debt.add_ended(self.tree.worker_at(ticket.worker_id))
         if done.mine is None:
             return None
         self.ticket, self.place = done.mine
@@ -180,11 +178,11 @@ class _Shim:
 
     def _give_back(self) -> None:
         if self.ticket is not None:
-            forget_environment(self.ticket.environment, self.folder, read_names(self.root_task))
+            forget_environment(self.ticket.environment, self.folder, read_names(self.tree))
         self.place.vacate(self.me)
 
     def _known(self, look: Callable[[], T]) -> T:
-        return patiently(look, self.root_task.path, lambda _: self.wakeups.rest(STORAGE_RETRY_S))
+        return patiently(look, self.tree.path, lambda _: self.wakeups.rest(STORAGE_RETRY_S))
 
     def _follow(self, takes_more: bool) -> Ticket | None:
         stays = self.left_in in (GuardState.REFUSED, GuardState.WAITING)
@@ -195,14 +193,14 @@ class _Shim:
     def _succession(self) -> Succession:
         from agentctl.supervision.dispatch.succession import Succession  # As late as the dispatch.
 
-        self.succession = self.succession or Succession(self.root_task, self.folder)
+        self.succession = self.succession or Succession(self.tree, self.folder)
         return self.succession
 
     def _dispatch(self, takes_more: bool) -> Dispatched:
         from agentctl.supervision.dispatch.dispatch import dispatch_locked
 
         takes_more = takes_more and not self.wakeups.is_told_to_end
-        done = dispatch_locked(self.root_task, shim=self.me if takes_more else None, folder=self.folder)
+        done = dispatch_locked(self.tree, shim=self.me if takes_more else None, folder=self.folder)
         self._succession().looked()
         return done
 

@@ -9,7 +9,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.errors import AgentctlError
 
 _MOST_NOTES = 50
@@ -18,23 +18,23 @@ _MOST_NOTES = 50
 class Notes:
     """Writes down, once each, the problems that a worker's shim met and survived; `doctor` shows them."""
 
-    def __init__(self, root_task: TaskDir, worker: WorkerDir) -> None:
-        self._root_task, self._name = root_task, str(worker.id)
+    def __init__(self, tree: TreeDir, worker: WorkerDir) -> None:
+        self._tree, self._name = tree, str(worker.id)
         self._known: set[str] = set()
 
     def __call__(self, problem: object) -> None:
         text = str(problem)
         if text not in self._known and len(self._known) < _MOST_NOTES:
             self._known.add(text)
-            write_note(self._root_task, f"{self._name}: {text}")
+            write_note(self._tree, f"{self._name}: {text}")
 
 
-def write_note(root_task: TaskDir, text: str) -> None:
+def write_note(tree: TreeDir, text: str) -> None:
     """Append a line to the log of the shims; if that cannot be written, the line is lost."""
     line = f"{now_iso()} pid {os.getpid()} {text}\n".encode("utf-8", "backslashreplace")
     with contextlib.suppress(AgentctlError, OSError):
-        if not _appended(root_task.shim_log, line):
-            _appended(root_task.shim_log, line)  # `doctor --fix` has set the log aside, perhaps after reading it.
+        if not _appended(tree.shim_log, line):
+            _appended(tree.shim_log, line)  # `doctor --fix` has set the log aside, perhaps after reading it.
 
 
 def _appended(path: FilePath, line: bytes) -> bool:

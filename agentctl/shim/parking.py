@@ -13,7 +13,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.domain import events as ev
 from agentctl.domain.events import Event
@@ -43,7 +43,7 @@ class WaitTooLong(Exception):
 class ParkedTicket(NamedTuple):
     """A worker's ticket, and what has to be kept for the worker while it is parked."""
 
-    root_task: TaskDir
+    tree: TreeDir
     #: Where environments wait.
     folder: FilePath
     ticket: Ticket
@@ -59,7 +59,7 @@ class Parking:
 
     def __init__(self, worker: WorkerDir, place: ParkedTicket, account: Account | None, most_s: float | None) -> None:
         self.worker, self.place, self.account = worker, place, account
-        limits = known_limits(place.root_task)
+        limits = known_limits(place.tree)
         self.most_s = limits.max_park_seconds if most_s is None else most_s
         self._pause_s = limits.cooldown_seconds
         #: How often it was started again after a back-off, and after a usage window.
@@ -124,7 +124,7 @@ class Parking:
     def note(self) -> None:
         """Make the dispatches of the tree check accounts."""
         if self.account is not None:
-            note_held(self.place.root_task, self.account)
+            note_held(self.place.tree, self.account)
 
     def park(self, ending: Decision, hold: Hold, attempt: int, is_cancelled: Callable[[], bool]) -> bool:
         """Put an attempt's end aside and the worker back into the queue; return False if it is to be cancelled."""
@@ -142,24 +142,24 @@ class Parking:
             is_cancelled: Returns whether the worker is to be cancelled.
             before: Events that are appended with it.
         """
-        root_task, folder, ticket, blob = self.place
+        tree, folder, ticket, blob = self.place
         self.note()
-        with locked(root_task.queue_lock, limit_s=_LOCK_LIMIT_S):
+        with locked(tree.queue_lock, limit_s=_LOCK_LIMIT_S):
             if is_cancelled():
                 return False
             is_kept = environment.waits(folder, ticket.environment)
             ticket = ticket.of_one_that_ran(ticket.environment if is_kept else environment.put(blob, folder))
-            write_ticket(root_task, ticket, (), after_any=False)
+            write_ticket(tree, ticket, (), after_any=False)
             try:
-                sync_folder(root_task.queue)
+                sync_folder(tree.queue)
                 failpoints.reached("park.after-ticket")
                 eventlog.append(self.worker.task.events, [*before, self._parked(hold, attempt)])
             except BaseException:
-                remove_ticket(root_task, ticket)
+                remove_ticket(tree, ticket)
                 raise
             failpoints.reached("park.after-event")
-            show_ticket(root_task, ticket)
-            sync_folder(root_task.queue)
+            show_ticket(tree, ticket)
+            sync_folder(tree.queue)
         return True
 
     def _parked(self, hold: Hold, attempt: int) -> Event:

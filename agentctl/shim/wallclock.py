@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.lean import TYPE_CHECKING
 from agentctl.shim.workclock import WorkClock
@@ -17,8 +17,8 @@ _NEVER = float("inf")
 class WallClock:
     """The time in which at least one worker of the tree was at work, as one shim sees it."""
 
-    def __init__(self, root_task: TaskDir) -> None:
-        self.root_task = root_task
+    def __init__(self, tree: TreeDir) -> None:
+        self.tree = tree
         self._ledger: Ledger | None = None
         #: The limit at the last look, and the earliest time it can be reached: work grows no faster than the clock.
         self._most, self._until = 0.0, 0.0
@@ -33,13 +33,13 @@ class WallClock:
         Args:
             own: The clock of the worker that the shim guards, which knows more than the worker's files.
         """
-        most = known_limits(self.root_task).max_wall_seconds
+        most = known_limits(self.tree).max_wall_seconds
         if not most or (most == self._most and monotonic() < self._until):
             return None
         from agentctl.domain.budget import TreeUsage  # Few trees have this limit.
         from agentctl.supervision.account.ledger import Ledger
 
-        self._ledger = self._ledger or Ledger(self.root_task)
+        self._ledger = self._ledger or Ledger(self.tree)
         used = self._ledger.update().wall_s(own.worker.path, own.to_json())
         self._most, self._until = most, monotonic() + most - used
-        return TreeUsage(wall_s=used).excess(known_limits(self.root_task), ("max_wall_seconds",))
+        return TreeUsage(wall_s=used).excess(known_limits(self.tree), ("max_wall_seconds",))

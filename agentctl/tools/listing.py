@@ -6,7 +6,7 @@ from typing import Any
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
@@ -85,12 +85,12 @@ def _paths(scope: Scope, worker: WorkerDir) -> tuple[str, str]:
     """
     ids: list[str] = []
     runs: list[str] = []
-    task = root_task_of(scope.task)
+    folder = tree_of(scope.task).path
     for one in (*reversed([*ancestors(worker)]), worker):
-        above = [] if one.task.path == task.path else [one.task.id]
+        above = [] if one.task.path == folder else [one.task.id]
         ids += [*above, str(read_known(one.spec).get("agentId") or one.instance)]
         runs += [*above, one.instance]
-        task = one.task
+        folder = one.task.path
     return "/".join(ids), "/".join(runs)
 
 

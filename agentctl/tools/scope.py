@@ -12,7 +12,7 @@ from functools import cached_property
 from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import WorkerId, check_name, first_of
 from agentctl.domain.own_tools import ours_among
@@ -96,7 +96,7 @@ class Scope:
         """Return the facts for the descriptions of the tools."""
         return Situation(
             task_id=self.task.id,
-            cap=usable_config(root_task_of(self.task)).limits.max_concurrent_agents,
+            cap=usable_config(tree_of(self.task)).limits.max_concurrent_agents,
             depth_left=self._depth_left(),
             agents=self.offered_agents(),
             is_worker=self.me is not None,

@@ -19,7 +19,7 @@ import pytest
 import agentctl
 from agentctl import Question, TaskExecutor, TaskResult
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.operations.stop.cancelling import cancel_workers
 from tests.agent_steps import agent_world
 from tests.life import kill_shims, leader_of
@@ -366,7 +366,7 @@ def test_a_call_that_is_aborted_while_it_starts_is_cancelled(task: Task) -> None
 
     async def main() -> None:
         async with TaskExecutor() as executor:
-            with locked(TaskDir(str(task.path)).queue_lock):
+            with locked(tree_at(str(task.path)).queue_lock):
                 waiting = asyncio.ensure_future(executor.execute_task("x", argv=FOREVER, name="a"))
                 await until((task.agent("a") / "spec.json").exists, "its specification")
                 waiting.cancel()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.locks import try_lock
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.supervision.dispatch.launching import await_answer, hand_over, launch
 from agentctl.supervision.queue.places import Place
 from agentctl.supervision.queue.tickets import make_ticket, read_queue
@@ -192,7 +192,7 @@ def test_a_second_shim_that_was_on_its_way_starts_nothing_again(root: Path, tmp_
     pid = task.events("agent.started", of="a")[0]["payload"]["pid"]
     wait_until(lambda: state_of(pid), accept=lambda state: state in ("gone", "Z"), what="the worker to end")
     before = ran.read_text(encoding="ascii")
-    tree = TaskDir(str(task.path))
+    tree = tree_at(str(task.path))
     fd = try_lock(tree.slots / "2")
     assert fd is not None
     ticket = next(iter(read_queue(tree)), make_ticket(tree.id, "a", 0, 1, NO_ENVIRONMENT, waits=False))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.supervision.dispatch.dispatch import dispatch, dispatch_locked
 from agentctl.supervision.dispatch.slots import guest_place, place_of
@@ -188,7 +188,7 @@ def test_a_guest_on_its_way_is_not_started_by_another_lender_too(root: Path, tmp
         name="top",
     )
     task.has("agent.queued", "leaf")
-    tree = TaskDir(str(task.path))
+    tree = tree_at(str(task.path))
     top = WorkerId(tree.id, "top")
     place = place_of(tree, WorkerId(tree.id, "child"))
     assert place is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.locks import try_lock
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import queues_locked
 from tests.life import leader_of, lives, set_config
@@ -89,13 +89,13 @@ def test_a_pause_goes_down_into_another_root(here: Task, there: Task, hold: str,
 
 
 def test_the_lock_behind_which_a_cancel_looks_is_held_in_both_trees(here: Task, there: Task, tmp_path: Path) -> None:
-    parent, tree = Caller(TaskDir(str(here.path)), "parent"), TaskDir(str(there.path))
-    locks = [tree.queue_lock, parent.task.queue_lock]
+    own, tree = tree_at(str(here.path)), tree_at(str(there.path))
+    parent, locks = Caller(own, "parent"), [tree.queue_lock, own.queue_lock]
     with queues_locked(tree, parent):
         assert [try_lock(lock) for lock in locks] == [None, None]
     (tmp_path / "link").symlink_to(here.path)
-    with queues_locked(TaskDir(str(tmp_path / "link")), parent):  # Two paths to one lock: it is taken once.
-        assert try_lock(parent.task.queue_lock) is None
+    with queues_locked(tree_at(str(tmp_path / "link")), parent):  # Two paths to one lock: it is taken once.
+        assert try_lock(own.queue_lock) is None
 
 
 @pytest.mark.slow

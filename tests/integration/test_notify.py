@@ -19,6 +19,7 @@ import psutil
 import pytest
 
 from agentctl.adapters.clock import now_iso
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.quiet import QuietHours
 from agentctl.operations.notify.senders import Senders, _started
 from agentctl.operations.where.locating import find_task
@@ -443,7 +444,7 @@ def test_a_process_that_stays_collects_its_senders(hook: Listener, home: Path) -
     hook.told(1)
     left(task)
     place, me = find_task(None), psutil.Process()
-    senders, before = Senders(place), set(me.children())
+    senders, before = Senders(tree_of(place)), set(me.children())
     senders.look([place])
     (child,) = set(me.children()) - before
     wait_until(child.status, accept=lambda status: status == psutil.STATUS_ZOMBIE, what="its end")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.locks import is_alive_held
-from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.adapters.taskdir import Root
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain.messages import message_about
 from agentctl.domain.notices import Notice
 from agentctl.domain.targets import NoticeTarget
@@ -146,12 +147,12 @@ TARGET = NoticeTarget("hook", "webhook", url="http://127.0.0.1/")
 )
 def test_a_link_leads_to_what_the_message_is_about(root: Path, notices: list[Notice], path: str) -> None:
     message = message_about(notices, "A task")
-    task = TaskDir(root / "tasks" / "t1")
-    assert with_links(message, notices, TARGET, task, store_folder()) == message
+    tree = tree_at(root / "tasks" / "t1")
+    assert with_links(message, notices, TARGET, tree, store_folder()) == message
     with serving(root):
-        linked = with_links(message, notices, TARGET, task, store_folder())
+        linked = with_links(message, notices, TARGET, tree, store_folder())
         assert (linked.url, linked.body["url"]) == (f"{URL}{path}", f"{URL}{path}")
-    assert with_links(message, notices, TARGET, task, store_folder()) == message
+    assert with_links(message, notices, TARGET, tree, store_folder()) == message
 
 
 # -- the server --------------------------------------------------------------------------------------------------------

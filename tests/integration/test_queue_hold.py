@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.supervision.queue.places import read_occupant
 from tests import faults as layer
 from tests.advice import follow
@@ -370,5 +370,5 @@ def test_once_pause_has_returned_nothing_starts(root: Path, count: int) -> None:
 
 def placed(task: Task) -> set[str]:
     """Return the workers that were started, or are about to be: a place names them."""
-    found = [read_occupant(TaskDir(str(task.path)).slots / name) for name in os.listdir(task.path / "slots")]
+    found = [read_occupant(tree_at(str(task.path)).slots / name) for name in os.listdir(task.path / "slots")]
     return {*task.order("agent.started"), *(one.worker_id.instance for one in found if one is not None)}

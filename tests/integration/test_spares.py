@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 import agentctl
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.supervision.dispatch.launching import keep_spares
 from tests.life import state_of
 from tests.processes import has_ended, words_of
@@ -77,8 +77,8 @@ def test_a_program_that_is_killed_takes_its_spare_shim_along(root: Path, tmp_pat
     task = new_task()
     code = (
         "import sys, agentctl; from agentctl.supervision.dispatch.launching import keep_spares;"
-        "from agentctl.adapters.taskyaml.cache import root_task_of;"
-        "keep_spares(root_task_of(agentctl.Task.find().folder), 2); print('ready', flush=True); sys.stdin.read()"
+        "from agentctl.adapters.treedir import tree_of;"
+        "keep_spares(tree_of(agentctl.Task.find().folder), 2); print('ready', flush=True); sys.stdin.read()"
     )
     program = start_argv([sys.executable, "-c", code], stdin=subprocess.PIPE)
     assert program.stdout is not None
@@ -103,7 +103,7 @@ def test_a_program_that_starts_many_workers_collects_their_shims(root: Path) -> 
 @pytest.mark.parametrize("count", [0, 3])
 def test_spares_are_kept_in_the_number_that_was_asked_for(root: Path, count: int) -> None:
     task = new_task()
-    tree = root_task_of(agentctl.Task.find(task.path.name).folder)
+    tree = tree_of(agentctl.Task.find(task.path.name).folder)
     keep_spares(tree, 2)
     keep_spares(tree, count)
     wait_until(lambda: shims_of(task), accept=lambda ready: len(ready) == count, what="as many shims")
@@ -124,7 +124,7 @@ def test_a_twin_serves_and_is_no_child_of_the_shim_that_forked_it(root: Path, tm
 
 def test_twins_of_a_shim_that_was_killed_are_replaced(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=3)
-    tree = root_task_of(agentctl.Task.find(task.path.name).folder)
+    tree = tree_of(agentctl.Task.find(task.path.name).folder)
     keep_spares(tree, 3)
     for pid in wait_until(lambda: shims_of(task), accept=lambda ready: len(ready) == 3, what="three shims"):
         os.kill(pid, signal.SIGKILL)

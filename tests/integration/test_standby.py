@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.supervision.dispatch.standby import Standby
 from agentctl.supervision.worker import pause_request
 from agentctl.supervision.worker.control import poke
@@ -38,7 +39,7 @@ def test_a_place_that_cannot_be_lent_now_is_lent_at_the_next_look(root: Path, tm
     spawn_batch([held(tmp_path / "a", "a"), held(tmp_path / "b", "b")])
     assert task.tickets() == ["b"]
     worker = TaskDir(str(task.path)).worker("a")
-    standby = Standby(worker, worker.task)
+    standby = Standby(worker, tree_of(worker.task))
     with queue_held(task):
         assert not standby.lend()
         assert not standby.has_own()

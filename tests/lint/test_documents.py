@@ -10,7 +10,7 @@ from typing import get_type_hints
 import pytest
 
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
+from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.domain import events
 from agentctl.domain.limits import GIB, KEYS, Limits
@@ -122,10 +122,10 @@ def test_every_file_of_a_root_is_named_and_no_old_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("heading", "folder"), [("## A task: ", TaskDir), ("## A worker: ", WorkerDir)], ids=["task", "worker"]
+    ("heading", "folder"), [("## A task: ", TreeDir), ("## A worker: ", WorkerDir)], ids=["task", "worker"]
 )
 def test_every_file_of_a_folder_is_named_and_no_old_one(heading: str, folder: type[TaskDir | WorkerDir]) -> None:
-    below = {"agents"} if folder is TaskDir else set()  # It has a section of its own.
+    below = {"agents"} if folder is TreeDir else set()  # It has a section of its own.
     assert documented_files(section(heading)) == names_of(folder) - below
 
 

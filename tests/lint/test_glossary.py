@@ -21,15 +21,16 @@ RESERVED = {
     "agent": {"Agent", "str"},
     "worker": {"WorkerDir", "WorkerView", "WorkerId", "FleetWorker", "Caller", "str", "dict[str, Any]"},
     "root": {"Root", "opt.Root", "Path", "str"},
-    "root_task": {"TaskDir"},
+    "tree": {"TreeDir", "ProcessTree", "RecordedWorktree", "WorkerTree", "str"},
     "task": {"TaskDir", "FleetTask", "Task", "opt.Task", "str"},
     "policy": {"Rules", "Mapping[str, Any]"},
 }
 #: A type, and the reserved names of other types, which its values must not have.
 NAMED = {
     "WorkerDir": {"agent", "root", "task"},
-    "Root": {"agent", "worker", "task", "root_task"},
-    "TaskDir": {"agent", "worker", "root"},
+    "Root": {"agent", "worker", "task", "tree"},
+    "TaskDir": {"agent", "worker", "root", "tree"},
+    "TreeDir": {"agent", "worker", "root", "task"},
 }
 
 

@@ -12,7 +12,8 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain import events as ev
 from agentctl.operations.fleet.glance import FleetTask, Glance, TaskTotals
 from agentctl.operations.notify.applied_targets import rearm
@@ -75,14 +76,14 @@ class Trees:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path, names: list[str]) -> None:
         for name in names:
             run("new", name, "--id", name)
-        self.tasks = {name: TaskDir(root / "tasks" / name) for name in names}
+        self.tasks = {name: tree_at(root / "tasks" / name) for name in names}
         self.rung: list[str] = []
         self._bell, self._started = ScreenBell(self.rung.append), list[str]()
         monkeypatch.setattr("agentctl.screen.telling._LEAST_S", 0.0)
         monkeypatch.setattr("agentctl.supervision.notify.switch.see_to_sender", self._start)
 
-    def _start(self, root_task: TaskDir, _: FilePath) -> int | None:
-        self._started.append(root_task.id)
+    def _start(self, tree: TreeDir, _: FilePath) -> int | None:
+        self._started.append(tree.id)
         return None
 
     def arm(self) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import roster
-from agentctl.adapters.taskyaml.cache import TaskConfig, cached, root_task_of, store
+from agentctl.adapters.taskyaml.cache import TaskConfig, cached, store
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.operations.where.task_config import read_config
@@ -72,7 +73,7 @@ def test_what_an_older_version_has_not_read_is_read_again(task: TaskDir, key: st
 def test_the_rest_of_what_it_has_read_holds_meanwhile(task: TaskDir) -> None:
     change(task, running=None)
     assert cached(task) == WHOLE._replace(running={})
-    assert root_task_of(task).id == "top"
+    assert tree_of(task).id == "top"
 
 
 def test_what_a_newer_version_adds_is_skipped(task: TaskDir) -> None:

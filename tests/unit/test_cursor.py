@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain.projection import Deliverable
 from agentctl.domain.states import Status
 from agentctl.operations.wait.cursor import Cursor, _is_done, _with
@@ -43,8 +43,8 @@ def test_a_consumer_that_was_given_everything_needs_one_range(seqs: list[int]) -
 def test_a_slow_waiters_mark_does_not_forget_what_a_faster_one_was_given(tmp_path: Path) -> None:
     for name in ("cursors", "agents"):
         (tmp_path / "tasks" / "t" / name).mkdir(parents=True)
-    root_task = TaskDir(str(tmp_path / "tasks" / "t"))
-    slow, fast = (Cursor(root_task, "t", "default") for _ in range(2))
+    tree = tree_at(str(tmp_path / "tasks" / "t"))
+    slow, fast = (Cursor(tree, "t", "default") for _ in range(2))
     early = slow.claim(ends(5))
     late = fast.claim(ends(5, 20))
     assert early is not None
@@ -58,7 +58,7 @@ def test_a_slow_waiters_mark_does_not_forget_what_a_faster_one_was_given(tmp_pat
 
 def test_an_end_between_two_that_were_given_is_still_given(tmp_path: Path) -> None:
     (tmp_path / "cursors").mkdir()
-    cursor = Cursor(TaskDir(str(tmp_path)), "t", "default")
+    cursor = Cursor(tree_at(str(tmp_path)), "t", "default")
     for known, chosen in ((ends(3), 0), (ends(3, 9, 12), 2)):
         claim = cursor.claim(known[chosen:])
         assert claim is not None

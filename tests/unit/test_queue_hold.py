@@ -7,32 +7,33 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, store
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.supervision.queue.queue_hold import QueueHolds, end_hold, hold_queue
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> TaskDir:
+def tree(tmp_path: Path) -> TreeDir:
     """Make the tasks `top`, `middle` and `leaf`, one below the other, and `beside` below `top`."""
     for name, above in (("top", None), ("middle", "top"), ("leaf", "middle"), ("beside", "top")):
         folder = tmp_path / name
         (folder / "queue").mkdir(parents=True)
         root = None if above is None else "top"
         store(TaskDir(folder), b"", TaskConfig(Limits(), parent_task_id=above, root_task_id=root))
-    return TaskDir(tmp_path / "top")
+    return tree_at(tmp_path / "top")
 
 
-def held(top: TaskDir) -> dict[str, str | None]:
+def held(top: TreeDir) -> dict[str, str | None]:
     """Return each task and the one by whose hold its workers stay in the queue."""
     holds = QueueHolds(top)
     found = {name: holds.of_task(name) for name in ("top", "middle", "leaf", "beside")}
     return {name: None if hold is None else hold.task_id for name, hold in found.items()}
 
 
-def test_the_nearest_hold_above_counts(tree: TaskDir) -> None:
+def test_the_nearest_hold_above_counts(tree: TreeDir) -> None:
     assert set(held(tree).values()) == {None}
     assert hold_queue(tree, tree.sibling("middle"), "user")
     assert held(tree) == {"top": None, "middle": "middle", "leaf": "middle", "beside": None}
@@ -44,7 +45,7 @@ def test_the_nearest_hold_above_counts(tree: TaskDir) -> None:
     assert held(tree) == {"top": None, "middle": "middle", "leaf": "middle", "beside": None}
 
 
-def test_a_cap_of_0_is_a_hold_of_the_tree(tree: TaskDir) -> None:
+def test_a_cap_of_0_is_a_hold_of_the_tree(tree: TreeDir) -> None:
     store(tree, b"", TaskConfig(Limits(max_concurrent_agents=0)))
     assert held(tree) == dict.fromkeys(("top", "middle", "leaf", "beside"), "top")
     hold = QueueHolds(tree).of_task("leaf")
@@ -53,7 +54,7 @@ def test_a_cap_of_0_is_a_hold_of_the_tree(tree: TaskDir) -> None:
 
 
 @pytest.mark.parametrize("lost", ["its configuration", "who is above it"])
-def test_a_task_rests_with_the_others_where_it_is_unknown_what_is_above_it(tree: TaskDir, lost: str) -> None:
+def test_a_task_rests_with_the_others_where_it_is_unknown_what_is_above_it(tree: TreeDir, lost: str) -> None:
     hold_queue(tree, tree, "user")
     middle = tree.sibling("middle")
     if lost == "its configuration":
@@ -67,7 +68,7 @@ def test_a_task_rests_with_the_others_where_it_is_unknown_what_is_above_it(tree:
     "text",
     ["", "[]", "{}", '{"held": []}', '{"held": {"../x": {}}}', '{"held": {"a/b/c": {}}}', '{"held": {"a": 1}}', "{"],
 )
-def test_what_cannot_be_understood_is_no_answer(tree: TaskDir, text: str) -> None:
+def test_what_cannot_be_understood_is_no_answer(tree: TreeDir, text: str) -> None:
     Path(tree.held).write_text(text)
     with pytest.raises(Damaged):
         QueueHolds(tree)
@@ -76,7 +77,7 @@ def test_what_cannot_be_understood_is_no_answer(tree: TaskDir, text: str) -> Non
     assert Path(tree.held).read_text() == text
 
 
-def test_only_the_workers_below_a_paused_one_are_held(tree: TaskDir) -> None:
+def test_only_the_workers_below_a_paused_one_are_held(tree: TreeDir) -> None:
     spec = {"boss": None, "child": "boss", "grandchild": "child", "other": None}
     for name, parent in spec.items():
         folder = Path(tree.agents) / name

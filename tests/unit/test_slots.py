@@ -16,7 +16,7 @@ import pytest
 
 from agentctl.adapters import processes
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain.names import WorkerId
 from agentctl.errors import StorageError
 from agentctl.supervision.dispatch import slots
@@ -39,15 +39,15 @@ def _descriptors_left(count: int) -> Iterator[None]:
 
 
 def test_where_not_all_slots_can_be_opened_none_is_kept(tmp_path: Path) -> None:
-    task = TaskDir(str(tmp_path))
+    tree = tree_at(str(tmp_path))
     (tmp_path / "slots").mkdir()
-    before = survey(task, 4, 4)
+    before = survey(tree, 4, 4)
     assert len(before.free) == 4
     before.release()
     with _descriptors_left(2), pytest.raises(StorageError, match="Too many open files") as refused:
-        survey(task, 4, 4)
+        survey(tree, 4, 4)
     assert refused.value.hint == "raise the limit of open files: ulimit -n"
-    after = survey(task, 4, 4)
+    after = survey(tree, 4, 4)
     assert len(after.free) == 4
     after.release()
 
@@ -57,25 +57,25 @@ def test_a_chain_that_moves_up_loses_none_of_its_guests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, nearest_first: bool
 ) -> None:
     """In whatever order a file system lists them: a free place at the end took the name of a guest that was at work."""
-    task = TaskDir(str(tmp_path))
+    tree = tree_at(str(tmp_path))
     (tmp_path / "slots").mkdir()
-    (lender,) = survey(task, 1, 1).free
-    first, second = guest_place(task, "1"), guest_place(task, "1.guest")
+    (lender,) = survey(tree, 1, 1).free
+    first, second = guest_place(tree, "1"), guest_place(tree, "1.guest")
     assert first is not None
     assert second is not None
     first.occupy(Occupant(WorkerId("t1", "first")))
     second.occupy(Occupant(WorkerId("t1", "second")))
-    Path(task.slots, "1.guest.guest.guest").write_text('{"shim": null}')
-    Path(task.slots, "1.guest.guest.loan").touch()
+    Path(tree.slots, "1.guest.guest.guest").write_text('{"shim": null}')
+    Path(tree.slots, "1.guest.guest.loan").touch()
     lender.let_go()
     by_length = partial(sorted, key=len, reverse=not nearest_first)
-    monkeypatch.setattr(slots, "_names", lambda _: by_length(os.listdir(task.slots)))
-    found = survey(task, 1, 1)
-    move_guests(task, found, QueueHolds(task))
-    assert dict(held_places(task)) == {
+    monkeypatch.setattr(slots, "_names", lambda _: by_length(os.listdir(tree.slots)))
+    found = survey(tree, 1, 1)
+    move_guests(tree, found, QueueHolds(tree))
+    assert dict(held_places(tree)) == {
         "1": Occupant(WorkerId("t1", "first")), "1.guest": Occupant(WorkerId("t1", "second")),
     }  # fmt: skip
-    assert Path(task.slots, "1.guest.loan").exists()
+    assert Path(tree.slots, "1.guest.loan").exists()
     first.let_go()
     second.let_go()
 

@@ -24,6 +24,7 @@ from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import cached
+from agentctl.adapters.treedir import tree_at
 from agentctl.cli.app import main
 from agentctl.domain.names import WorkerId
 from agentctl.errors import StorageError
@@ -125,7 +126,7 @@ def test_what_only_a_mistake_of_ours_brings_about_is_none(error: int) -> None:
 @pytest.fixture
 def task(root: Path) -> TaskDir:
     found = Root(str(root)).task("t1")
-    for folder in found.folders():
+    for folder in tree_at(found.path).folders():
         os.makedirs(folder, exist_ok=True)
     os.makedirs(found.worker("w").path)
     return found
@@ -142,13 +143,13 @@ def account_of(task: TaskDir) -> Account:
 #: What is looked at -> the look, and what it says where there is nothing.
 LOOKS: dict[str, tuple[Callable[[TaskDir], object], object]] = {
     "current": (lambda task: _named_current(task.root), None),
-    "a cursor": (lambda task: Cursor(task, "t1", "c").undelivered([]), []),
+    "a cursor": (lambda task: Cursor(tree_at(task.path), "t1", "c").undelivered([]), []),
     "origin": (TaskDir.nonce, ""),
     "a mark": (lambda task: origin._is_ones_own(marks(task), marks(task) / "m"), False),
-    "the targets of a task": (lambda task: read_known(task.notify), {}),
+    "the targets of a task": (lambda task: read_known(tree_at(task.path).notify), {}),
     "the targets of a root": (lambda _: _roots(), {}),
     "an account": (lambda task: hold_of(account_of(task)), None),
-    "a place": (lambda task: read_occupant(task.slots / "1"), None),
+    "a place": (lambda task: read_occupant(tree_at(task.path).slots / "1"), None),
     "an order": (lambda task: parent_of(task.worker("w")), None),
     "the limits of a tree": (lambda task: spec.held_limits(task.worker("w")), {}),
     "a cancel": (lambda task: task.worker("w").cancel.exists(), False),
@@ -198,8 +199,8 @@ def test_places_of_a_tree_that_cannot_be_read_are_not_free(
 ) -> None:
     me = processes.identify(os.getpid())
     assert me is not None
-    assert not names_shim(task.slots, me)
-    slots = task.slots
+    slots = tree_at(task.path).slots
+    assert not names_shim(slots, me)
     with monkeypatch.context() as patched:
         failing(patched, error)
         with pytest.raises(StorageError, match="slots"):

@@ -133,12 +133,6 @@ def store(task: TaskDir, head: bytes, config: TaskConfig) -> None:
     write_whole(task.config_cache, to_json(value), durable=False)
 
 
-def root_task_of(task: TaskDir) -> TaskDir:
-    """Return the task whose slots and queue this one uses."""
-    config = cached(task)
-    return task.sibling(config.root_task_id) if config and config.root_task_id else task
-
-
 def known_limits(task: TaskDir) -> Limits:
     """Return the limits that were parsed last; the defaults where none ever were."""
     config = cached(task)

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from agentctl.adapters.clock import iso_of, since_boot
-from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
+from agentctl.adapters.treedir import trees_of
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -84,9 +84,8 @@ def _fresh_s(since_boot_s: float) -> float:
 def _recover(tasks: Sequence[TaskDir], is_meant: Callable[[TaskDir, WorkerView], bool]) -> Recovered:
     """Move the queues, then queue the lost agents behind: only the look at a queue decides who starts in it."""
     found = Recovered([], [], [])
-    trees = {top.id: top for top in map(root_task_of, tasks)}
-    for top in trees.values():
-        _collect(found, lambda top=top: (_move_queue(top), []))  # type: ignore[misc]
+    for tree in trees_of(tasks):
+        _collect(found, lambda tree=tree: (_move_queue(tree), []))  # type: ignore[misc]
     for task in tasks:
         _collect(found, lambda task=task: _continue_lost(task, is_meant, found.left))  # type: ignore[misc]
     return found
@@ -113,9 +112,9 @@ def _collect(found: Recovered, recover: Callable[[], tuple[list[Spawned], list[A
     found.problems.extend(problems)
 
 
-def _move_queue(top: TaskDir) -> list[Spawned]:
-    if not is_own(top) or not read_queue(top):
+def _move_queue(tree: TreeDir) -> list[Spawned]:
+    if not is_own(tree) or not read_queue(tree):
         return []
-    stranded = standstill_of(top).tickets
-    resume_queue(top)
+    stranded = standstill_of(tree).tickets
+    resume_queue(tree)
     return [Spawned(ticket.instance, Status.QUEUED, ticket.task_id, message="its queue goes on") for ticket in stranded]

@@ -14,7 +14,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import is_name
@@ -108,7 +108,7 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest, on_made: OnMade | No
     check_own(parent)
     caller = _caller_in(parent)
     _check_depth(parent, caller)
-    with shims_ahead(root_task_of(parent), 1):  # The shim gets ready while the task is made.
+    with shims_ahead(tree_of(parent), 1):  # The shim gets ready while the task is made.
         return _begin(parent, request, caller, on_made)
 
 
@@ -155,7 +155,7 @@ def _check_depth(parent: TaskDir, caller: Caller | None) -> None:
     if depth + 1 > limit:
         raise limited(
             f"Maximum subtask nesting depth ({limit}) exceeded. Current depth: {depth}.",
-            f"raise maxDepth in {root_task_of(parent).task_file}",
+            f"raise maxDepth in {tree_of(parent).task_file}",
         )
 
 
@@ -165,7 +165,7 @@ def _make_task(parent: TaskDir, request: SubtaskRequest, agent: str, caller: Cal
     above = {
         "parentTaskId": parent.id,
         "parentInstance": caller.instance if caller else None,
-        "rootTaskId": root_task_of(parent).id,
+        "rootTaskId": tree_of(parent).id,
         "author": caller.instance if caller else USER,
         "agent": agent,
     }

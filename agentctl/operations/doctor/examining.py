@@ -15,8 +15,9 @@ from agentctl.adapters.files import as_storage_error, read_json, set_aside
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
-from agentctl.adapters.taskyaml import cache, roster
+from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.taskyaml import roster
+from agentctl.adapters.treedir import tree_at, tree_of
 from agentctl.adapters.watch import Watch
 from agentctl.domain.ends import HIDDEN
 from agentctl.domain.names import first_of
@@ -199,9 +200,10 @@ def _is_private(path: FilePath) -> bool:
 
 
 def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
+    tree = tree_at(task.path)  # The folder of a sub-task may hold the files of a tree, too: a worker can write there.
     looks = (
-        _task_file(task, fix), examine_notes(task, fix=fix), _log(task), _leftovers(task, fix), _stop_order(task, fix),
-        _held(task, fix),
+        _task_file(task, fix), examine_notes(tree, fix=fix), _log(task), _leftovers(tree, fix), _stop_order(tree, fix),
+        _held(tree, fix),
     )  # fmt: skip
     yield from _as_far_as_readable(looks, task.path)
     for instance in task.instances():
@@ -213,7 +215,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
         return
     more = (
         _missing_decisions(task, view, fix), _conditions(task, conditions), _unguarded(task), _refused(task, view),
-        _unreadable(task, view), examine_shims(task, conditions), _unfinished(task, view, fix), _queue(task, fix),
+        _unreadable(task, view), examine_shims(task, conditions), _unfinished(task, view, fix), _queue(tree, fix),
         _held_sessions(task, view), _moved(task, fix), examine_worktrees(task, fix=fix), examine_gates(task),
         examine_targets(task),
     )  # fmt: skip
@@ -245,61 +247,61 @@ def _log(task: TaskDir) -> Iterator[Finding]:
             yield finding("note", f"{torn} bytes without a newline; the next writer cuts them off", task.events, "")
 
 
-def _leftovers(task: TaskDir, fix: bool) -> Iterator[Finding]:
+def _leftovers(tree: TreeDir, fix: bool) -> Iterator[Finding]:
     """Yield the temporary files of writers that were killed; those of live writers are left alone."""
     # A folder that cannot be read is told by the other looks.
-    found = (Path(folder, name) for folder, _, names in os.walk(task.path) for name in names)
+    found = (Path(folder, name) for folder, _, names in os.walk(tree.path) for name in names)
     for path in sorted(path for path in found if path.suffix == ".tmp"):
         named = _TEMPORARY.search(path.name)
         if named and not Path("/proc", named[1]).exists():
             if fix:
                 path.unlink(missing_ok=True)
             yield finding("note", "left by a writer that was killed", path, "agentctl doctor --fix", fixed=fix)
-    for path in sorted(Path(task.queue).glob(f"*{UNSEEN}")):
+    for path in sorted(Path(tree.queue).glob(f"*{UNSEEN}")):
         if fix:
-            with locked(task.queue_lock):  # A live spawn holds this lock until the name counts.
+            with locked(tree.queue_lock):  # A live spawn holds this lock until the name counts.
                 path.unlink(missing_ok=True)
         yield finding("note", "left by a spawn that was killed", path, "agentctl doctor --fix", fixed=fix)
-    for path in sorted(Path(task.cursors).glob("*.claim")):
+    for path in sorted(Path(tree.cursors).glob("*.claim")):
         if not is_alive_held(path):
             yield finding("note", "an end was claimed by a wait that died; the next wait gives it again", path, "")
 
 
-def _stop_order(task: TaskDir, fix: bool) -> Iterator[Finding]:
+def _stop_order(tree: TreeDir, fix: bool) -> Iterator[Finding]:
     """Yield a decision to stop workers that was not carried out to its end; with `fix` the rest of it is."""
     try:
-        with locked(task.queue_lock):  # A live cancel holds this lock until it is.
-            if not task.stop_order.exists():
+        with locked(tree.queue_lock):  # A live cancel holds this lock until it is.
+            if not tree.stop_order.exists():
                 return
             try:
-                order = stop_order.read_stop_order(task)
+                order = stop_order.read_stop_order(tree)
             except Damaged as error:
                 if fix:
-                    set_aside(task.stop_order)
-                yield finding("error", error.message, task.stop_order, _NOTHING_STARTS, fixed=fix)
+                    set_aside(tree.stop_order)
+                yield finding("error", error.message, tree.stop_order, _NOTHING_STARTS, fixed=fix)
                 return
     except FileNotFoundError:
         return
     if fix:
-        dispatch(task)
+        dispatch(tree)
     what = f"a cancel of {len(order.workers)} workers was killed; the next look at the queue carries it out"
-    yield finding("note", what, task.stop_order, "agentctl doctor --fix", fixed=fix and not task.stop_order.exists())
+    yield finding("note", what, tree.stop_order, "agentctl doctor --fix", fixed=fix and not tree.stop_order.exists())
 
 
-def _held(task: TaskDir, fix: bool) -> Iterator[Finding]:
+def _held(tree: TreeDir, fix: bool) -> Iterator[Finding]:
     """Yield what holds the queue of a tree of tasks."""
-    if not is_any_held(task):
+    if not is_any_held(tree):
         return
     try:
-        holds = read_holds(task).values()
+        holds = read_holds(tree).values()
     except Damaged as error:
         if fix:
-            set_aside(task.held)
-        yield finding("error", error.message, task.held, _NOTHING_STARTS, fixed=fix)
+            set_aside(tree.held)
+        yield finding("error", error.message, tree.held, _NOTHING_STARTS, fixed=fix)
         return
     for hold in holds:
         if hold.instance is None:
-            yield finding("note", hold_in_words(task, hold), task.held, "")
+            yield finding("note", hold_in_words(tree, hold), tree.held, "")
 
 
 _NOTHING_STARTS = "nothing is started before it is gone: agentctl doctor --fix sets it aside"
@@ -404,7 +406,7 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
         if fix:
             if worker.worktree.exists() and judge(worker) is Condition.LOST and not worker.shim.exists():
                 take_back(worker)  # Not under the lock: git is slow, and the spawn that made it is proven gone.
-            with locked(cache.root_task_of(task).queue_lock):
+            with locked(tree_of(task).queue_lock):
                 if judge(worker) is Condition.LOST and not worker.shim.exists():
                     shutil.rmtree(worker.path)
         yield finding("note", "a spawn was killed before it began", worker.path, "agentctl doctor --fix", fixed=fix)
@@ -432,31 +434,31 @@ def _held_sessions(task: TaskDir, view: TaskView) -> Iterator[Finding]:
             yield finding("note", f"it cannot be continued now: {held.said}", f"{task.id}/{instance}", held.way)
 
 
-def _queue(task: TaskDir, fix: bool) -> Iterator[Finding]:
-    queue = read_queue(task)
+def _queue(tree: TreeDir, fix: bool) -> Iterator[Finding]:
+    queue = read_queue(tree)
     if queue:
-        yield from _standstill(task, standstill_of(task), fix)
+        yield from _standstill(tree, standstill_of(tree), fix)
     for ticket in queue:
         where = ticket.worker_id
         with contextlib.suppress(AgentctlError):
-            spec = read_spec(task.worker_at(ticket.worker_id).spec)
+            spec = read_spec(tree.worker_at(ticket.worker_id).spec)
             program = os.path.join(spec.cwd, spec.argv[0]) if os.sep in spec.argv[0] else spec.argv[0]
             if shutil.which(program) is None:
                 yield finding("warning", f"queued, but its program is missing: {spec.argv[0]}", where, "install it")
 
 
-def _standstill(task: TaskDir, found: Standstill, fix: bool) -> Iterator[Finding]:
+def _standstill(tree: TreeDir, found: Standstill, fix: bool) -> Iterator[Finding]:
     """Yield why workers in the queue are stranded; with `fix` it is moved, as any command that waits would."""
     if found.unmoved:
         if fix:
-            dispatch(task)
+            dispatch(tree)
         yield finding(
             "error", f"the queue stands still, nobody is alive who would move it: {_stranded(found.unmoved)}",
-            task.path, command_line(task, "resume", "--lost"), fixed=fix and not standstill_of(task).unmoved,
+            tree.path, command_line(tree, "resume", "--lost"), fixed=fix and not standstill_of(tree).unmoved,
         )  # fmt: skip
     if found.without_environment:
         what = f"the environment is gone, as after a restart: {_stranded(found.without_environment)}"
-        yield finding("error", what, task.path, command_line(task, "resume", "--lost"))
+        yield finding("error", what, tree.path, command_line(tree, "resume", "--lost"))
 
 
 def _stranded(tickets: list[Ticket]) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.breaker import Breaker, breakers
 from agentctl.errors import AgentctlError, NotFound
@@ -29,13 +29,14 @@ _HELD_HINT = "agents in the queue start by themselves later; agentctl doctor --f
 
 def examine_gates(task: TaskDir) -> Iterator[Finding]:
     """Yield a finding for each agent of a tree that has a breaker."""
-    if root_task_of(task).path != task.path:
+    tree = tree_of(task)
+    if tree.path != task.path:
         return  # The tree is examined with its root task.
     limits = usable_config(task).limits
-    for breaker in _breakers(task).values():
+    for breaker in _breakers(tree).values():
         if not breaker.has_tripped(limits):
             continue
-        left = breaker.left(limits, failed_ago(task, breaker.agent))
+        left = breaker.left(limits, failed_ago(tree, breaker.agent))
         state = f"not started for another {left:.0f} s" if left else "it may be tried again"
         what = f"the agent {breaker.agent} failed {breaker.failures} times in a row ({breaker.reason}): {state}"
         next_ = f"{command_line(task, 'doctor', '--close-breaker', breaker.agent)}, once the cause is fixed"
@@ -46,7 +47,7 @@ def examine_targets(task: TaskDir) -> Iterator[Finding]:
     """Yield a finding for each target that cannot be told of the tree of a task."""
     from agentctl.operations.notify.telling import failing  # Few tasks are told of.
 
-    for target, number, said in () if root_task_of(task).path != task.path else failing(task):
+    for target, number, said in () if tree_of(task).path != task.path else failing(task):
         what = f"the target {target} was not told {number} notice{'' if number == 1 else 's'}: {said}"
         yield finding("warning", what, task.id, command_line(task, "notify", "test", target))
 
@@ -73,8 +74,9 @@ def free_account(name: str, root: Root | None) -> None:
         raise NotFound(f"nothing is known of an account {name}", hint=f"known: {names}")
     for task in [] if root is None else map(root.task, root.task_ids()):
         with contextlib.suppress(AgentctlError, OSError):  # Its waker, if it lives, has seen the change, too.
-            if root_task_of(task).path == task.path and is_own(task):
-                dispatch(task)
+            tree = tree_of(task)
+            if tree.path == task.path and is_own(task):
+                dispatch(tree)
 
 
 def close_breaker(task: TaskDir, agent: str) -> Breaker:
@@ -85,16 +87,14 @@ def close_breaker(task: TaskDir, agent: str) -> Breaker:
         Refused: The caller is a worker.
     """
     check_own(task)
-    root_task = root_task_of(task)
-    _refuse_workers(f"it may not close a breaker of {root_task.id}")
-    found = _breakers(root_task)
+    tree = tree_of(task)
+    _refuse_workers(f"it may not close a breaker of {tree.id}")
+    found = _breakers(tree)
     if agent not in found:
         known = ", ".join(sorted(found)) or "none"
-        raise NotFound(
-            f"the agent {agent} has no failures in a row in the tree of {root_task.id}", hint=f"known: {known}"
-        )
-    event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, root_task.id, who(), {"agent": agent})
-    eventlog.append(root_task.events, [event])
+        raise NotFound(f"the agent {agent} has no failures in a row in the tree of {tree.id}", hint=f"known: {known}")
+    event = ev.make_event(now_iso(), ev.BREAKER_CLOSED, tree.id, who(), {"agent": agent})
+    eventlog.append(tree.events, [event])
     return found[agent]
 
 
@@ -104,5 +104,5 @@ def _refuse_workers(what: str) -> None:
         raise limited(f"{worker.instance if worker else 'the caller'} is a worker: {what}", "")
 
 
-def _breakers(root_task: TaskDir) -> dict[str, Breaker]:
-    return dict(breakers(Ledger(root_task).update().facts.ends()))
+def _breakers(tree: TreeDir) -> dict[str, Breaker]:
+    return dict(breakers(Ledger(tree).update().facts.ends()))

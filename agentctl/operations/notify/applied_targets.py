@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, state_folder
-from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
@@ -49,16 +49,16 @@ def rearm(task: TaskDir) -> str | None:
         return None
     try:
         if FilePath(personal_file()).exists():
-            _arm(root_task_of(task))
+            _arm(tree_of(task))
             return None
     except (AgentctlError, OSError) as error:
         return f"you are not told what happens: {error}"
     with contextlib.suppress(AgentctlError, OSError):
-        os.unlink(switch_of(store_folder(), root_task_of(task).nonce()))
+        os.unlink(switch_of(store_folder(), tree_of(task).nonce()))
     return None
 
 
-def _arm(root_task: TaskDir) -> Sequence[Applied]:
+def _arm(tree: TreeDir) -> Sequence[Applied]:
     """Resolve which targets apply, keep the result, and return it.
 
     Raises:
@@ -68,7 +68,7 @@ def _arm(root_task: TaskDir) -> Sequence[Applied]:
     from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed, arm
 
     personal = section(NOTIFY)
-    found = _applied_to(root_task, personal)
+    found = _applied_to(tree, personal)
     now = now_iso()
     armed = Armed(
         targets=tuple(one.target._replace(since=now) for one in found),
@@ -77,7 +77,7 @@ def _arm(root_task: TaskDir) -> Sequence[Applied]:
         environ={name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
         state=str(state_folder(os.environ)),
     )
-    arm(root_task, store_folder(), armed)
+    arm(tree, store_folder(), armed)
     return found
 
 
@@ -87,25 +87,25 @@ def applied_to(task: TaskDir) -> Sequence[Applied]:
     Raises:
         UsageError: The configuration is not well-formed.
     """
-    root_task = root_task_of(task)
-    return _arm(root_task) if caller() is None else _applied_to(root_task, section(NOTIFY))
+    tree = tree_of(task)
+    return _arm(tree) if caller() is None else _applied_to(tree, section(NOTIFY))
 
 
-def _applied_to(root_task: TaskDir, personal: PersonalNotify) -> Sequence[Applied]:
+def _applied_to(tree: TreeDir, personal: PersonalNotify) -> Sequence[Applied]:
     from agentctl.domain.targets import applied
 
-    if not personal.targets or not is_own(root_task):
+    if not personal.targets or not is_own(tree):
         return ()
-    return applied(personal.targets, _levels(root_task, personal.always))
+    return applied(personal.targets, _levels(tree, personal.always))
 
 
-def _levels(root_task: TaskDir, always: Sequence[Naming]) -> Iterable[Level]:
+def _levels(tree: TreeDir, always: Sequence[Naming]) -> Iterable[Level]:
     from agentctl.domain.targets import parse_namings
 
     yield ALWAYS, always, frozenset()
-    yield ROOT, *_choice(_roots().get(_place(root_task.root)))
-    yield TASK_YAML, parse_namings(usable_config(root_task).notify), frozenset()
-    yield TASK, *_choice(read_known(root_task.notify))
+    yield ROOT, *_choice(_roots().get(_place(tree.root)))
+    yield TASK_YAML, parse_namings(usable_config(tree).notify), frozenset()
+    yield TASK, *_choice(read_known(tree.notify))
 
 
 def _choice(value: object) -> tuple[Sequence[Naming], frozenset[str]]:
@@ -171,11 +171,11 @@ def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> dict[str, An
         make_folders(os.path.realpath(file.parent))
         write_whole(file, to_json({"roots": dict(list(roots.items())[-_MOST_ROOTS:])}))
         return {"target": naming.name, "on": on, "root": str(where.path)}
-    root_task = root_task_of(where)
-    check_own(root_task)
-    write_whole(root_task.notify, to_json(_changed(read_known(root_task.notify), naming, on=on)))
-    _arm(root_task)
-    return {"target": naming.name, "on": on, "taskId": root_task.id}
+    tree = tree_of(where)
+    check_own(tree)
+    write_whole(tree.notify, to_json(_changed(read_known(tree.notify), naming, on=on)))
+    _arm(tree)
+    return {"target": naming.name, "on": on, "taskId": tree.id}
 
 
 def _changed(value: object, naming: Naming, *, on: bool) -> dict[str, list[str]]:

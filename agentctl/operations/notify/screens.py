@@ -14,7 +14,8 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import cached, root_task_of
+from agentctl.adapters.taskyaml.cache import cached
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.messages import NoticeMessage, message_about
 from agentctl.domain.notices import Notice
 from agentctl.domain.targets import BELL, OSC_9, OSC_777, TERMINAL, NoticeTarget
@@ -36,9 +37,9 @@ class TerminalNotices:
     """
 
     def __init__(self, task: TaskDir, since: str | None = None) -> None:
-        self._root_task, self._since = root_task_of(task), since or now_iso()
-        self._tree: TreeNotices | None = None
-        self._book = Book(self._root_task.notices)
+        self._tree, self._since = tree_of(task), since or now_iso()
+        self._notices: TreeNotices | None = None
+        self._book = Book(self._tree.notices)
         self._me = processes.identify(os.getpid())
 
     def tell(self, write: Callable[[str], object]) -> None:
@@ -50,24 +51,24 @@ class TerminalNotices:
             write: Gets the bell or the sequences of one message, and has them on the terminal when it returns.
         """
         with contextlib.suppress(AgentctlError, OSError):
-            armed = None if caller() is not None else read_armed(self._root_task, store_folder())
+            armed = None if caller() is not None else read_armed(self._tree, store_folder())
             targets = [] if armed is None or is_quiet(armed) else [one for one in armed.targets if one.type == TERMINAL]
             if armed is None or not targets:
                 return
-            self._tree = self._tree or TreeNotices(self._root_task)
-            notices = self._tree.look()
+            self._notices = self._notices or TreeNotices(self._tree)
+            notices = self._notices.look()
             for target in targets:
                 self._tell(target, armed, notices, write)
 
     def has_left(self) -> bool:
         """Return whether a target that a sender tells has not been told something of the tree yet."""
         with contextlib.suppress(AgentctlError, OSError):
-            armed = read_armed(self._root_task, store_folder())
+            armed = read_armed(self._tree, store_folder())
             if armed is None or is_quiet(armed):
                 return False
             self._book.refresh()
-            self._tree = self._tree or TreeNotices(self._root_task)
-            notices = self._tree.look()
+            self._notices = self._notices or TreeNotices(self._tree)
+            notices = self._notices.look()
             return any(waiting_for(one, self._book, notices) for one in armed.targets if one.type != TERMINAL)
         return False
 
@@ -76,11 +77,11 @@ class TerminalNotices:
         left = waiting_for(target._replace(since=max(target.since, self._since)), self._book, notices)
         if not left:
             return
-        left = unseen(self._root_task, target, self._book, left, looked_at(FilePath(armed.state)))
+        left = unseen(self._tree, target, self._book, left, looked_at(FilePath(armed.state)))
         claimed = self._book.claim(target.name, [one.key for one in left], self._me)
         mine = [one for one in left if one.key in claimed.keys]
         if mine:
-            config = cached(self._root_task)
+            config = cached(self._tree)
             message = message_about(mine, config.title if config else "", repeated=claimed.repeated)
             write("".join(sequence(way, message) for way in target.ways))
             self._book.note(target.name, claimed.keys, SENT)

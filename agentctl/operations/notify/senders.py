@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.operations.notify.applied_targets import rearm
 from agentctl.supervision.notify.switch import Switch
 from agentctl.supervision.worker.environment import store_folder, switch_of
@@ -25,9 +25,9 @@ class Senders:
         AgentctlError, OSError: There is no place in memory for its switch.
     """
 
-    def __init__(self, root_task: TaskDir) -> None:
-        rearm(root_task)
-        self._switch = Switch(root_task, store_folder())
+    def __init__(self, tree: TreeDir) -> None:
+        rearm(tree)
+        self._switch = Switch(tree, store_folder())
 
     @property
     def are_wanted(self) -> bool:
@@ -52,13 +52,13 @@ class Senders:
             _started.add(pid)
 
 
-def is_armed(root_task: TaskDir) -> bool:
+def is_armed(tree: TreeDir) -> bool:
     """Return whether it was put down who is to be told of a tree of tasks.
 
     Raises:
         AgentctlError, OSError: There is no place in memory for that.
     """
-    return switch_of(store_folder(), root_task.nonce()).exists()
+    return switch_of(store_folder(), tree.nonce()).exists()
 
 
 def _collect() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.messages import message_to_test
 from agentctl.domain.notices import Notice
 from agentctl.domain.plaintext import plain
@@ -59,10 +59,10 @@ def where_of(target: NoticeTarget) -> str:
 
 
 def _told(task: TaskDir) -> tuple[Book, list[Notice]]:
-    root_task = root_task_of(task)
-    book = Book(root_task.notices)
+    tree = tree_of(task)
+    book = Book(tree.notices)
     book.refresh()
-    return book, TreeNotices(root_task).look()
+    return book, TreeNotices(tree).look()
 
 
 def _state(name: str, applied: Applied | None, book: Book | None, notices: Sequence[Notice]) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def _since(applied: Applied | None) -> NoticeTarget | None:
 
 def failing(task: TaskDir) -> Iterator[tuple[str, int, str]]:
     """Yield each target that cannot be told of the tree of a task: its name, how many notices, and what came back."""
-    root_task = root_task_of(task)
-    if not root_task.notices.exists() or not is_own(root_task):
+    tree = tree_of(task)
+    if not tree.notices.exists() or not is_own(tree):
         return
-    book = Book(root_task.notices)
+    book = Book(tree.notices)
     book.refresh()
     wrong: dict[str, list[Any]] = {}
     for (target, _), step in book.steps.items():

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import identity_from
-from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.ends import HIDDEN, reason_in_words
 from agentctl.domain.names import first_of, is_name
@@ -151,8 +152,8 @@ def _attempts(facts: WorkerFacts) -> list[Statement]:
 
 def _breaker(facts: WorkerFacts) -> Part:
     """Return whether its agent is not started for a while, because of failures in a row."""
-    root_task = root_task_of(facts.worker_dir.task)
-    limits = known_limits(root_task)
+    tree = tree_of(facts.worker_dir.task)
+    limits = known_limits(tree)
     if facts.view.status is not Status.FAILED or facts.view.driver is None or not limits.breaker_failures:
         return [], []
     from agentctl.domain.breaker import breakers  # Few agents fail.
@@ -160,14 +161,14 @@ def _breaker(facts: WorkerFacts) -> Part:
     from agentctl.supervision.worker.failures import failed_ago
 
     agent = facts.view.agent
-    age = failed_ago(root_task, agent)
-    found = breakers(Ledger(root_task).update().facts.ends()).get(agent) if age is not None else None
+    age = failed_ago(tree, agent)
+    found = breakers(Ledger(tree).update().facts.ends()).get(agent) if age is not None else None
     left = found.left(limits, age) if found is not None else 0.0
     if found is None or not left:
         return [], []
     text = f"The agent {agent} has failed {found.failures} times in a row, and is not started for another {left:.0f} s."
-    evidence = [file_says(root_task.failures / agent, f"its last failure was {age or 0:.0f} s ago")]
-    evidence.append(file_says(root_task.task_file, f"breakerFailures {limits.breaker_failures}"))
+    evidence = [file_says(tree.failures / agent, f"its last failure was {age or 0:.0f} s ago")]
+    evidence.append(file_says(tree.task_file, f"breakerFailures {limits.breaker_failures}"))
     command = facts.command("doctor", "--close-breaker", agent)
     return [Statement(text, evidence)], [WayOut("once the cause is fixed, the agent may be started again", command)]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import HELD, STRANDED
@@ -99,8 +100,8 @@ def each_worker(task: TaskDir) -> Listing:
 
 
 def _holds(task: TaskDir, held: list[str]) -> list[str]:
-    root_task = root_task_of(task)
-    if not held and not root_task.held.exists() and known_limits(root_task).max_concurrent_agents > 0:
+    tree = tree_of(task)
+    if not held and not tree.held.exists() and known_limits(tree).max_concurrent_agents > 0:
         return []
     if not may_be_stopped(task):
         return []

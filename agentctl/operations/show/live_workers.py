@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
@@ -59,12 +59,12 @@ def _look_at_queue(task: TaskDir, conditions: dict[str, Condition]) -> None:
         from agentctl.supervision.dispatch.standstill import standstill_of  # Most tasks have nobody in the queue.
         from agentctl.supervision.queue.queue_hold import QueueHolds
 
-        root_task = root_task_of(task)
+        tree = tree_of(task)
         with contextlib.suppress(AgentctlError):  # What is held cannot be known: those who start workers say so.
-            holds = QueueHolds(root_task)
+            holds = QueueHolds(tree)
             held = [instance for instance in queued if holds.of(task.worker(instance)) is not None]
             conditions.update((instance, Condition.HELD) for instance in held)
-        for ticket in standstill_of(root_task).tickets:
+        for ticket in standstill_of(tree).tickets:
             if ticket.task_id == task.id and conditions.get(ticket.instance) in (Condition.QUEUED, Condition.HELD):
                 conditions[ticket.instance] = Condition.STRANDED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.plaintext import plain
 from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
@@ -13,21 +13,21 @@ from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 
 def queue_holds_of(task: TaskDir, waiting: Iterable[str]) -> list[QueueHold]:
     """Return the holds of a task's queue and of its workers in the queue, each once; a task's own first."""
-    holds = QueueHolds(root_task_of(task))
+    holds = QueueHolds(tree_of(task))
     found = [holds.of_task(task.id), *(holds.of(task.worker(name)) for name in waiting)]
     return list(dict.fromkeys(filter(None, found)))
 
 
 def queue_hold_of(worker: WorkerDir) -> QueueHold | None:
     """Return what keeps a worker in the queue until somebody lets it go."""
-    return QueueHolds(root_task_of(worker.task)).of(worker)
+    return QueueHolds(tree_of(worker.task)).of(worker)
 
 
 def hold_in_words(task: TaskDir, hold: QueueHold) -> str:
     """Return that nothing is started, why, and what ends that."""
-    root_task = root_task_of(task)
+    tree = tree_of(task)
     name = [] if hold.instance is None else [hold.instance]
     command = None
     if hold.by is not None and not hold.task_id.startswith("/"):
-        command = command_line(root_task.sibling(hold.task_id), "unpause", *name)
-    return plain(f"nothing is started: {hold.in_words(root_task)}; {hold.way_out(command)}")
+        command = command_line(tree.sibling(hold.task_id), "unpause", *name)
+    return plain(f"nothing is started: {hold.in_words(tree)}; {hold.way_out(command)}")

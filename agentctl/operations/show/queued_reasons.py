@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Life, life_of
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.names import first_of
 from agentctl.domain.states import Status
@@ -45,20 +46,20 @@ class _Waiting(NamedTuple):
     """A worker in the queue, with what the queue says."""
 
     facts: WorkerFacts
-    root_task: TaskDir
+    tree: TreeDir
     queue: list[Ticket]
     ticket: Ticket
 
 
 def queued_part(facts: WorkerFacts) -> Part:
     """Return where a worker is in the queue, and everything that it waits for."""
-    root_task = root_task_of(facts.worker_dir.task)
-    queue = read_queue(root_task)
+    tree = tree_of(facts.worker_dir.task)
+    queue = read_queue(tree)
     ticket = next((one for one in queue if one.worker_id == facts.worker_dir.id), None)
     if ticket is None:  # It has left the queue since it was judged.
         text = "It was in the queue a moment ago, and has left it: look again."
-        return [Statement(text, [file_says(root_task.queue, "no ticket of it is left")])], []
-    waiting = _Waiting(facts, root_task, queue, ticket)
+        return [Statement(text, [file_says(tree.queue, "no ticket of it is left")])], []
+    waiting = _Waiting(facts, tree, queue, ticket)
     parts = [part_of(reason, waiting) for reason in _REASONS]
     statements = [_place_in_queue(waiting), *(one for more, _ in parts for one in more), *_those_before(waiting)]
     ways = [way for _, out in parts for way in out]
@@ -74,15 +75,15 @@ def _place_in_queue(waiting: _Waiting) -> Statement:
     place = "the only one" if many == 1 else f"number {number} of {many}"
     priority = facts.number("priority")
     rank = f"; its priority is {priority:g}" if priority else ""
-    evidence = [file_says(waiting.root_task.queue / ticket, "its ticket"), *facts.event(ev.QUEUED)]
-    return Statement(f"It is in the queue of {waiting.root_task.id}, {place}{rank}.", evidence)
+    evidence = [file_says(waiting.tree.queue / ticket, "its ticket"), *facts.event(ev.QUEUED)]
+    return Statement(f"It is in the queue of {waiting.tree.id}, {place}{rank}.", evidence)
 
 
 def _dependencies(waiting: _Waiting) -> Part:
     """Return the workers whose ends it waits for."""
-    facts, path = waiting.facts, waiting.root_task.queue / waiting.ticket
+    facts, path = waiting.facts, waiting.tree.queue / waiting.ticket
     try:
-        names, any_end = dependencies_of(waiting.root_task, waiting.ticket)
+        names, any_end = dependencies_of(waiting.tree, waiting.ticket)
     except (AgentctlError, OSError) as error:
         return [Statement("Which workers it waits for is unknown: its ticket cannot be read.",
                           [file_says(path, str(error))])], []  # fmt: skip
@@ -115,7 +116,7 @@ def _unmet(worker: WorkerDir, any_end: bool) -> tuple[str, list[Evidence]] | Non
 def _environment(waiting: _Waiting) -> Part:
     """Return whether its environment is gone, without which nothing can start it."""
     facts, token = waiting.facts, waiting.ticket.environment
-    path = waiting.root_task.queue / waiting.ticket
+    path = waiting.tree.queue / waiting.ticket
     if token == NO_ENVIRONMENT:
         text = "Only the command that is starting it can start it: it was spawned without --queue."
         says = "its environment is 0: that command has it"
@@ -135,11 +136,11 @@ def _environment(waiting: _Waiting) -> Part:
 
 def _movers(waiting: _Waiting) -> Part:
     """Return whether anybody is alive who would start it."""
-    facts, root_task = waiting.facts, waiting.root_task
+    facts, tree = waiting.facts, waiting.tree
     if facts.condition is not Condition.STRANDED or not environment.waits(store_folder(), waiting.ticket.environment):
         return [], []
-    shown = file_says(root_task.slots, "none of the places has a live shim")
-    evidence = [shown, *([lock_says(root_task.waker)] if facts.row["awaitsAccount"] else [])]
+    shown = file_says(tree.slots, "none of the places has a live shim")
+    evidence = [shown, *([lock_says(tree.waker)] if facts.row["awaitsAccount"] else [])]
     text = "It is stranded: whoever would start it was killed, or the machine was restarted."
     ways = [WayOut("all that is queued and was lost goes on", facts.command("resume", "--lost")),
             WayOut("any command that waits moves the queue too", facts.command("wait", facts.name))]  # fmt: skip
@@ -148,17 +149,17 @@ def _movers(waiting: _Waiting) -> Part:
 
 def _hold(waiting: _Waiting) -> Part:
     """Return who holds its queue."""
-    facts, root_task = waiting.facts, waiting.root_task
+    facts, tree = waiting.facts, waiting.tree
     hold = queue_hold_of(facts.worker_dir)
     if hold is None:
         return [], []
-    text = f"It is held in the queue: {hold.in_words(root_task)}."
+    text = f"It is held in the queue: {hold.in_words(tree)}."
     if hold.by is None:
-        way = WayOut(f"a number above 0: maxConcurrentAgents in {root_task.task_file}")
-        return [Statement(text, [file_says(root_task.task_file, "maxConcurrentAgents: 0")])], [way]
+        way = WayOut(f"a number above 0: maxConcurrentAgents in {tree.task_file}")
+        return [Statement(text, [file_says(tree.task_file, "maxConcurrentAgents: 0")])], [way]
     name = [] if hold.instance is None else [hold.instance]
-    where = TaskDir(hold.task_id) if hold.task_id.startswith("/") else root_task.sibling(hold.task_id)
-    evidence = [file_says(root_task.held, f"names {'/'.join([hold.task_id, *name])}, by {hold.by}")]
+    where = TaskDir(hold.task_id) if hold.task_id.startswith("/") else tree.sibling(hold.task_id)
+    evidence = [file_says(tree.held, f"names {'/'.join([hold.task_id, *name])}, by {hold.by}")]
     return [Statement(text, evidence)], [WayOut("to let it go", command_line(where, "unpause", *name))]
 
 
@@ -180,36 +181,36 @@ def _account(waiting: _Waiting) -> Part:
 
 def _slots(waiting: _Waiting) -> Part:
     """Return who has the slots, if none is free."""
-    root_task, now = waiting.root_task, known_limits(waiting.root_task).max_concurrent_agents
+    tree, now = waiting.tree, known_limits(waiting.tree).max_concurrent_agents
     if now == 0:
         return [], []  # That is a hold.
     held = held_cap(waiting.facts.worker_dir)
     cap = now if held is None else min(now, held)
-    places = list(held_places(root_task))
+    places = list(held_places(tree))
     mine = next((one for one in places if one[1].worker_id == waiting.facts.worker_dir.id), None)
     if mine is not None and mine[1].shim is not None and life_of(mine[1].shim) is Life.ALIVE:
-        evidence = [file_says(root_task.slots / mine[0], "names it"), *process_says(mine[1].shim, "the shim")]
+        evidence = [file_says(tree.slots / mine[0], "names it"), *process_says(mine[1].shim, "the shim")]
         return [Statement("A place was given to it just now: its shim is starting it.", evidence)], []
     slots = [one for one in places if is_slot(one[0])]
-    taken = [(name, occupant) for name, occupant in slots[:_MOST] if may_be_there(root_task, occupant)]
+    taken = [(name, occupant) for name, occupant in slots[:_MOST] if may_be_there(tree, occupant)]
     if len(taken) + len(slots[_MOST:]) < cap:
         return [], []
     names = [occupant.worker_id.instance for _, occupant in taken]
-    evidence = [one for name, occupant in taken for one in _of_slot(root_task, name, occupant)]
-    which = f"All {cap} slots of {root_task.id} are" if cap > 1 else f"The only slot of {root_task.id} is"
+    evidence = [one for name, occupant in taken for one in _of_slot(tree, name, occupant)]
+    which = f"All {cap} slots of {tree.id} are" if cap > 1 else f"The only slot of {tree.id} is"
     text = f"{which} taken, by {first_of(names)}."
     end = WayOut("the end of any of these workers", waiting.facts.command("wait-any"))
     if held is not None and held <= now:  # Its parent, and what that starts, keep the cap that was there before it.
         evidence.append(file_says(waiting.facts.worker_dir.spec, f"treeLimits: maxConcurrentAgents {held}"))
         return [Statement(text, evidence)], [end]
     return [Statement(text, evidence)], [
-        end, WayOut(f"more slots: maxConcurrentAgents in {root_task.task_file} (now {cap})"),
+        end, WayOut(f"more slots: maxConcurrentAgents in {tree.task_file} (now {cap})"),
     ]  # fmt: skip
 
 
-def _of_slot(root_task: TaskDir, name: str, occupant: Occupant) -> Iterable[Evidence]:
+def _of_slot(tree: TreeDir, name: str, occupant: Occupant) -> Iterable[Evidence]:
     worker_id = occupant.worker_id
-    yield file_says(root_task.slots / name, f"names {worker_id.task_id}/{worker_id.instance}")
+    yield file_says(tree.slots / name, f"names {worker_id.task_id}/{worker_id.instance}")
     yield from process_says(occupant.shim, f"the shim of {worker_id.instance}")
 
 
@@ -220,7 +221,7 @@ def _those_before(waiting: _Waiting) -> list[Statement]:
         return []
     names, many = first_of([ticket.instance for ticket in before]), len(before)
     text = f"{'One worker is' if many == 1 else f'{many} workers are'} before it in the queue: {names}."
-    return [Statement(text, [file_says(waiting.root_task.queue / before[0], "the first ticket")])]
+    return [Statement(text, [file_says(waiting.tree.queue / before[0], "the first ticket")])]
 
 
 _REASONS: tuple[Callable[[_Waiting], Part], ...] = (_dependencies, _environment, _hold, _movers, _account, _slots)

@@ -8,7 +8,8 @@ from typing import Any
 from agentctl.adapters.files import read_known
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
+from agentctl.adapters.taskyaml.cache import TaskConfig
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.limits import Limits
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state
@@ -110,7 +111,7 @@ class _Standstills:
 
     def of(self, task: TaskDir) -> list[Ticket]:
         """Return the stranded workers of the tree to which a task belongs."""
-        top = root_task_of(task)
+        top = tree_of(task)
         if top.id not in self._found:
             self._found[top.id] = standstill_of(top).tickets
         return self._found[top.id]
@@ -134,7 +135,7 @@ def _readable_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
     try:
         view = fold(task)
         if is_own(task):
-            holds = QueueHolds(root_task_of(task))
+            holds = QueueHolds(tree_of(task))
             queued = [name for name, worker in view.workers.items() if worker.status is Status.QUEUED]
             hold, has_held = holds.of_task(task.id), any(holds.of(task.worker(name)) for name in queued)
         if any(not worker.is_terminal for worker in view.workers.values()) and is_own(task):

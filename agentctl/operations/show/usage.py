@@ -7,7 +7,7 @@ from typing import Any
 
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.breaker import breakers
 from agentctl.domain.budget import Spent, total
 from agentctl.domain.limits import KEYS
@@ -28,7 +28,7 @@ class _Row:
 
     def __init__(self, ledger: Ledger, task_id: str, worker: WorkerView) -> None:
         self.task_id, self.worker = task_id, worker
-        worker_dir = ledger.root_task.sibling(task_id).worker(worker.instance)
+        worker_dir = ledger.tree.sibling(task_id).worker(worker.instance)
         self.spent = ledger.spent_by(worker_dir) if worker.driver is not None else Spent()
         self.wall_s = time_at_work([ledger.times.of(worker_dir)])
 
@@ -45,16 +45,16 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, accounts, breakers};
         `accounts`: those that this user's agents have used and about which something is known now.
     """
-    ledger = Ledger(root_task_of(task))
+    ledger = Ledger(tree_of(task))
     for name in list(ledger.update().facts.views):
-        read_task(ledger.root_task.sibling(name))  # Records proven ends: a lost worker is not at work.
+        read_task(ledger.tree.sibling(name))  # Records proven ends: a lost worker is not at work.
     facts = ledger.update().facts
     names = [name for name in facts.views if recursive or name == task.id]
     rows_of = {name: [_Row(ledger, name, one) for one in facts.views[name].workers.values()] for name in names}
     rows = [row for name in names for row in rows_of[name]]
-    limits, account = usable_config(ledger.root_task).limits, ledger.account()._replace(wall_s=ledger.wall_s())
+    limits, account = usable_config(ledger.tree).limits, ledger.account()._replace(wall_s=ledger.wall_s())
     return {
-        "rootTaskId": ledger.root_task.id,
+        "rootTaskId": ledger.tree.id,
         "workers": [row.to_json() for row in rows],
         "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
         "tasks": [
@@ -70,7 +70,7 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
         "accounts": _accounts(),
         "breakers": [
             {"agent": one.agent, "failures": one.failures, "reason": one.reason,
-             "open": one.left(limits, failed_ago(ledger.root_task, one.agent)) > 0}
+             "open": one.left(limits, failed_ago(ledger.tree, one.agent)) > 0}
             for one in breakers(facts.ends()).values()
         ],
     }  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, UNKNOWN, Status
 from agentctl.domain.worker_row import WorkerRow
@@ -97,13 +97,13 @@ def _part(facts: WorkerFacts) -> Part:
 def _stop_order(facts: WorkerFacts) -> Part:
     """Return whether a decision to stop several workers is left over that it is about, or that nobody can read."""
     worker = facts.worker_dir
-    order_file = root_task_of(worker.task).stop_order
+    order_file = tree_of(worker.task).stop_order
     if not order_file.exists():
         return [], []
     from agentctl.supervision.dispatch.stop_order import read_stop_order  # Hardly ever is one left over.
 
     try:
-        order = read_stop_order(root_task_of(worker.task))
+        order = read_stop_order(tree_of(worker.task))
     except Damaged as error:
         text = "A decision to stop workers cannot be read: nothing is started before it is gone."
         way = WayOut("it is set aside", facts.command("doctor", "--fix"))

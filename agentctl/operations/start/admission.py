@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir
+from agentctl.adapters.taskyaml.cache import TaskConfig
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.budget import REPORTED, unheld
 from agentctl.domain.limits import Limits
 from agentctl.errors import Refused
@@ -21,23 +22,23 @@ from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.spec import held_limits
 
 
-def limits_of_tree(root_task: TaskDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
+def limits_of_tree(tree: TreeDir, task: TaskDir, config: TaskConfig, parent: Caller | None) -> Limits:
     """Return the limits of the whole tree: those of its root task, for a worker no looser than at its own start."""
-    now = config.limits if root_task.path == task.path else usable_config(root_task).limits
-    if parent is None or root_task_of(parent.task).path != root_task.path:
+    now = config.limits if tree.path == task.path else usable_config(tree).limits
+    if parent is None or tree_of(parent.task).path != tree.path:
         return now
     return now.no_looser_than(held_limits(parent.worker))
 
 
-def refuse_elsewhere(root_task: TaskDir, parent: Caller | None) -> None:
+def refuse_elsewhere(tree: TreeDir, parent: Caller | None) -> None:
     """Raise `Refused` where a worker of a limited tree starts something outside of it, which would not be counted."""
     if parent is None:
         return
-    own = root_task_of(parent.task)
+    own = tree_of(parent.task)
     limits = usable_config(own).limits.no_looser_than(held_limits(parent.worker))
-    if own.path != root_task.path and limits.has_budget:
+    if own.path != tree.path and limits.has_budget:
         raise Refused(
-            f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {root_task.path}",
+            f"{parent.instance} is held to the limits of {own.id}: it can start nothing in {tree.path}",
             hint=f"agentctl subtask AGENT TITLE --task {parent.task.id} makes a task below its own",
         )
 
@@ -60,7 +61,7 @@ def refuse_unreported(limits: Limits, prepared: Iterable[Prepared]) -> None:
             )
 
 
-def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
+def admit(tree: TreeDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
     """Raise `Refused` for workers that the tree's limits leave no room for (under the queue's lock)."""
     if not limits.has_budget:
         return
@@ -69,7 +70,7 @@ def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> N
     # A command uses no model: limits of tokens and money do not concern it.
     of_models = REPORTED.values() if any(item.spec.order for item in prepared) else ()
     fields = ["max_workers", "max_wall_seconds", *of_models]
-    ledger = Ledger(root_task).update()
+    ledger = Ledger(tree).update()
     account = ledger.account()._replace(wall_s=ledger.wall_s() if limits.max_wall_seconds else 0)
     # The last one may get what is left, as if the workers were requested one by one.
     asked = sum((item.spec.order or {}).get("maxBudgetUsd") or 0 for item in prepared[:-1])
@@ -77,8 +78,8 @@ def admit(root_task: TaskDir, limits: Limits, prepared: Sequence[Prepared]) -> N
     why = account.excess(limits, fields, more_workers=len(prepared))
     if why is not None:
         raise limited(
-            f"the tree of {root_task.id} is at its limit: {why}",
-            f"agentctl usage shows who used it up; {root_task.task_file} has the limit",
+            f"the tree of {tree.id} is at its limit: {why}",
+            f"agentctl usage shows who used it up; {tree.task_file} has the limit",
         )
 
 
@@ -93,27 +94,27 @@ def refuse_cooling(prepared: Iterable[Prepared]) -> None:
             raise Refused(hold.reason, hint="--queue waits until it may be used again")
 
 
-def refuse_broken(root_task: TaskDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
+def refuse_broken(tree: TreeDir, limits: Limits, prepared: Iterable[Prepared]) -> None:
     """Raise `Refused` for an agent that failed too often in a row."""
     named = {item.spec.agent for item in prepared if item.spec.order} if limits.breaker_failures else set()
     if not named:
         return
     from agentctl.supervision.worker.failures import failed_ago
 
-    ages = {agent: failed_ago(root_task, agent) for agent in sorted(named)}
+    ages = {agent: failed_ago(tree, agent) for agent in sorted(named)}
     agents = [agent for agent, age in ages.items() if age is not None and age < limits.breaker_cooldown_seconds]
     if not agents:
         return
     from agentctl.domain.breaker import breakers
     from agentctl.supervision.account.ledger import Ledger
 
-    found = breakers(Ledger(root_task).update().facts.ends())
+    found = breakers(Ledger(tree).update().facts.ends())
     for agent in agents:
         breaker = found.get(agent)
         left = breaker.left(limits, ages[agent]) if breaker is not None else 0
         if breaker is not None and left:
             raise limited(
-                f"the agent {agent} failed {breaker.failures} times in a row in the tree of {root_task.id}, last with"
+                f"the agent {agent} failed {breaker.failures} times in a row in the tree of {tree.id}, last with"
                 f" {breaker.reason}: it is not started for another {left:.0f} s",
                 f"agentctl doctor --close-breaker {agent}, once the cause is fixed",
             )

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import first_free
 from agentctl.errors import UsageError
 from agentctl.operations.start.own_program import make_reachable
@@ -21,7 +21,7 @@ class Surroundings:
     """The findings of one call of spawn; another call may come from elsewhere, and find other programs."""
 
     def __init__(self, task: TaskDir) -> None:
-        self._task, self._root_task = task, root_task_of(task)
+        self._task, self._tree = task, tree_of(task)
         self._environs: dict[tuple[tuple[str, str], ...], dict[bytes, bytes]] = {}
         self._names: dict[tuple[bytes, ...], list[str]] = {}
         self._checked: set[tuple[object, ...]] = set()
@@ -89,9 +89,9 @@ class Surroundings:
 
     def is_subtask(self, name: str) -> bool:
         """Return whether a name is the id of a sub-task of the tree, and so could mean either."""
-        other, above = self._task.sibling(name), self._root_task
+        other, above = self._task.sibling(name), self._tree
         is_other = other.path not in (self._task.path, above.path) and other.exists
-        return is_other and root_task_of(other).path == above.path
+        return is_other and tree_of(other).path == above.path
 
     def first_free(self, base: str) -> int:
         """Return a number after those in use, in few steps: the 5,000th name is as cheap as the 5th."""

@@ -16,6 +16,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.adapters.taskyaml.writer import head_of
+from agentctl.adapters.treedir import tree_at
 from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
 from agentctl.domain.names import check_name, first_free, slug
@@ -101,7 +102,7 @@ def find_or_create_task(root: Root, task_id: str) -> TaskDir:
 
 
 def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[str, str]) -> None:
-    for folder in task.folders():
+    for folder in tree_at(task.path).folders():
         make_folder(folder)
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
     text = head_of(head) + "".join(f"{line}\n" for line in _COMMENT).encode()

@@ -15,6 +15,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, make_folder, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import LaunchDir, Root, TaskDir, WorkerDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.errors import Damaged
 from agentctl.operations.start.new_task import create_task
@@ -45,7 +46,7 @@ def begin_on_node(
     Args:
         cancel: The content of a request to cancel it that was there before.
     """
-    task = worker.task
+    task, tree = worker.task, tree_of(worker.task)
     make_folder(worker.path)
     own = {os.fsdecode(name): os.fsdecode(value) for name, value in environ.items() if name.startswith(_OWN)}
     data = to_json(_adapted(worker, spec, own))
@@ -56,14 +57,14 @@ def begin_on_node(
     blob = environment.with_orders(environment.pack(environ), [digest_of(data)])
     ticket = make_ticket(task.id, worker.instance, 0, 1, NO_ENVIRONMENT, waits=False)
     given = {worker.id: blob}
-    with locked(task.queue_lock):
-        write_ticket(task, ticket, (), after_any=False)
+    with locked(tree.queue_lock):
+        write_ticket(tree, ticket, (), after_any=False)
         payload = {"agent": spec.get("agent", "command"), "command": ""}
         event = ev.make_event(now_iso(), ev.QUEUED, task.id, "agentctl", payload, worker.instance)
         eventlog.append(task.events, [event])
-        show_ticket(task, ticket)
-        done = dispatch_locked(task, given=given)
-    give_orders(task, done, given)
+        show_ticket(tree, ticket)
+        done = dispatch_locked(tree, given=given)
+    give_orders(tree, done, given)
     return _problem_of(done, worker)
 
 

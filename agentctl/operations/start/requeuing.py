@@ -7,8 +7,8 @@ import os
 from agentctl.adapters.files import sync_folder
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.operations.notify.applied_targets import rearm
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.ownership import check_own
@@ -19,11 +19,11 @@ from agentctl.supervision.worker.endings import is_over
 from agentctl.supervision.worker.spec import digest_of, is_of_task
 
 
-def _in_log(root_task: TaskDir, queue: list[Ticket]) -> list[Ticket]:
+def _in_log(tree: TreeDir, queue: list[Ticket]) -> list[Ticket]:
     """Return the tickets that a spawn has put into the queue: a cloned repository may bring others."""
-    views = {task_id: fold(root_task.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
+    views = {task_id: fold(tree.sibling(task_id)) for task_id in {ticket.task_id for ticket in queue}}
     logged = [ticket for ticket in queue if ticket.instance in views[ticket.task_id].workers]
-    return [ticket for ticket in logged if is_of_task(root_task.worker_at(ticket.worker_id))]
+    return [ticket for ticket in logged if is_of_task(tree.worker_at(ticket.worker_id))]
 
 
 def resume_queue(task: TaskDir) -> list[str]:
@@ -33,20 +33,20 @@ def resume_queue(task: TaskDir) -> list[str]:
     """
     check_own(task)
     rearm(task)
-    root_task, blob = root_task_of(task), environment.pack(environment.for_worker(os.environb, {}))
+    tree, blob = tree_of(task), environment.pack(environment.for_worker(os.environb, {}))
     folder, digests = environment.store_folder(), {}
-    with locked(root_task.queue_lock):
-        for ticket in _in_log(root_task, read_queue(root_task)):
-            worker = root_task.worker_at(ticket.worker_id)
+    with locked(tree.queue_lock):
+        for ticket in _in_log(tree, read_queue(tree)):
+            worker = tree.worker_at(ticket.worker_id)
             if environment.waits(folder, ticket.environment):
                 continue
             if is_over(worker):
-                remove_ticket(root_task, ticket)
+                remove_ticket(tree, ticket)
                 continue
             digests[ticket] = digest_of(read_bytes(worker.spec))
         token = environment.put(environment.with_orders(blob, digests.values())) if digests else ""
         for ticket in digests:
-            os.rename(root_task.queue / ticket, root_task.queue / ticket.with_environment(token))
-        sync_folder(root_task.queue)
-    dispatch(root_task)
+            os.rename(tree.queue / ticket, tree.queue / ticket.with_environment(token))
+        sync_folder(tree.queue)
+    dispatch(tree)
     return [ticket.instance for ticket in digests]

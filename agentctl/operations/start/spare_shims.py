@@ -15,8 +15,9 @@ import contextlib
 from collections.abc import Iterator
 
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir
+from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.treedir import tree_of
 from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch import launching
 from agentctl.supervision.dispatch.slots import survey
@@ -26,24 +27,24 @@ _MOST_AHEAD = 16
 
 
 @contextlib.contextmanager
-def shims_ahead(root_task: TaskDir, wanted: int) -> Iterator[None]:
+def shims_ahead(tree: TreeDir, wanted: int) -> Iterator[None]:
     """Start as many shims ahead as are wanted and slots are free; at the end, stop those that were not used.
 
     Does nothing if enough are ready: a caller with more to prepare than the workers enters this earlier.
     """
     wanted = min(wanted, _MOST_AHEAD)
-    if launching.count_spares(root_task) < wanted:
+    if launching.count_spares(tree) < wanted:
         with contextlib.suppress(AgentctlError, OSError):  # The start itself will report it.
-            launching.start_ahead(root_task, _count_free(root_task, wanted))
+            launching.start_ahead(tree, _count_free(tree, wanted))
     try:
         yield
     finally:
-        launching.trim_spares(root_task)
+        launching.trim_spares(tree)
 
 
-def _count_free(root_task: TaskDir, wanted: int) -> int:
-    with locked(root_task.queue_lock, limit_s=0):  # Its holder is about to use the free slots.
-        found = survey(root_task, known_limits(root_task).max_concurrent_agents, wanted)
+def _count_free(tree: TreeDir, wanted: int) -> int:
+    with locked(tree.queue_lock, limit_s=0):  # Its holder is about to use the free slots.
+        found = survey(tree, known_limits(tree).max_concurrent_agents, wanted)
         try:
             return len(found.free)
         finally:
@@ -52,4 +53,4 @@ def _count_free(root_task: TaskDir, wanted: int) -> int:
 
 def keep_spares(task: TaskDir, count: int) -> None:
     """Keep this many shims ready for the workers of a task's tree from now on; 0 stops those that were kept."""
-    launching.keep_spares(root_task_of(task), count)
+    launching.keep_spares(tree_of(task), count)

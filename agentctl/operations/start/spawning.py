@@ -11,9 +11,10 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_durable, sync_folder
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import TaskConfig, root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.taskyaml.roster import RosterRow, enlist, mark_stale
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.limits import Limits
 from agentctl.domain.names import WorkerId
@@ -133,7 +134,7 @@ def _started(start: _Start, requests: list[SpawnRequest], interrupt: HeldInterru
     reused: dict[int, Spawned] = {}
     prepared: list[Prepared] = []
     try:
-        with shims_ahead(start.root_task, len(requests)):
+        with shims_ahead(start.tree, len(requests)):
             _prepare_each(start, requests, prepared, reused)
             if not prepared:
                 return [reused[index] for index in sorted(reused)]
@@ -149,11 +150,11 @@ def _started(start: _Start, requests: list[SpawnRequest], interrupt: HeldInterru
 
 def _see_to_notices(start: _Start) -> list[str]:
     """See to it that the person is told what happens; return why that is impossible, if it is."""
-    if start.parent is not None or not may_be_told(start.root_task):
+    if start.parent is not None or not may_be_told(start.tree):
         return []
     from agentctl.operations.notify.applied_targets import rearm
 
-    problem = rearm(start.root_task)
+    problem = rearm(start.tree)
     return [] if problem is None else [problem]
 
 
@@ -161,7 +162,7 @@ class _Start(NamedTuple):
     """Where a start comes from, and what applies to all of its workers."""
 
     task: TaskDir
-    root_task: TaskDir
+    tree: TreeDir
     #: The task's limits, for each worker.
     own_limits: Limits
     #: The tree's limits, as they apply to this caller.
@@ -183,13 +184,13 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) ->
     depth = depth_in(task, parent)
     check_requests(task, requests)
     _check_bound(task, config, requests, parent)
-    root_task = root_task_of(task)
-    refuse_in_sandbox(root_task, parent)
-    refuse_elsewhere(root_task, parent)
-    limits = limits_of_tree(root_task, task, config, parent)
+    tree = tree_of(task)
+    refuse_in_sandbox(tree, parent)
+    refuse_elsewhere(tree, parent)
+    limits = limits_of_tree(tree, task, config, parent)
     own = config.limits if parent is None else config.limits.no_looser_than(held_limits(parent.worker))
     held = limits._replace(max_depth=depth_limit(task, parent), max_output_bytes=own.max_output_bytes).of_tree()
-    return _Start(task, root_task, own, limits, Standing(parent, depth, held), queue)
+    return _Start(task, tree, own, limits, Standing(parent, depth, held), queue)
 
 
 def _prepare_each(
@@ -215,7 +216,7 @@ def _check_prepared(start: _Start, prepared: list[Prepared]) -> None:
 
         refuse_freer(start.parent, prepared)
     refuse_unreported(start.limits, prepared)
-    refuse_broken(start.root_task, start.limits, prepared)
+    refuse_broken(start.tree, start.limits, prepared)
     if not _must_queue(start, prepared):
         refuse_cooling(prepared)
 
@@ -226,27 +227,27 @@ def _must_queue(start: _Start, prepared: list[Prepared]) -> bool:
 
 def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) -> Dispatched:
     """Put tickets and events on disk, and start what can start, under one lock, if the tree's limits leave room."""
-    root_task, queue = start.root_task, _must_queue(start, prepared)
+    tree, queue = start.tree, _must_queue(start, prepared)
     blobs = _blobs_of(prepared)
     make_durable([item.worker.spec for item in prepared], start.task.agents)
     if queue:
         _keep_environments(prepared, blobs)
     before = Dispatched()
     try:
-        with queues_locked(root_task, start.parent):
+        with queues_locked(tree, start.parent):
             if not queue:
-                before = dispatch_locked(root_task)  # Workers left waiting in the queue come first.
+                before = dispatch_locked(tree)  # Workers left waiting in the queue come first.
                 parent = None if start.parent is None else start.parent.worker
                 check_free(start.task, parent, len(prepared), start.limits.max_concurrent_agents)
-            admit(root_task, start.limits, prepared)
+            admit(tree, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
             interrupt.hold_back()
             _line_up(start, prepared)
-            done = _start_locked(root_task, blobs)
+            done = _start_locked(tree, blobs)
     finally:
-        carry_out(root_task, before)
-    give_orders(root_task, done, blobs)
-    replace_spares(root_task)  # While the shims start their workers: the next start may come soon.
+        carry_out(tree, before)
+    give_orders(tree, done, blobs)
+    replace_spares(tree)  # While the shims start their workers: the next start may come soon.
     return done
 
 
@@ -257,7 +258,7 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
     for agent in map(agent_named, requests):
         if agent != config.agent:
             another = f'agentctl subtask {agent} "TITLE" makes a sub-task for it'
-            top = f"agentctl spawn --task {root_task_of(task).id}: the task on top of the tree takes any worker"
+            top = f"agentctl spawn --task {tree_of(task).id}: the task on top of the tree takes any worker"
             raise Refused(
                 f"the sub-task {task.id} is bound to the agent {config.agent}: {agent} cannot be started in it",
                 hint=top if agent == "command" else another,
@@ -266,33 +267,33 @@ def _check_bound(task: TaskDir, config: TaskConfig, requests: list[SpawnRequest]
 
 def _line_up(start: _Start, prepared: list[Prepared]) -> None:
     """Put all workers into the queue and the log, or none: a full disk may stop this anywhere."""
-    root_task, task = start.root_task, start.task
+    tree, task = start.tree, start.task
     tickets = [
         make_ticket(
             task.id, item.worker.instance, item.spec.priority, age, item.environment_token, bool(item.spec.after)
         )
-        for age, item in enumerate(prepared, next_age(read_queue(root_task)))
+        for age, item in enumerate(prepared, next_age(read_queue(tree)))
     ]
     try:
         for item, ticket in zip(prepared, tickets, strict=True):
-            write_ticket(root_task, ticket, item.spec.after, item.spec.after_any)
+            write_ticket(tree, ticket, item.spec.after, item.spec.after_any)
         failpoints.reached("spawn.after-ticket")
         eventlog.append(task.events, [_queued_event(task, item) for item in prepared])
         failpoints.reached("spawn.after-queued")
         # Only now do the tickets count, so a worker that starts is always in the log, whatever is killed in between.
         for ticket in tickets:
-            show_ticket(root_task, ticket)
-        sync_folder(root_task.queue)
+            show_ticket(tree, ticket)
+        sync_folder(tree.queue)
     except BaseException:
         for ticket in tickets:
-            remove_ticket(root_task, ticket)
+            remove_ticket(tree, ticket)
         raise
 
 
-def _start_locked(root_task: TaskDir, blobs: Mapping[WorkerId, bytes]) -> Dispatched:
+def _start_locked(tree: TreeDir, blobs: Mapping[WorkerId, bytes]) -> Dispatched:
     """Start the workers that can start; if the disk refuses, all of them stay in the queue."""
     try:
-        return dispatch_locked(root_task, given=blobs)
+        return dispatch_locked(tree, given=blobs)
     except (AgentctlError, OSError) as error:
         done = Dispatched()
         done.problem = str(error)
@@ -342,8 +343,8 @@ def _take_back(task: TaskDir, prepared: list[Prepared], why: str) -> None:
     """
     from agentctl.operations.start.worker_folder import remove_folder
 
-    root_task = root_task_of(task)
-    queue = read_queue(root_task)
+    tree = tree_of(task)
+    queue = read_queue(tree)
     queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
     left = [item for item in prepared if item.worker.instance not in queued and not item.worker.shim.exists()]
     logged = _logged(task) if left else frozenset()
@@ -380,9 +381,9 @@ def _outcomes(start: _Start, prepared: list[Prepared], done: Dispatched) -> list
         instance = item.worker.instance
         try:
             if instance in answered:
-                spawned = _outcome(start.root_task, item, answered[instance])
+                spawned = _outcome(start.tree, item, answered[instance])
             else:
-                spawned = _not_begun(start.root_task, item, done.problem) if done.problem else _queued(item)
+                spawned = _not_begun(start.tree, item, done.problem) if done.problem else _queued(item)
         except Refused as error:
             if len(prepared) == 1:
                 raise
@@ -422,7 +423,7 @@ def _spawned(item: Prepared, status: Status, pid: int | None = None, message: st
     )  # fmt: skip
 
 
-def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:
+def _outcome(tree: TreeDir, item: Prepared, answer: Mapping[str, Any]) -> Spawned:
     status, why = answer.get("status"), str(answer.get("error") or "its shim died before the worker was started")
     if status == Status.FAILED and answer.get("reason") == Reason.NOT_STARTED:
         raise Refused(
@@ -433,30 +434,30 @@ def _outcome(root_task: TaskDir, item: Prepared, answer: Mapping[str, Any]) -> S
         return _spawned(item, Status.QUEUED, message=f"{item.spec.placement['runner']} is starting it")
     if status in (Status.RUNNING, Status.CANCELLED, Status.FAILED):
         return _spawned(item, Status(status), answer.get("pid"), answer.get("message"))
-    return _not_begun(root_task, item, why)
+    return _not_begun(tree, item, why)
 
 
-def _not_begun(root_task: TaskDir, item: Prepared, why: str) -> Spawned:
+def _not_begun(tree: TreeDir, item: Prepared, why: str) -> Spawned:
     """Return the outcome of a worker whose shim did not report that it runs.
 
     While its ticket exists, nothing of it has run. If its environment waits in memory, the next dispatch starts it. If
     not, it would wait forever, so it is ended.
     """
-    if item.environment_token == NO_ENVIRONMENT and _withdraw(root_task, item, why):
+    if item.environment_token == NO_ENVIRONMENT and _withdraw(tree, item, why):
         again = "try again, under another name; agentctl doctor shows what shims have noted"
         raise Refused(f"{item.worker.instance} could not be started: {why}", hint=again)
     decision = decision_of(item.worker)
     return _spawned(item, decision.status if decision else Status.QUEUED, message=why)
 
 
-def _withdraw(root_task: TaskDir, item: Prepared, why: str) -> bool:
-    with locked(root_task.queue_lock):
-        mine = tickets_of(root_task, item.worker)
+def _withdraw(tree: TreeDir, item: Prepared, why: str) -> bool:
+    with locked(tree.queue_lock):
+        mine = tickets_of(tree, item.worker)
         if not mine:
             return False
         with contextlib.suppress(AgentctlError):  # A full disk: without ticket and shim it counts as not started, too.
             decide(item.worker, Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=why))
-        take_out(root_task, mine, environment.store_folder())
+        take_out(tree, mine, environment.store_folder())
     with contextlib.suppress(AgentctlError):
         publish(item.worker)
     mark_stale(item.worker.task)

@@ -14,7 +14,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import trees_of
 from agentctl.domain.escalation import whole_limit_s
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
@@ -180,8 +180,8 @@ def _request_all(
         also_of = ()
         if all(answer is not None for _, answer in asked.values()) and not _with_all_below(named, asked):
             break  # None of them ran, so none of them had a spawn under way.
-        for root in {str(root_task_of(worker.task).path) for worker, _ in asked.values()}:
-            with locked(TaskDir(root).queue_lock, is_written=False):
+        for tree in trees_of(worker.task for worker, _ in asked.values()):
+            with locked(tree.queue_lock, is_written=False):
                 pass  # A child whose spawn was under way is recorded by now; later ones are refused.
         left = _with_all_below(named, asked)
     return asked, started

@@ -8,7 +8,7 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.where.lineage import shown_caller, who
@@ -25,7 +25,7 @@ def hold_task(task: TaskDir) -> dict[str, Any]:
     """Hold the queue of a task, with those of the tasks below it; once this returns, nothing of it is started."""
     check_own(task)
     by = who()
-    if hold_queue(root_task_of(task), task, by):
+    if hold_queue(tree_of(task), task, by):
         _note(task, ev.QUEUE_HELD, by)
     return _standing(task)
 
@@ -37,27 +37,25 @@ def let_task_go(task: TaskDir) -> dict[str, Any]:
         Refused: A worker wants to end the hold of a person; or something else keeps its queue held.
     """
     check_own(task)
-    root_task, by = root_task_of(task), who()
-    usable_config(root_task)  # Makes a raised cap known to all that dispatch.
-    own = read_holds(root_task).get(task.id)
+    tree, by = tree_of(task), who()
+    usable_config(tree)  # Makes a raised cap known to all that dispatch.
+    own = read_holds(tree).get(task.id)
     if own is not None and own.by == _PERSON and shown_caller() is not None:
         raise Refused(f"{by} may not let go the queue of {task.id}: a person holds it", hint="leave that to them")
-    if end_hold(root_task, task):
+    if end_hold(tree, task):
         _note(task, ev.QUEUE_LET_GO, by)
-    elif (hold := QueueHolds(root_task).of_task(task.id)) is not None:
-        raise Refused(
-            f"the queue of {task.id} rests for another reason: {hold.in_words(root_task)}", hint=hold.way_out()
-        )
+    elif (hold := QueueHolds(tree).of_task(task.id)) is not None:
+        raise Refused(f"the queue of {task.id} rests for another reason: {hold.in_words(tree)}", hint=hold.way_out())
     run_queue(task)
     return _standing(task)
 
 
 def run_queue(task: TaskDir) -> None:
     """Start what may start in the queue of a task's tree, as far as a broken disk lets it: or who looks next does."""
-    root_task = root_task_of(task)
+    tree = tree_of(task)
     with contextlib.suppress(AgentctlError, OSError):
-        if is_own(root_task):
-            dispatch(root_task)
+        if is_own(tree):
+            dispatch(tree)
 
 
 def _note(task: TaskDir, kind: str, by: str) -> None:
@@ -67,8 +65,8 @@ def _note(task: TaskDir, kind: str, by: str) -> None:
 
 def _standing(task: TaskDir) -> dict[str, Any]:
     """Return whether a task's queue is held, and how many workers that keeps in it."""
-    root_task = root_task_of(task)
-    holds = QueueHolds(root_task)
+    tree = tree_of(task)
+    holds = QueueHolds(tree)
     hold: QueueHold | None = holds.of_task(task.id)
-    queued = sum(holds.of_task(ticket.task_id) == hold for ticket in read_queue(root_task)) if hold else 0
+    queued = sum(holds.of_task(ticket.task_id) == hold for ticket in read_queue(tree)) if hold else 0
     return {"taskId": task.id, "held": None if hold is None else hold.to_json(), "queued": queued}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.treedir import trees_of
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.stop.holding import run_queue
 from agentctl.operations.wait.live_view import LiveTask
@@ -80,32 +80,32 @@ def _hold_below(worker: WorkerDir, taken_back: contextlib.ExitStack) -> None:
         taken_back: Gets what ends each hold that is new.
     """
     done: set[str] = set()
-    while new := {str(root.path): root for root in _roots_of(worker) if str(root.path) not in done}:
-        for root_task in new.values():
-            if hold_queue(root_task, worker, who()):
-                taken_back.callback(_take_back, root_task, worker)
-        done |= new.keys()
+    while new := [tree for tree in _trees_of(worker) if tree.path not in done]:
+        for tree in new:
+            if hold_queue(tree, worker, who()):
+                taken_back.callback(_take_back, tree, worker)
+            done.add(tree.path)
 
 
-def _take_back(root_task: TaskDir, worker: WorkerDir) -> None:
+def _take_back(tree: TreeDir, worker: WorkerDir) -> None:
     with contextlib.suppress(AgentctlError, OSError):  # What the pause has failed with is told.
-        _let_go(root_task, [worker])
+        _let_go(tree, [worker])
 
 
 def _let_go_below(workers: Sequence[WorkerDir]) -> None:
     """Let what is below workers start again; one that was paused by itself before goes on too, as its processes do."""
-    for root_task in {str(root.path): root for root in _roots_of(workers[0])}.values():
-        _let_go(root_task, workers)
+    for tree in _trees_of(workers[0]):
+        _let_go(tree, workers)
 
 
-def _let_go(root_task: TaskDir, workers: Sequence[WorkerDir]) -> None:
-    ended = [end_hold(root_task, one) for one in workers]
+def _let_go(tree: TreeDir, workers: Sequence[WorkerDir]) -> None:
+    ended = [end_hold(tree, one) for one in workers]
     if any(ended):
-        run_queue(root_task)
+        run_queue(tree)
 
 
-def _roots_of(worker: WorkerDir) -> list[TaskDir]:
-    return [root_task_of(one.task) for one in (worker, *descendants(worker))]
+def _trees_of(worker: WorkerDir) -> list[TreeDir]:
+    return trees_of(one.task for one in (worker, *descendants(worker)))
 
 
 def _is_there(worker: WorkerDir) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.domain.names import check_name
 from agentctl.domain.projection import Deliverable
 from agentctl.lean import NamedTuple
@@ -34,13 +34,13 @@ class ClaimedEnd(NamedTuple):
 class Cursor:
     """One consumer's cursor in one task; its file is in the root task of the tree."""
 
-    def __init__(self, root_task: TaskDir, task_id: str, consumer: str) -> None:
+    def __init__(self, tree: TreeDir, task_id: str, consumer: str) -> None:
         check_name(consumer, "the consumer")
         self._task_id = task_id
-        self._log = root_task.sibling(task_id).events
-        self._path = root_task.cursors / f"{consumer}.json"
-        self._lock = root_task.cursors / f"{consumer}.lock"
-        self._claims = root_task.cursors / consumer
+        self._log = tree.sibling(task_id).events
+        self._path = tree.cursors / f"{consumer}.json"
+        self._lock = tree.cursors / f"{consumer}.lock"
+        self._claims = tree.cursors / consumer
 
     def claim(self, wanted: Iterable[Deliverable]) -> ClaimedEnd | None:
         """Claim the earliest of `wanted` that is neither done nor claimed by a live waiter; None if there is none."""

@@ -18,7 +18,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Identity
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
@@ -57,7 +57,7 @@ class LiveTask:
     ) -> None:
         check_may_be_stopped(task)
         self.task = task
-        self.root_task = root_task_of(task)
+        self.tree = tree_of(task)
         self.watch = watch or Watch()
         self.watch.add(task.events)
         self._reader = reader or eventlog.LogReader(task.events)
@@ -97,7 +97,7 @@ class LiveTask:
         """
         try:
             self.conditions |= judge_workers(self.task, self.view, self._reader, workers, self._exits)
-            self.hold = QueueHolds(self.root_task).of_task(self.task.id)
+            self.hold = QueueHolds(self.tree).of_task(self.task.id)
             self._look_for_late_exits()
         except FileNotFoundError:
             self.check_there()
@@ -112,7 +112,7 @@ class LiveTask:
 
     def check_there(self) -> None:
         """Raise `NotFound` if somebody has removed the task."""
-        for task in (self.task, self.root_task):
+        for task in (self.task, self.tree):
             if not task.exists:
                 raise NotFound(
                     f"the task {task.id} has been removed: {task.path} no longer exists",
@@ -166,13 +166,13 @@ class LiveTask:
         if lender is None and not self._queue_may_stall:
             return
         self._queue_may_stall = False
-        if not is_own(self.root_task):
+        if not is_own(self.tree):
             return
         self._take_over()
-        usable_config(self.root_task)  # Makes a raised cap known to all that dispatch.
+        usable_config(self.tree)  # Makes a raised cap known to all that dispatch.
         # A full disk, a strange runtime folder, too few descriptors: the wait goes on.
         with contextlib.suppress(AgentctlError, OSError):
-            dispatch(self.root_task, lender=lender)
+            dispatch(self.tree, lender=lender)
         self.stranded = self._still_stranded()
 
     def _still_stranded(self) -> list[str]:
@@ -180,7 +180,7 @@ class LiveTask:
             return []
         from agentctl.supervision.dispatch.standstill import standstill_of  # Only after a restart.
 
-        return [ticket.instance for ticket in standstill_of(self.root_task).tickets if ticket.task_id == self.task.id]
+        return [ticket.instance for ticket in standstill_of(self.tree).tickets if ticket.task_id == self.task.id]
 
     def holds(self) -> list[str]:
         """Return what keeps workers of the task in the queue until somebody lets them go, in words."""

@@ -27,23 +27,23 @@ class Loan:
 
     def lender(self) -> WorkerId | None:
         """Lend the place, unless another wait of the worker does; return the lender, or None."""
-        me, root_task = self._me, self._live_task.root_task
-        if me is None or me.task.root.path != root_task.root.path:
+        me, tree = self._me, self._live_task.tree
+        if me is None or me.task.root.path != tree.root.path:
             return None
         if self._fd is None:
-            place = place_of(root_task, me.worker.id)
-            self._fd = loan_lock(root_task, place) if place is not None else None
+            place = place_of(tree, me.worker.id)
+            self._fd = loan_lock(tree, place) if place is not None else None
             if self._fd is None:
                 return None
-            self._live_task.watch.add(root_task.slots)  # A guest ends before its place is free: wake at both.
+            self._live_task.watch.add(tree.slots)  # A guest ends before its place is free: wake at both.
         return me.worker.id
 
     def take_back(self) -> None:
         """Get the lent place back before the wait returns: a guest at work moves to a free slot, if there is one."""
         if self._fd is not None:
-            with locked(self._live_task.root_task.queue_lock):
-                done = dispatch_locked(self._live_task.root_task)
-            carry_out(self._live_task.root_task, done)
+            with locked(self._live_task.tree.queue_lock):
+                done = dispatch_locked(self._live_task.tree)
+            carry_out(self._live_task.tree, done)
 
     def close(self) -> None:
         """Let no new guest into the place."""

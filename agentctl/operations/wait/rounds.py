@@ -174,12 +174,12 @@ class _Notices:
     def __init__(self, live_tree: LiveTree) -> None:
         self._live_tree, self._next_s = live_tree, 0.0
         self._senders: Senders | None = None
-        root_task = live_tree.top.root_task
-        if caller() is None and may_be_told(root_task):
+        tree = live_tree.top.tree
+        if caller() is None and may_be_told(tree):
             from agentctl.operations.notify.senders import Senders
 
             with contextlib.suppress(AgentctlError, OSError):  # No place in memory: then there is no switch either.
-                self._senders = Senders(root_task)
+                self._senders = Senders(tree)
 
     def see_to(self, *, is_last: bool = False) -> None:
         """Have a sender started if there may be something to tell; at most once a second, and at the end."""

@@ -122,7 +122,7 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
             for live_task, view in live_tree.update():
                 targets = _targets(live_task.task, view, names)
                 wanted = [item for item in targets if item.status in (_ALL if kinds is None else kinds)]
-                cursor = Cursor(live_task.root_task, live_task.task.id, consumer)
+                cursor = Cursor(live_task.tree, live_task.task.id, consumer)
                 claim = cursor.claim(wanted)
                 if claim is not None:
                     rounds.give_back()

@@ -16,8 +16,9 @@ from agentctl.adapters import descent, processes
 from agentctl.adapters.descent import Ancestry
 from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import cached, root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import cached
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
@@ -86,7 +87,7 @@ def _deepest(found: Sequence[WorkerDir]) -> Caller | None:
 
 
 def _is_of_one_tree(one: WorkerDir, other: WorkerDir) -> bool:
-    return root_task_of(one.task).is_at(root_task_of(other.task).path)
+    return tree_of(one.task).is_at(tree_of(other.task).path)
 
 
 def who() -> str:
@@ -104,7 +105,7 @@ class _Above(NamedTuple):
     """A worker above a process: by its shim, or by its first process where the shim was killed."""
 
     worker: WorkerDir
-    tree: TaskDir
+    tree: TreeDir
     shim: processes.Identity | None
 
 
@@ -145,10 +146,10 @@ def _above(line: Ancestry) -> tuple[list[_Above], list[WorkerDir]]:
         if worker is None or not _has_readable_spec(worker):
             continue
         if guarded is not None:
-            above.append(_Above(worker, root_task_of(worker.task), processes.identify(pid)))
+            above.append(_Above(worker, tree_of(worker.task), processes.identify(pid)))
         elif read_known(worker.process).get("pid") == pid:
             # Above a worker's first process is its shim, or the process that adopted it when the shim was killed.
-            above.append(_Above(worker, root_task_of(worker.task), None))
+            above.append(_Above(worker, tree_of(worker.task), None))
         else:
             marked.append(worker)
     return above, marked
@@ -233,14 +234,14 @@ def refuse_if_barred(parent: WorkerDir) -> None:
 
 
 @contextlib.contextmanager
-def queues_locked(root_task: TaskDir, parent: Caller | None) -> Iterator[None]:
+def queues_locked(tree: TreeDir, parent: Caller | None) -> Iterator[None]:
     """Hold the lock of a tree's queue, and that of the parent's tree, behind which a cancel looks for its children.
 
     The order is the same for all: two workers may start something in each other's tree.
     """
-    trees = [root_task] if parent is None else [root_task, root_task_of(parent.task)]
+    trees = [tree] if parent is None else [tree, tree_of(parent.task)]
     with contextlib.ExitStack() as held:
-        for lock in sorted({os.path.join(os.path.realpath(tree.path), tree.queue_lock.name) for tree in trees}):
+        for lock in sorted({os.path.join(os.path.realpath(one.path), one.queue_lock.name) for one in trees}):
             held.enter_context(locked(lock))
         yield
 

@@ -16,7 +16,8 @@ from agentctl.adapters.files import make_folder, set_aside, storage_errors
 from agentctl.adapters.opening import MOST_BYTES, kind_of
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.tails import read_tail
-from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
+from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.errors import AgentctlError, Refused
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.supervision.life.judging import Condition
@@ -76,13 +77,13 @@ def _odd(places: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool, str]]:
 def _make_folders(task: TaskDir) -> None:
     """Make the folders that a task has from the start, as far as they are missing."""
     with contextlib.suppress(AgentctlError, OSError):
-        for folder in task.folders():
+        for folder in tree_at(task.path).folders():
             make_folder(folder)
 
 
 def _places(task: TaskDir) -> Iterator[tuple[str, bool]]:
     """Yield each path of a task and its workers, and whether it should be a folder: each folder before its content."""
-    yield from _entries(task)
+    yield from _entries(tree_at(task.path))
     if os.path.islink(task.path / "agents"):
         return
     for name in _names(task.path / "agents"):
@@ -242,12 +243,12 @@ def _deaf(task: TaskDir, name: str) -> Finding:
     return finding("warning", what, where, helps)
 
 
-def examine_notes(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
+def examine_notes(tree: TreeDir, *, fix: bool) -> Iterator[Finding]:
     """Yield a finding for the notes of shims: an error of ours, or else a file that they could not read and ignored.
 
     With `fix` they are first set aside and then read: whatever a shim writes meanwhile is told, now or the next time.
     """
-    path = str(task.shim_log)
+    path = str(tree.shim_log)
     text = _end_of(path)
     if text is None or not text.strip():
         return

@@ -15,7 +15,8 @@ from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_durable, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import cached, root_task_of
+from agentctl.adapters.taskyaml.cache import cached
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.events import SUBTASK_CREATED
 from agentctl.domain.permissions import is_allowing
 from agentctl.errors import Refused
@@ -137,7 +138,7 @@ def _is_callers(task: TaskDir) -> bool:
     The worker has its cookie from its shim, and shims run only in a person's own tasks and their sub-tasks.
     """
     me, cookie = caller(), os.environ.get(COOKIE)
-    if me is None or not cookie or task.path not in (me.task.path, root_task_of(me.task).path):
+    if me is None or not cookie or task.path not in (me.task.path, tree_of(me.task).path):
         return False
     return read_known(me.worker.process).get("cookie") == cookie
 

@@ -13,7 +13,7 @@ from agentctl.adapters.files import storage_errors
 from agentctl.adapters.known import known_files
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import check_closed, config_folder
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.taskyaml import reader
 from agentctl.errors import AgentctlError, Refused, UsageError
 from agentctl.supervision.worker.environment import store_folder, switch_of
@@ -62,13 +62,13 @@ def personal_file() -> Path:
     return Path(config_folder(os.environ)) / "config.yaml"
 
 
-def may_be_told(root_task: TaskDir) -> bool:
+def may_be_told(tree: TreeDir) -> bool:
     """Return whether a person may want to be told of a tree of tasks: they have the file, or had one.
 
     Two looks at the disk, so that the others load nothing of what tells.
     """
     try:
-        return FilePath(personal_file()).exists() or switch_of(store_folder(), root_task.nonce()).exists()
+        return FilePath(personal_file()).exists() or switch_of(store_folder(), tree.nonce()).exists()
     except Refused:  # No place in memory: nothing is told.
         return False
     except (AgentctlError, OSError):  # It cannot be known: what tells finds out, and says so.

@@ -9,21 +9,17 @@ from agentctl.adapters import processes
 from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.errors import Refused
 from agentctl.operations.where.calling import Caller
 from agentctl.supervision.dispatch.slots import held_places
 
 
-def refuse_in_sandbox(root_task: TaskDir, parent: Caller | None) -> None:
+def refuse_in_sandbox(tree: TreeDir, parent: Caller | None) -> None:
     """Raise `Refused` where the calling worker, or a live shim of this tree of tasks, is in another pid namespace."""
     here = processes.pid_namespace()
     worker = processes.identity_from(read_known(parent.worker.process)) if parent is not None else None
-    if (
-        _is_other(worker, here)
-        or processes.is_in_sandbox()
-        or any(_is_other(shim, here) for shim in _live_shims(root_task))
-    ):
+    if _is_other(worker, here) or processes.is_in_sandbox() or any(_is_other(shim, here) for shim in _live_shims(tree)):
         raise Refused(
             "this process runs in a pid namespace of its own (a sandbox?): workers started here would die with it",
             hint="spawn from outside of the sandbox, or keep the tasks of this one apart: --root FOLDER",
@@ -43,10 +39,8 @@ def _is_other(identity: Identity | None, here: str) -> bool:
     return identity.pid_namespace != here
 
 
-def _live_shims(root_task: TaskDir) -> list[Identity]:
-    places = [occupant for _, occupant in held_places(root_task) if occupant.shim is not None]
+def _live_shims(tree: TreeDir) -> list[Identity]:
+    places = [occupant for _, occupant in held_places(tree) if occupant.shim is not None]
     return [
-        occupant.shim
-        for occupant in places
-        if occupant.shim and is_alive_held(root_task.worker_at(occupant.worker_id).shim)
+        occupant.shim for occupant in places if occupant.shim and is_alive_held(tree.worker_at(occupant.worker_id).shim)
     ]

@@ -13,7 +13,7 @@ from agentctl.adapters.files import make_folder, read_known, to_json, write_whol
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
-from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
+from agentctl.adapters.taskdir import TreeDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.spec import order_of
@@ -75,8 +75,8 @@ def all_accounts(folder: FilePath) -> list[Account]:
     return [Account(name, folder) for name in sorted(names) if is_name(name)]
 
 
-def note_held(root_task: TaskDir, account: Account) -> None:
+def note_held(tree: TreeDir, account: Account) -> None:
     """Note in a tree of tasks that a worker of it waits for an account; otherwise dispatch does not check that."""
-    make_folder(root_task.cooling)
+    make_folder(tree.cooling)
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(root_task.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        os.close(os.open(tree.cooling / account.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import read_known
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
 from agentctl.domain.treefacts import TreeFacts
@@ -22,9 +22,9 @@ from agentctl.supervision.worker.worktimes import WorkTimes
 class Ledger:
     """What a tree has used up; each look reads only what was added since the last one."""
 
-    def __init__(self, root_task: TaskDir) -> None:
+    def __init__(self, tree: TreeDir) -> None:
         #: The task whose limits count, and whose logs are read with those of its sub-tasks.
-        self.root_task = root_task
+        self.tree = tree
         self.facts = TreeFacts()
         self._readers: dict[str, LogReader] = {}
         #: What ended agents used up, which no longer changes.
@@ -33,10 +33,10 @@ class Ledger:
 
     def update(self) -> Ledger:
         """Read what was added to the logs of the tree."""
-        names = dict.fromkeys(self._readers) or {self.root_task.id: None}
+        names = dict.fromkeys(self._readers) or {self.tree.id: None}
         left = list(names)
         for name in left:
-            reader = self._readers.setdefault(name, LogReader(self.root_task.sibling(name).events))
+            reader = self._readers.setdefault(name, LogReader(self.tree.sibling(name).events))
             self.facts.apply(name, reader.read_new())
             new = [below for below in self.facts.views[name].subtasks if below not in names and self._is_ours(below)]
             names |= dict.fromkeys(new)
@@ -45,13 +45,13 @@ class Ledger:
 
     def _is_ours(self, name: str) -> bool:
         """Return whether a sub-task that a log names belongs to this tree: the sub-task must say so itself."""
-        config = cached(self.root_task.sibling(name))
-        return config is not None and config.root_task_id == self.root_task.id
+        config = cached(self.tree.sibling(name))
+        return config is not None and config.root_task_id == self.tree.id
 
     def agents(self) -> list[WorkerDir]:
         """Return the workers of the tree that are agents, in the order in which they were accepted."""
         found = [
-            (worker.queued_at or "", self.root_task.sibling(task_id).worker(worker.instance))
+            (worker.queued_at or "", self.tree.sibling(task_id).worker(worker.instance))
             for task_id, view in self.facts.views.items()
             for worker in view.workers.values()
             if worker.driver is not None
@@ -83,7 +83,7 @@ class Ledger:
 
     def started(self, task_id: str) -> list[WorkerDir]:
         """Return the workers of a task that were ever started."""
-        task, workers = self.root_task.sibling(task_id), self.facts.views[task_id].workers.values()
+        task, workers = self.tree.sibling(task_id), self.facts.views[task_id].workers.values()
         return [task.worker(worker.instance) for worker in workers if worker.started_at is not None]
 
     def account(self) -> TreeUsage:

@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir, names_in
+from agentctl.adapters.taskdir import TreeDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.account.accounts import MOST_ACCOUNTS, Account, account_of, all_accounts
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class HeldInTree:
     """Which workers of a tree of tasks have to wait for their accounts; under the queue's lock."""
 
-    def __init__(self, root_task: TaskDir) -> None:
-        self._root_task = root_task
-        self._noted = {name for name in names_in(root_task.cooling, MOST_ACCOUNTS) if is_name(name)}
+    def __init__(self, tree: TreeDir) -> None:
+        self._tree = tree
+        self._noted = {name for name in names_in(tree.cooling, MOST_ACCOUNTS) if is_name(name)}
         self._holds: dict[Account, Hold | None] = {}
         #: How long it is until the first worker that waits may start; None if none waits.
         self.soonest_s: float | None = None
@@ -48,7 +48,7 @@ class HeldInTree:
         held = {account.name for account, hold in self._holds.items() if hold is not None}
         for name in {account.name for account in self._holds} - held:
             with contextlib.suppress(OSError):
-                os.unlink(self._root_task.cooling / name)
+                os.unlink(self._tree.cooling / name)
 
 
 class Awaited:

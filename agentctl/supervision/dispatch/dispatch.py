@@ -12,9 +12,10 @@ from itertools import islice
 from agentctl.adapters import processes
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import known_limits, root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
+from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
 from agentctl.errors import NoFreeSlot, StorageError
 from agentctl.supervision.account.waiters import HeldInTree
@@ -64,40 +65,38 @@ class Dispatched:
         self.held_s: float | None = None
 
 
-def dispatch(root_task: TaskDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
+def dispatch(tree: TreeDir, *, given: Blobs | None = None, lender: WorkerId | None = None) -> Dispatched:
     """Start the workers that can start, and give each shim its order; returns before the shims have answered."""
-    is_idle = not read_queue(root_task) and not guests_of(root_task) and not root_task.stop_order.exists()
+    is_idle = not read_queue(tree) and not guests_of(tree) and not tree.stop_order.exists()
     if is_idle and not deferred.are_any():
         return Dispatched()
-    with locked(root_task.queue_lock):
-        done = dispatch_locked(root_task, given=given, lender=lender)
-    carry_out(root_task, done, given)
+    with locked(tree.queue_lock):
+        done = dispatch_locked(tree, given=given, lender=lender)
+    carry_out(tree, done, given)
     return done
 
 
-def carry_out(root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+def carry_out(tree: TreeDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
     """Do what a dispatch leaves to be done without the queue's lock; does not wait for the shims' answers."""
-    give_orders(root_task, done, given, folder)
+    give_orders(tree, done, given, folder)
     for launched in done.launches:
         os.close(launched.answer_fd)
     for ticket in done.removed:
-        mark_stale(root_task.sibling(ticket.task_id))
+        mark_stale(tree.sibling(ticket.task_id))
     if done.launches:
-        replace_spares(root_task)
+        replace_spares(tree)
 
 
-def give_orders(
-    root_task: TaskDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None
-) -> None:
+def give_orders(tree: TreeDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
     """Give each launched shim its order, and start a waker where one is needed; the queue's lock must be free again."""
     if done.launches:
         folder = folder or environment.store_folder()
         for launched in done.launches:
-            hand_over(launched, root_task, (given or {}).get(launched.ticket.worker_id), str(folder))
+            hand_over(launched, tree, (given or {}).get(launched.ticket.worker_id), str(folder))
     if done.held_s is not None:
         from agentctl.supervision.dispatch.waking import see_to_wake  # Few workers wait for an account.
 
-        see_to_wake(root_task, folder or environment.store_folder())
+        see_to_wake(tree, folder or environment.store_folder())
 
 
 def answers(done: Dispatched) -> dict[str, dict[str, object]]:
@@ -106,7 +105,7 @@ def answers(done: Dispatched) -> dict[str, dict[str, object]]:
 
 
 def dispatch_locked(
-    root_task: TaskDir,
+    tree: TreeDir,
     *,
     given: Blobs | None = None,
     lender: WorkerId | None = None,
@@ -122,24 +121,24 @@ def dispatch_locked(
         folder: Where environments wait. A shim has this from its order, since its own environment is empty.
     """
     done, folder = Dispatched(), folder or environment.store_folder()
-    carry_out_the_rest(root_task, folder)
-    write_deferred(root_task)
-    queue, holds = read_queue(root_task), QueueHolds(root_task)
-    found = survey(root_task, known_limits(root_task).max_concurrent_agents, len(queue) + len(guests_of(root_task)))
+    carry_out_the_rest(tree, folder)
+    write_deferred(tree)
+    queue, holds = read_queue(tree), QueueHolds(tree)
+    found = survey(tree, known_limits(tree).max_concurrent_agents, len(queue) + len(guests_of(tree)))
     try:
-        move_guests(root_task, found, holds)
-        held, room = HeldInTree(root_task), _Room(root_task, found)
-        for ticket in ready_tickets(root_task, queue, starting_of(root_task, found), given or (), done.removed, holds):
-            if not _has_environment(ticket, folder, given) or held.holds(_agent_of(root_task, ticket)):
+        move_guests(tree, found, holds)
+        held, room = HeldInTree(tree), _Room(tree, found)
+        for ticket in ready_tickets(tree, queue, starting_of(tree, found), given or (), done.removed, holds):
+            if not _has_environment(ticket, folder, given) or held.holds(_agent_of(tree, ticket)):
                 continue
-            place = room.place_for(ticket) or idle_place(root_task) or _lent(root_task, ticket, lender)
-            place = place or ahead_place(root_task, ticket.worker_id)
+            place = room.place_for(ticket) or idle_place(tree) or _lent(tree, ticket, lender)
+            place = place or ahead_place(tree, ticket.worker_id)
             if place is None and lender is None and not found.free:
                 break
             if place is None:
                 continue
             try:
-                _give_place(root_task, ticket, place, shim, done)
+                _give_place(tree, ticket, place, shim, done)
             except (StorageError, OSError) as error:
                 place.let_go()
                 why = error.strerror if isinstance(error, OSError) else error.message
@@ -158,26 +157,24 @@ def dispatch_locked(
 class _Room:
     """The free slots, as far as each worker in the queue may have one: no worker lifts the cap for what it starts."""
 
-    def __init__(self, root_task: TaskDir, found: Survey) -> None:
-        self._root_task, self._free, self._taken = root_task, found.free, len(found.taken)
+    def __init__(self, tree: TreeDir, found: Survey) -> None:
+        self._tree, self._free, self._taken = tree, found.free, len(found.taken)
 
     def place_for(self, ticket: Ticket) -> Place | None:
         """Return a free slot; None if there is none, or if as many are taken as when its parent was started."""
-        cap = held_cap(_agent_of(self._root_task, ticket)) if self._free else None
+        cap = held_cap(_agent_of(self._tree, ticket)) if self._free else None
         if not self._free or (cap is not None and self._taken >= cap):
             return None
         self._taken += 1
         return self._free.pop(0)
 
 
-def _give_place(
-    root_task: TaskDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched
-) -> None:
+def _give_place(tree: TreeDir, ticket: Ticket, place: Place, shim: processes.Identity | None, done: Dispatched) -> None:
     if shim is not None and done.mine is None:
         place.occupy(Occupant(ticket.worker_id, shim))
         done.mine = (ticket, place)
     else:
-        done.launches.append(launch(root_task, ticket, place))
+        done.launches.append(launch(tree, ticket, place))
 
 
 def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -> None:
@@ -187,17 +184,17 @@ def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -
         parent: The worker that starts them, if it is one.
         cap: How many may be at work, for the one that asks.
     """
-    root_task = root_task_of(task)
-    queue, holds = read_queue(root_task), QueueHolds(root_task)
-    _refuse_held(root_task, holds.of_start(task.id, [] if parent is None else [parent, *ancestors(parent)]))
-    found = survey(root_task, cap, wanted + len(queue) + len(guests_of(root_task)))
+    tree = tree_of(task)
+    queue, holds = read_queue(tree), QueueHolds(tree)
+    _refuse_held(tree, holds.of_start(task.id, [] if parent is None else [parent, *ancestors(parent)]))
+    found = survey(tree, cap, wanted + len(queue) + len(guests_of(tree)))
     try:
-        move_guests(root_task, found, holds)
-        folder, held = environment.store_folder(), HeldInTree(root_task)
-        tickets = ready_tickets(root_task, queue, starting_of(root_task, found), (), [], holds)
+        move_guests(tree, found, holds)
+        folder, held = environment.store_folder(), HeldInTree(tree)
+        tickets = ready_tickets(tree, queue, starting_of(tree, found), (), [], holds)
         known = (ticket for ticket in tickets if _has_environment(ticket, folder, None))
-        ready = (ticket for ticket in known if not held.holds(_agent_of(root_task, ticket)))
-        free = len(found.free) + count_idle(root_task)
+        ready = (ticket for ticket in known if not held.holds(_agent_of(tree, ticket)))
+        free = len(found.free) + count_idle(tree)
         spoken_for = sum(1 for _ in islice(ready, free))
         if free - spoken_for < wanted:
             names = describe_taken(found.taken)
@@ -211,10 +208,10 @@ def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -
         found.release()
 
 
-def _refuse_held(root_task: TaskDir, hold: QueueHold | None) -> None:
+def _refuse_held(tree: TreeDir, hold: QueueHold | None) -> None:
     if hold is not None:
         raise NoFreeSlot(
-            f"nothing is started: {hold.in_words(root_task)}",
+            f"nothing is started: {hold.in_words(tree)}",
             hint=f"--queue puts it into the queue; {hold.way_out()}",
         )
 
@@ -225,17 +222,17 @@ def _has_environment(ticket: Ticket, folder: FilePath, given: Blobs | None) -> b
     return environment.waits(folder, ticket.environment)
 
 
-def _lent(root_task: TaskDir, ticket: Ticket, lender: WorkerId | None) -> Place | None:
+def _lent(tree: TreeDir, ticket: Ticket, lender: WorkerId | None) -> Place | None:
     """Return the lender's guest place, if the worker of `ticket` descends from the lender and the place is free."""
-    if lender is None or not _descends(root_task, ticket, lender):
+    if lender is None or not _descends(tree, ticket, lender):
         return None
-    place = place_of(root_task, lender)  # Looked up each time: a lender that is a guest itself may have been moved.
-    return guest_place(root_task, place) if place is not None else None
+    place = place_of(tree, lender)  # Looked up each time: a lender that is a guest itself may have been moved.
+    return guest_place(tree, place) if place is not None else None
 
 
-def _descends(root_task: TaskDir, ticket: Ticket, lender: WorkerId) -> bool:
-    return any(above.id == lender for above in ancestors(_agent_of(root_task, ticket)))
+def _descends(tree: TreeDir, ticket: Ticket, lender: WorkerId) -> bool:
+    return any(above.id == lender for above in ancestors(_agent_of(tree, ticket)))
 
 
-def _agent_of(root_task: TaskDir, ticket: Ticket) -> WorkerDir:
-    return root_task.worker_at(ticket.worker_id)
+def _agent_of(tree: TreeDir, ticket: Ticket) -> WorkerDir:
+    return tree.worker_at(ticket.worker_id)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 
 from agentctl.adapters.locks import is_alive_held
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import Damaged
@@ -17,7 +17,7 @@ from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 
 
 def ready_tickets(
-    root_task: TaskDir,
+    tree: TreeDir,
     queue: list[Ticket],
     starting: Collection[WorkerId],
     given: Collection[WorkerId],
@@ -35,22 +35,22 @@ def ready_tickets(
     waiting = []
     if some_wait(queue):  # A running worker may have put a ticket of its own there; it is left out.
         named = [ticket for ticket in queue if ticket.waits and ticket.worker_id not in starting]
-        waiting = [ticket for ticket in named if not is_begun(root_task.worker_at(ticket.worker_id))]
-    held_back = _end_hopeless(root_task, waiting, removed)
+        waiting = [ticket for ticket in named if not is_begun(tree.worker_at(ticket.worker_id))]
+    held_back = _end_hopeless(tree, waiting, removed)
     for ticket in queue:
         worker_id = ticket.worker_id
         if ticket in held_back or worker_id in starting:
             continue
-        worker = root_task.worker_at(ticket.worker_id)
+        worker = tree.worker_at(ticket.worker_id)
         if holds.of(worker) is not None:
             continue
         if is_begun(worker):
-            remove_ticket(root_task, ticket)
+            remove_ticket(tree, ticket)
             removed.append(ticket)
             continue
         why = _never(worker, ticket, worker_id in given)
         if why is not None:
-            _refuse(root_task, ticket, worker, Reason.NOT_STARTED, why)
+            _refuse(tree, ticket, worker, Reason.NOT_STARTED, why)
             removed.append(ticket)
         else:
             yield ticket
@@ -70,7 +70,7 @@ def _never(worker: WorkerDir, ticket: Ticket, is_given: bool) -> str | None:
     return None
 
 
-def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticket]) -> set[Ticket]:
+def _end_hopeless(tree: TreeDir, waiting: list[Ticket], removed: list[Ticket]) -> set[Ticket]:
     """End the workers whose dependencies did not complete, and those behind them; return the tickets that must wait."""
     held_back: set[Ticket] = set()
     hopeless: set[Ticket] = set()
@@ -78,10 +78,10 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
     while again:
         again = False
         for ticket in [ticket for ticket in waiting if ticket not in hopeless]:
-            failed, is_met = _look_at_dependencies(root_task, ticket)
+            failed, is_met = _look_at_dependencies(tree, ticket)
             if failed:
-                worker = root_task.worker_at(ticket.worker_id)
-                _refuse(root_task, ticket, worker, Reason.DEPENDENCY, f"a dependency was not met: {failed}")
+                worker = tree.worker_at(ticket.worker_id)
+                _refuse(tree, ticket, worker, Reason.DEPENDENCY, f"a dependency was not met: {failed}")
                 removed.append(ticket)
                 hopeless.add(ticket)
                 again = True
@@ -92,21 +92,21 @@ def _end_hopeless(root_task: TaskDir, waiting: list[Ticket], removed: list[Ticke
     return held_back
 
 
-def waits_for_others(root_task: TaskDir, ticket: Ticket) -> bool:
+def waits_for_others(tree: TreeDir, ticket: Ticket) -> bool:
     """Return whether a worker waits for others that may still do what it waits for."""
-    failed, is_met = _look_at_dependencies(root_task, ticket) if ticket.waits else (None, True)
+    failed, is_met = _look_at_dependencies(tree, ticket) if ticket.waits else (None, True)
     return failed is None and not is_met
 
 
-def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | None, bool]:
+def _look_at_dependencies(tree: TreeDir, ticket: Ticket) -> tuple[str | None, bool]:
     """Return why the dependencies can no longer be met (None if they can), and whether all of them are met."""
     try:
-        names, any_end = dependencies_of(root_task, ticket)
+        names, any_end = dependencies_of(tree, ticket)
     except Damaged as error:
         return error.message, False
     is_met = True
     for name in names:
-        worker = root_task.sibling(ticket.task_id).worker(name)
+        worker = tree.sibling(ticket.task_id).worker(name)
         if not worker.has_ended and not worker.path.exists():
             if not any_end:
                 return f"{name} is gone: its folder was removed", False
@@ -118,8 +118,8 @@ def _look_at_dependencies(root_task: TaskDir, ticket: Ticket) -> tuple[str | Non
     return None, is_met
 
 
-def _refuse(root_task: TaskDir, ticket: Ticket, worker: WorkerDir, reason: Reason, why: str) -> None:
+def _refuse(tree: TreeDir, ticket: Ticket, worker: WorkerDir, reason: Reason, why: str) -> None:
     decision = decide(worker, Decision(status=Status.FAILED, reason=reason, message=why))
-    remove_ticket(root_task, ticket)
+    remove_ticket(tree, ticket)
     with contextlib.suppress(FileNotFoundError):  # Its whole task was removed: there is no log.
         publish(worker, decision)

@@ -11,77 +11,77 @@ import os
 from collections.abc import Iterator
 
 from agentctl.adapters.locks import try_lock
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.supervision.dispatch.slots import GUEST, IDLE, LOAN, guest_place
 from agentctl.supervision.queue.places import Place
 
 
-def idle_place(root_task: TaskDir) -> Place | None:
+def idle_place(tree: TreeDir) -> Place | None:
     """Take a place that an idle worker lends; None if there is none. Under the queue's lock, like everything here."""
-    return next(_idle_places(root_task), None)
+    return next(_idle_places(tree), None)
 
 
-def count_idle(root_task: TaskDir) -> int:
+def count_idle(tree: TreeDir) -> int:
     """Return the number of lent places that are free."""
     count = 0
-    for place in _idle_places(root_task):
+    for place in _idle_places(tree):
         place.let_go()
         count += 1
     return count
 
 
-def come_back(root_task: TaskDir, place: str) -> bool:
+def come_back(tree: TreeDir, place: str) -> bool:
     """Let a worker that no longer lends its place go on in it; False while a guest works in what it has lent."""
     chain = [place]
-    while (free := guest_place(root_task, chain[-1])) is None:
+    while (free := guest_place(tree, chain[-1])) is None:
         chain.append(chain[-1] + GUEST)
-        if not _is_held(root_task, chain[-1] + IDLE):
+        if not _is_held(tree, chain[-1] + IDLE):
             return False
     free.let_go()
     if len(chain) > 1:
-        _put_behind(root_task, chain)
+        _put_behind(tree, chain)
     return True
 
 
-def _idle_places(root_task: TaskDir) -> Iterator[Place]:
-    for name in sorted(os.listdir(root_task.slots)):
-        if name.endswith(IDLE) and _is_lent(root_task, name.removesuffix(IDLE)):
-            place = guest_place(root_task, name.removesuffix(IDLE))
+def _idle_places(tree: TreeDir) -> Iterator[Place]:
+    for name in sorted(os.listdir(tree.slots)):
+        if name.endswith(IDLE) and _is_lent(tree, name.removesuffix(IDLE)):
+            place = guest_place(tree, name.removesuffix(IDLE))
             if place is not None:
                 yield place
 
 
-def _is_lent(root_task: TaskDir, place: str) -> bool:
+def _is_lent(tree: TreeDir, place: str) -> bool:
     """Return whether a place is lent; a guest's place is lent only while its host lends too, and so on upwards."""
-    if not _is_held(root_task, place + IDLE):
+    if not _is_held(tree, place + IDLE):
         return False
     while place.endswith(GUEST):
         place = place.removesuffix(GUEST)
-        if not (_is_held(root_task, place + IDLE) or _is_held(root_task, place + LOAN)):
+        if not (_is_held(tree, place + IDLE) or _is_held(tree, place + LOAN)):
             return False
     return True
 
 
-def _is_held(root_task: TaskDir, name: str) -> bool:
-    if not (root_task.slots / name).exists():
+def _is_held(tree: TreeDir, name: str) -> bool:
+    if not (tree.slots / name).exists():
         return False
-    fd = try_lock(root_task.slots / name)
+    fd = try_lock(tree.slots / name)
     if fd is not None:
         os.close(fd)
     return fd is None
 
 
-def _put_behind(root_task: TaskDir, chain: list[str]) -> None:
+def _put_behind(tree: TreeDir, chain: list[str]) -> None:
     """Move the first of a chain behind its last, and all others up by one.
 
     The locks are on the files, so a worker that is moved need not know. A kill in between leaves a free place with a
     guest, which is moved there like any other.
     """
-    os.rename(root_task.slots / chain[0], root_task.slots / (chain[-1] + GUEST))
+    os.rename(tree.slots / chain[0], tree.slots / (chain[-1] + GUEST))
     for above, below in zip(chain, [*chain[1:], chain[-1] + GUEST], strict=True):
-        os.rename(root_task.slots / below, root_task.slots / above)
+        os.rename(tree.slots / below, tree.slots / above)
         for suffix in (IDLE, LOAN):
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(root_task.slots / (above + suffix))
+                os.unlink(tree.slots / (above + suffix))
             with contextlib.suppress(FileNotFoundError):
-                os.rename(root_task.slots / (below + suffix), root_task.slots / (above + suffix))
+                os.rename(tree.slots / (below + suffix), tree.slots / (above + suffix))

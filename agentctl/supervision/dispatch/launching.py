@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from agentctl.adapters import processes
 from agentctl.adapters.detached import start_detached
 from agentctl.adapters.signals import signal
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.errors import StorageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints
@@ -57,45 +57,45 @@ _wanted: dict[str, int] = {}
 _started: set[processes.Identity] = set()
 
 
-def count_spares(root_task: TaskDir) -> int:
+def count_spares(tree: TreeDir) -> int:
     """Return how many shims of this process have no place yet."""
-    return len(_spares.get(root_task.path, ()))
+    return len(_spares.get(tree.path, ()))
 
 
-def start_ahead(root_task: TaskDir, count: int) -> None:
+def start_ahead(tree: TreeDir, count: int) -> None:
     """Get `count` shims ready for `launch`; the caller must call `trim_spares` in the end."""
-    ready = _spares.setdefault(root_task.path, [])
+    ready = _spares.setdefault(tree.path, [])
     with contextlib.suppress(OSError):  # No process left, no descriptor: `launch` reports that if it needs one.
         while len(ready) < count:
             first = next(iter(ready[:1]), None)  # Another thread may take it meanwhile.
-            ready.append(_twin_of(first) if first is not None and first.identity else _start(root_task))
+            ready.append(_twin_of(first) if first is not None and first.identity else _start(tree))
 
 
-def keep_spares(root_task: TaskDir, count: int) -> None:
+def keep_spares(tree: TreeDir, count: int) -> None:
     """Keep `count` shims ready from now on, and replace those that are used; 0 ends those that were kept."""
-    _wanted[root_task.path] = count
-    trim_spares(root_task)
-    start_ahead(root_task, count)
+    _wanted[tree.path] = count
+    trim_spares(tree)
+    start_ahead(tree, count)
 
 
-def replace_spares(root_task: TaskDir) -> None:
+def replace_spares(tree: TreeDir) -> None:
     """Start the shims that are missing from the number that `keep_spares` was given."""
-    start_ahead(root_task, _wanted.get(root_task.path, 0))
+    start_ahead(tree, _wanted.get(tree.path, 0))
 
 
-def trim_spares(root_task: TaskDir) -> None:
+def trim_spares(tree: TreeDir) -> None:
     """End the spare shims beyond the number to keep."""
-    while count_spares(root_task) > _wanted.get(root_task.path, 0) and (shim := _take_spare(root_task)) is not None:
+    while count_spares(tree) > _wanted.get(tree.path, 0) and (shim := _take_spare(tree)) is not None:
         _dismiss(shim)
 
 
-def _take_spare(root_task: TaskDir) -> Shim | None:
+def _take_spare(tree: TreeDir) -> Shim | None:
     with contextlib.suppress(KeyError, IndexError):  # Another thread may take the last one.
-        return _spares[root_task.path].pop()
+        return _spares[tree.path].pop()
     return None
 
 
-def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
+def launch(tree: TreeDir, ticket: Ticket, place: Place) -> Launch:
     """Start a shim for `ticket` in `place` and let go of the place (the caller holds the queue's lock).
 
     Raises:
@@ -103,20 +103,20 @@ def launch(root_task: TaskDir, ticket: Ticket, place: Place) -> Launch:
     """
     _reap()
     place.occupy(Occupant(ticket.worker_id))
-    shim = _give_to_shim(root_task, ticket, place)
+    shim = _give_to_shim(tree, ticket, place)
     place.let_go()
     failpoints.reached("dispatch.after-launch")
     return Launch(ticket, shim.orders, shim.answer_fd)
 
 
-def _give_to_shim(root_task: TaskDir, ticket: Ticket, place: Place) -> Shim:
+def _give_to_shim(tree: TreeDir, ticket: Ticket, place: Place) -> Shim:
     """Give the place to a shim and return that shim: a spare one that lives, or else a new one."""
     while True:
-        spare = _take_spare(root_task)
-        shim = spare or _start(root_task)
+        spare = _take_spare(tree)
+        shim = spare or _start(tree)
         try:
             identity = shim.identity or _identity_of(twin_at(shim.orders))
-            note_guardian(root_task, identity)
+            note_guardian(tree, identity)
             place.occupy(Occupant(ticket.worker_id, identity))
             send_fds(shim.orders, place.fd)
         except (StorageError, OSError):
@@ -134,12 +134,12 @@ def _twin_of(shim: Shim) -> Shim:
     return Shim(None, *ours)
 
 
-def _start(root_task: TaskDir) -> Shim:
+def _start(tree: TreeDir) -> Shim:
     if not os.path.exists(SHIM_SCRIPT):  # An interpreter would be started all the same, and end: nobody would know why.
         raise FileNotFoundError(errno.ENOENT, "agentctl is just being replaced, or was removed")
     with _new_ends() as (ours, theirs):
         given = dict(zip((ORDER_FD, ANSWER_FD), theirs, strict=True))
-        identity = _identity_of(start_detached([SHIM_SCRIPT, str(root_task.path)], {}, given))
+        identity = _identity_of(start_detached([SHIM_SCRIPT, str(tree.path)], {}, given))
     _started.add(identity)
     return Shim(identity, *ours)
 
@@ -195,13 +195,13 @@ def _collect(shim: processes.Identity, options: int) -> None:
         _started.discard(shim)
 
 
-def hand_over(launched: Launch, root_task: TaskDir, blob: bytes | None, folder: str) -> None:
+def hand_over(launched: Launch, tree: TreeDir, blob: bytes | None, folder: str) -> None:
     """Give a shim its order: the worker, and its environment or the folder where that waits.
 
     Blocks until the shim has read it; no lock may be held.
     """
     order = {
-        "root": str(root_task.path),
+        "root": str(tree.path),
         "ticket": launched.ticket,
         "environmentFolder": folder,
         "hasEnvironment": blob is not None,

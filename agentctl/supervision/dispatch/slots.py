@@ -16,7 +16,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.domain.names import WorkerId, first_of
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -35,9 +35,9 @@ AHEAD = "ahead-"
 _UNKNOWN = WorkerId("", "?")
 
 
-def _names(root_task: TaskDir) -> list[str]:
+def _names(tree: TreeDir) -> list[str]:
     try:
-        return os.listdir(root_task.slots)
+        return os.listdir(tree.slots)
     except (FileNotFoundError, NotADirectoryError):
         return []
 
@@ -63,17 +63,17 @@ class Survey(NamedTuple):
         self.free.clear()
 
 
-def survey(root_task: TaskDir, cap: int, wanted: int) -> Survey:
+def survey(tree: TreeDir, cap: int, wanted: int) -> Survey:
     """Take up to `wanted` free slots, as far as `cap` allows beside the taken ones (under the queue's lock).
 
     A slot that nobody holds counts as taken if its occupant may still be alive: that worker is unsupervised.
     """
-    known = {int(name) for name in _names(root_task) if is_slot(name)}
+    known = {int(name) for name in _names(tree) if is_slot(name)}
     found = Survey([], [])
     try:
         for number in sorted(known | set(range(1, cap + 1))):
             if number in known or len(found.free) < wanted:
-                _look_at_slot(root_task, root_task.slots / str(number), found)
+                _look_at_slot(tree, tree.slots / str(number), found)
     except BaseException:
         found.release()
         raise
@@ -84,21 +84,21 @@ def survey(root_task: TaskDir, cap: int, wanted: int) -> Survey:
     return found
 
 
-def _look_at_slot(root_task: TaskDir, path: FilePath, found: Survey) -> None:
+def _look_at_slot(tree: TreeDir, path: FilePath, found: Survey) -> None:
     fd = _try_lock(path)
     occupant = read_occupant(path) if fd is None or os.fstat(fd).st_size else None
     if fd is None:
         found.taken.append(occupant or Occupant(_UNKNOWN))
         return
     found.free.append(Place(fd))
-    if occupant is not None and is_still_there(root_task, occupant):
+    if occupant is not None and is_still_there(tree, occupant):
         found.free.pop().let_go()
         found.taken.append(occupant)
 
 
-def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
+def is_still_there(tree: TreeDir, occupant: Occupant) -> bool:
     """Return whether any process of an occupant without a shim may be alive; write down what is proven about it."""
-    worker = root_task.worker_at(occupant.worker_id)
+    worker = tree.worker_at(occupant.worker_id)
     if not worker.path.exists():
         return False
     condition = judge(worker)
@@ -106,7 +106,7 @@ def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
         return True
     if condition is Condition.SUPERVISED:  # By an undertaker, which has no place, or by a shim in another place.
         shim = processes.identity_from(read_known(worker.shim))
-        return shim is None or not names_shim(root_task.slots, shim)
+        return shim is None or not names_shim(tree.slots, shim)
     try:
         settle(worker, condition)
     except (AgentctlError, OSError):  # Its exit.json is not a decision: only its processes count.
@@ -114,110 +114,110 @@ def is_still_there(root_task: TaskDir, occupant: Occupant) -> bool:
     return False
 
 
-def held_places(root_task: TaskDir) -> Iterator[tuple[str, Occupant]]:
+def held_places(tree: TreeDir) -> Iterator[tuple[str, Occupant]]:
     """Yield (name, occupant) of each slot and guest place that names an occupant."""
-    for name, occupant in occupants_in(root_task.slots):
+    for name, occupant in occupants_in(tree.slots):
         if is_slot(name) or name.endswith(GUEST):
             yield name, occupant
 
 
-def place_of(root_task: TaskDir, worker_id: WorkerId) -> str | None:
+def place_of(tree: TreeDir, worker_id: WorkerId) -> str | None:
     """Return the name of the place that a worker has; None if it has none."""
-    for name, occupant in held_places(root_task):
+    for name, occupant in held_places(tree):
         if occupant.worker_id == worker_id:
             return name
     return None
 
 
-def guests_of(root_task: TaskDir) -> list[str]:
+def guests_of(tree: TreeDir) -> list[str]:
     """Return the names of the guest places, taken or not."""
-    return [name for name in _names(root_task) if name.endswith(GUEST)]
+    return [name for name in _names(tree) if name.endswith(GUEST)]
 
 
-def move_guests(root_task: TaskDir, found: Survey, holds: QueueHolds) -> None:
+def move_guests(tree: TreeDir, found: Survey, holds: QueueHolds) -> None:
     """Move guests to free slots before other workers get these, so that lenders get their own places back.
 
     The lock is on the file, so a rename moves the guest: its shim need not know. What it lends itself moves along.
     A guest without a host has not begun: while its queue is held, it stays where it is.
     """
-    _close_gaps(root_task)
+    _close_gaps(tree)
     for place in list(found.free):
-        slot = _path_of(root_task, place)
-        guests = [name for name in guests_of(root_task) if _is_taken(root_task, name)]
-        guests = [name for name in guests if not _rests(root_task, name, holds)]
+        slot = _path_of(tree, place)
+        guests = [name for name in guests_of(tree) if _is_taken(tree, name)]
+        guests = [name for name in guests if not _rests(tree, name, holds)]
         if not guests:
             return
         # The slot's own guest first: what another guest lends itself would take the name of this one.
         name = slot.name + GUEST if slot.name + GUEST in guests else min(guests, key=lambda name: (len(name), name))
         found.free.remove(place)
-        _move(root_task, name, slot.name)
+        _move(tree, name, slot.name)
         os.close(place.fd)
         found.taken.append(read_occupant(slot) or Occupant(_UNKNOWN))
 
 
-def _rests(root_task: TaskDir, name: str, holds: QueueHolds) -> bool:
-    occupant = read_occupant(root_task.slots / name) if name.startswith(AHEAD) else None
-    return occupant is not None and holds.of(root_task.worker_at(occupant.worker_id)) is not None
+def _rests(tree: TreeDir, name: str, holds: QueueHolds) -> bool:
+    occupant = read_occupant(tree.slots / name) if name.startswith(AHEAD) else None
+    return occupant is not None and holds.of(tree.worker_at(occupant.worker_id)) is not None
 
 
-def _close_gaps(root_task: TaskDir) -> None:
+def _close_gaps(tree: TreeDir) -> None:
     """Move up a guest whose host, itself a guest, has ended: it uses the right to run that the first host lends."""
-    for name in sorted(guests_of(root_task), key=len):
+    for name in sorted(guests_of(tree), key=len):
         host = name.removesuffix(GUEST)
-        if host.endswith(GUEST) and _is_taken(root_task, name) and not _is_taken(root_task, host):
-            _move(root_task, name, host)
-            _close_gaps(root_task)
+        if host.endswith(GUEST) and _is_taken(tree, name) and not _is_taken(tree, host):
+            _move(tree, name, host)
+            _close_gaps(tree)
             return
 
 
-def _move(root_task: TaskDir, name: str, to: str) -> None:
+def _move(tree: TreeDir, name: str, to: str) -> None:
     """Move the occupant of a place, with what it lends.
 
     The nearest first: where a chain moves up by one, each takes the name that the one above it has just left.
     """
-    os.rename(root_task.slots / name, root_task.slots / to)
-    for below in sorted((other for other in _names(root_task) if other.startswith(name + ".")), key=len):
-        os.rename(root_task.slots / below, root_task.slots / (to + below[len(name) :]))
+    os.rename(tree.slots / name, tree.slots / to)
+    for below in sorted((other for other in _names(tree) if other.startswith(name + ".")), key=len):
+        os.rename(tree.slots / below, tree.slots / (to + below[len(name) :]))
 
 
-def _is_taken(root_task: TaskDir, name: str) -> bool:
+def _is_taken(tree: TreeDir, name: str) -> bool:
     """Return whether a place is taken: its lock is held, or its occupant has no shim but may be alive."""
-    fd = _try_lock(root_task.slots / name)
+    fd = _try_lock(tree.slots / name)
     if fd is None:
         return True
-    occupant = read_occupant(root_task.slots / name)
-    is_alive = occupant is not None and is_still_there(root_task, occupant)
+    occupant = read_occupant(tree.slots / name)
+    is_alive = occupant is not None and is_still_there(tree, occupant)
     os.close(fd)
     return is_alive
 
 
-def starting_of(root_task: TaskDir, found: Survey) -> set[WorkerId]:
+def starting_of(tree: TreeDir, found: Survey) -> set[WorkerId]:
     """Return the workers that taken slots and guest places name: a shim may be on its way to each."""
-    guests = (read_occupant(root_task.slots / name) for name in guests_of(root_task) if _is_taken(root_task, name))
+    guests = (read_occupant(tree.slots / name) for name in guests_of(tree) if _is_taken(tree, name))
     return {occupant.worker_id for occupant in (*found.taken, *guests) if occupant}
 
 
-def _path_of(root_task: TaskDir, place: Place) -> FilePath:
+def _path_of(tree: TreeDir, place: Place) -> FilePath:
     mine = os.fstat(place.fd)
-    for name in _names(root_task):
-        if is_slot(name) and os.path.samestat(mine, os.stat(root_task.slots / name)):
-            return root_task.slots / name
+    for name in _names(tree):
+        if is_slot(name) and os.path.samestat(mine, os.stat(tree.slots / name)):
+            return tree.slots / name
     raise LookupError("a place without a file")
 
 
-def loan_lock(root_task: TaskDir, place: str) -> int | None:
+def loan_lock(tree: TreeDir, place: str) -> int | None:
     """Begin a loan of a place, which lasts as long as the descriptor; None if another wait of the worker lends it."""
-    return _try_lock(root_task.slots / (place + LOAN))
+    return _try_lock(tree.slots / (place + LOAN))
 
 
-def guest_place(root_task: TaskDir, place: str) -> Place | None:
+def guest_place(tree: TreeDir, place: str) -> Place | None:
     """Take the guest place beside `place`; None while it has a guest."""
-    path = root_task.slots / (place + GUEST)
+    path = tree.slots / (place + GUEST)
     fd = _try_lock(path)
     if fd is None:
         return None
     occupant = read_occupant(path)
-    if occupant is not None and is_still_there(root_task, occupant):
+    if occupant is not None and is_still_there(tree, occupant):
         os.close(fd)
         return None
     return Place(fd)
@@ -228,11 +228,11 @@ def describe_taken(taken: list[Occupant]) -> str:
     return first_of(sorted(occupant.worker_id.instance for occupant in taken))
 
 
-def workers_being_started(root_task: TaskDir) -> set[WorkerId]:
+def workers_being_started(tree: TreeDir) -> set[WorkerId]:
     """Return the workers that places name whose locks are held; some of them may run already."""
     found = set()
-    for name, occupant in held_places(root_task):
-        fd = _try_lock(root_task.slots / name, is_written=False)  # Of a disk that is full or read-only, too.
+    for name, occupant in held_places(tree):
+        fd = _try_lock(tree.slots / name, is_written=False)  # Of a disk that is full or read-only, too.
         if fd is None:
             found.add(occupant.worker_id)
         else:

@@ -11,7 +11,7 @@ import os
 
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.errors import AgentctlError
 from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
@@ -28,8 +28,8 @@ class Standby:
         folder: Where the environments of queued workers wait. A shim has this from its order: its own is empty.
     """
 
-    def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath | None = None) -> None:
-        self.worker, self.root_task, self.folder = worker, root_task, folder
+    def __init__(self, worker: WorkerDir, tree: TreeDir, folder: FilePath | None = None) -> None:
+        self.worker, self.tree, self.folder = worker, tree, folder
         self._loan: int | None = None
 
     def lend(self) -> bool:
@@ -38,9 +38,9 @@ class Standby:
             with self._queue_locked():  # A guest's place is moved, that is renamed, under this lock.
                 place = self._place()
                 if place is not None and self._loan is None:
-                    self._loan = try_lock(self.root_task.slots / (place + IDLE))
-                done = dispatch_locked(self.root_task, folder=self.folder)
-            carry_out(self.root_task, done, folder=self.folder)
+                    self._loan = try_lock(self.tree.slots / (place + IDLE))
+                done = dispatch_locked(self.tree, folder=self.folder)
+            carry_out(self.tree, done, folder=self.folder)
             return True
         return False
 
@@ -57,15 +57,15 @@ class Standby:
         """
         with contextlib.suppress(AgentctlError, OSError):
             with self._queue_locked():
-                done = dispatch_locked(self.root_task, folder=self.folder)
+                done = dispatch_locked(self.tree, folder=self.folder)
                 place = self._place()
-                has_own = place is None or come_back(self.root_task, place)
-            carry_out(self.root_task, done, folder=self.folder)
+                has_own = place is None or come_back(self.tree, place)
+            carry_out(self.tree, done, folder=self.folder)
             return has_own
         return False
 
     def _queue_locked(self) -> locked:
-        return locked(self.root_task.queue_lock, limit_s=_PATIENCE_S)
+        return locked(self.tree.queue_lock, limit_s=_PATIENCE_S)
 
     def _place(self) -> str | None:
-        return place_of(self.root_task, self.worker.id)
+        return place_of(self.tree, self.worker.id)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life, life_of
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
@@ -52,63 +52,63 @@ class Standstill(NamedTuple):
 _NONE = Standstill([], [])
 
 
-def standstill_of(root_task: TaskDir) -> Standstill:
+def standstill_of(tree: TreeDir) -> Standstill:
     """Return the stranded workers of a tree; none where that cannot be told. The queue's lock must be free.
 
     Two looks have to agree, the second one under the queue's lock: no spawn is in the middle of its work then. What
     lies between the looks is the moment between a change of the queue and the look of the command that has made it.
     """
     try:
-        first = _look(root_task)
+        first = _look(tree)
         if not first.tickets:
             return _NONE
         time.sleep(_LOOK_AGAIN_S)
-        with locked(root_task.queue_lock, limit_s=_PATIENCE_S):
-            second = _look(root_task)
+        with locked(tree.queue_lock, limit_s=_PATIENCE_S):
+            second = _look(tree)
     except (AgentctlError, OSError):
         return _NONE
     return Standstill(*([one for one in new if one in set(old)] for old, new in zip(first, second, strict=True)))
 
 
-def _look(root_task: TaskDir) -> Standstill:
-    queue = read_queue(root_task)
+def _look(tree: TreeDir) -> Standstill:
+    queue = read_queue(tree)
     if not queue:
         return _NONE
     folder = environment.store_folder()
     gone = {token for token in {ticket.environment for ticket in queue} - {NO_ENVIRONMENT}
             if not environment.waits(folder, token)}  # fmt: skip
     without = [ticket for ticket in queue if ticket.environment in gone] if gone else []
-    without = [ticket for ticket in without if not is_begun(root_task.worker_at(ticket.worker_id))]
-    places = list(held_places(root_task))
-    if any(_has_shim(root_task, occupant) for _, occupant in places):
+    without = [ticket for ticket in without if not is_begun(tree.worker_at(ticket.worker_id))]
+    places = list(held_places(tree))
+    if any(_has_shim(tree, occupant) for _, occupant in places):
         return Standstill(without, [])
-    taken = sum(is_slot(name) and may_be_there(root_task, occupant) for name, occupant in places)
+    taken = sum(is_slot(name) and may_be_there(tree, occupant) for name, occupant in places)
     others = [ticket for ticket in queue if ticket.environment not in gone]
-    return Standstill(without, list(_movable(root_task, others, taken)))
+    return Standstill(without, list(_movable(tree, others, taken)))
 
 
-def _has_shim(root_task: TaskDir, occupant: Occupant) -> bool:
+def _has_shim(tree: TreeDir, occupant: Occupant) -> bool:
     """Return whether a process guards the occupant of a place: it looks at the queue when it leaves."""
     if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
         return True
-    return is_alive_held(root_task.worker_at(occupant.worker_id).shim)
+    return is_alive_held(tree.worker_at(occupant.worker_id).shim)
 
 
-def may_be_there(root_task: TaskDir, occupant: Occupant) -> bool:
+def may_be_there(tree: TreeDir, occupant: Occupant) -> bool:
     """Return whether a place's occupant may be alive, without touching the lock of the place."""
     if occupant.shim is not None and life_of(occupant.shim) is Life.ALIVE:
         return True
-    worker = root_task.worker_at(occupant.worker_id)
+    worker = tree.worker_at(occupant.worker_id)
     return worker.path.exists() and judge(worker) in _MAY_LIVE
 
 
-def _movable(root_task: TaskDir, tickets: list[Ticket], taken: int) -> Iterator[Ticket]:
+def _movable(tree: TreeDir, tickets: list[Ticket], taken: int) -> Iterator[Ticket]:
     """Yield the tickets that a look at the queue would start, or end because they can never start."""
-    cap, held = known_limits(root_task).max_concurrent_agents, HeldInTree(root_task)
-    is_woken, holds = is_alive_held(root_task.waker), QueueHolds(root_task)
+    cap, held = known_limits(tree).max_concurrent_agents, HeldInTree(tree)
+    is_woken, holds = is_alive_held(tree.waker), QueueHolds(tree)
     for ticket in tickets if taken < cap else ():
-        worker = root_task.worker_at(ticket.worker_id)
-        if is_begun(worker) or waits_for_others(root_task, ticket) or not _has_room(worker, taken):
+        worker = tree.worker_at(ticket.worker_id)
+        if is_begun(worker) or waits_for_others(tree, ticket) or not _has_room(worker, taken):
             continue
         if holds.of(worker) is not None:
             continue

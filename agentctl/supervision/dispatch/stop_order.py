@@ -15,7 +15,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import create_whole, make_durable, read_json, read_known, set_aside, to_json, write_whole
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId, is_name
 from agentctl.domain.numbers import finite
@@ -64,7 +64,7 @@ class Stopped(NamedTuple):
 
 
 def stop_all(
-    root_task: TaskDir,
+    tree: TreeDir,
     order: StopOrder,
     folder: FilePath,
     *,
@@ -82,51 +82,51 @@ def stop_all(
         StorageError: The disk refused, and so did memory. The workers that run have been asked as far as that could
             be done; if the order was written, whoever next looks at the queue goes on with it.
     """
-    with locked(root_task.queue_lock, limit_s=limit_s, is_written=False):
-        left_over = _left_over(root_task)
+    with locked(tree.queue_lock, limit_s=limit_s, is_written=False):
+        left_over = _left_over(tree)
         if left_over is not None:
-            _carry_out(root_task, left_over, folder)
-        order = order._replace(workers=_with_all_of(root_task, order.workers, also_of))
+            _carry_out(tree, left_over, folder)
+        order = order._replace(workers=_with_all_of(tree, order.workers, also_of))
         if len(order.workers) > 1:
             # Where the disk refuses the order, the queue's lock alone keeps it, for as long as this process lives.
             with contextlib.suppress(AgentctlError, OSError):
-                _write(root_task, order)
-        return _carry_out(root_task, order, folder)
+                _write(tree, order)
+        return _carry_out(tree, order, folder)
 
 
-def leave_order(root_task: TaskDir, order: StopOrder, *, also_of: Collection[str] = ()) -> None:
+def leave_order(tree: TreeDir, order: StopOrder, *, also_of: Collection[str] = ()) -> None:
     """Leave an order for whoever has the queue's lock next: from then on, nothing that it is about is started.
 
     One that was left before stays: the queue is at rest until that one has been carried out.
     """
     with contextlib.suppress(AgentctlError, OSError):  # A disk that refuses it: the caller waits on for the lock.
-        body = _body_of(order._replace(workers=_with_all_of(root_task, order.workers, also_of)))
-        create_whole(root_task.stop_order, to_json(body))
+        body = _body_of(order._replace(workers=_with_all_of(tree, order.workers, also_of)))
+        create_whole(tree.stop_order, to_json(body))
 
 
-def carry_out_the_rest(root_task: TaskDir, folder: FilePath) -> None:
+def carry_out_the_rest(tree: TreeDir, folder: FilePath) -> None:
     """Carry out what an order that was left behind still says (the caller holds the queue's lock).
 
     Raises:
         AgentctlError: That cannot be done now, so nothing may be started either.
     """
-    if root_task.stop_order.exists():
-        _carry_out(root_task, read_stop_order(root_task), folder)
+    if tree.stop_order.exists():
+        _carry_out(tree, read_stop_order(tree), folder)
 
 
-def read_stop_order(root_task: TaskDir) -> StopOrder:
+def read_stop_order(tree: TreeDir) -> StopOrder:
     """Return the order that is on disk.
 
     Raises:
         Damaged: It cannot be read, so whom it is about is not known.
     """
-    value = read_json(root_task.stop_order) or {}
+    value = read_json(tree.stop_order) or {}
     rows, grace_s = value.get("workers"), finite(value.get("graceSeconds"))
     if not isinstance(rows, list) or not all(isinstance(row, str) for row in rows):
-        raise Damaged(f"{root_task.stop_order} does not say which workers are to be stopped", hint=_HINT)
+        raise Damaged(f"{tree.stop_order} does not say which workers are to be stopped", hint=_HINT)
     parts = [row.split("/") for row in rows]
     if not all(len(found) == 2 and all(map(is_name, found)) for found in parts):
-        raise Damaged(f"{root_task.stop_order} names something else than workers", hint=_HINT)
+        raise Damaged(f"{tree.stop_order} names something else than workers", hint=_HINT)
     by = value.get("by")
     return StopOrder(by if isinstance(by, str) else "agentctl", grace_s, [WorkerId(*found) for found in parts])
 
@@ -134,25 +134,25 @@ def read_stop_order(root_task: TaskDir) -> StopOrder:
 _HINT = "nothing is started before it is gone: look with agentctl list, then agentctl doctor --fix"
 
 
-def _left_over(root_task: TaskDir) -> StopOrder | None:
+def _left_over(tree: TreeDir) -> StopOrder | None:
     """Return an order that was left behind; one that cannot be read is set aside, since a person decides anew."""
-    if not root_task.stop_order.exists():
+    if not tree.stop_order.exists():
         return None
     try:
-        return read_stop_order(root_task)
+        return read_stop_order(tree)
     except Damaged:
-        set_aside(root_task.stop_order)
+        set_aside(tree.stop_order)
         return None
 
 
-def _with_all_of(root_task: TaskDir, named: Iterable[WorkerId], tasks: Collection[str]) -> list[WorkerId]:
+def _with_all_of(tree: TreeDir, named: Iterable[WorkerId], tasks: Collection[str]) -> list[WorkerId]:
     """Return the workers that are named and have not ended, and all of some tasks that may be at work."""
     found = dict.fromkeys(named)
     if tasks:
-        found |= dict.fromkeys(ticket.worker_id for ticket in read_queue(root_task) if ticket.task_id in tasks)
-        places = (occupant.worker_id for _, occupant in occupants_in(root_task.slots))
+        found |= dict.fromkeys(ticket.worker_id for ticket in read_queue(tree) if ticket.task_id in tasks)
+        places = (occupant.worker_id for _, occupant in occupants_in(tree.slots))
         found |= dict.fromkeys(worker_id for worker_id in places if worker_id.task_id in tasks)
-    return [worker_id for worker_id in found if decision_of(root_task.worker_at(worker_id)) is None]
+    return [worker_id for worker_id in found if decision_of(tree.worker_at(worker_id)) is None]
 
 
 def _body_of(order: StopOrder) -> dict[str, Any]:
@@ -161,26 +161,26 @@ def _body_of(order: StopOrder) -> dict[str, Any]:
     return {"by": order.by, "at": now_iso(), **grace, "workers": workers}
 
 
-def _write(root_task: TaskDir, order: StopOrder) -> None:
-    write_whole(root_task.stop_order, to_json(_body_of(order)))
+def _write(tree: TreeDir, order: StopOrder) -> None:
+    write_whole(tree.stop_order, to_json(_body_of(order)))
     failpoints.reached("stop.after-order")
 
 
-def _carry_out(root_task: TaskDir, order: StopOrder, folder: FilePath) -> Stopped:
-    queue = read_queue(root_task)
-    waiting = _waiting(root_task, order, queue)
+def _carry_out(tree: TreeDir, order: StopOrder, folder: FilePath) -> Stopped:
+    queue = read_queue(tree)
+    waiting = _waiting(tree, order, queue)
     try:
-        withdrawn = withdraw(root_task, waiting, order.by, folder)
+        withdrawn = withdraw(tree, waiting, order.by, folder)
     finally:  # Also where the disk refuses an end: what runs costs more than what waits.
-        _request(root_task, order, waiting, queue)
+        _request(tree, order, waiting, queue)
     for task_id in _by_task(waiting):
-        mark_stale(root_task.sibling(task_id))
+        mark_stale(tree.sibling(task_id))
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(root_task.stop_order)
+        os.unlink(tree.stop_order)
     return Stopped(order.workers, withdrawn)
 
 
-def _request(root_task: TaskDir, order: StopOrder, waiting: Collection[WorkerId], queue: Sequence[Ticket]) -> None:
+def _request(tree: TreeDir, order: StopOrder, waiting: Collection[WorkerId], queue: Sequence[Ticket]) -> None:
     """Request the ends of the workers of an order that do not wait in the queue.
 
     Raises:
@@ -189,7 +189,7 @@ def _request(root_task: TaskDir, order: StopOrder, waiting: Collection[WorkerId]
     problem: StorageError | None = None
     queued = instances_by_task(queue)
     for worker_id in order.workers:
-        worker = root_task.worker_at(worker_id)
+        worker = tree.worker_at(worker_id)
         if worker_id in waiting or judge(worker, queued.get(worker_id.task_id, ())) not in _ASKED:
             continue
         try:
@@ -203,25 +203,23 @@ def _request(root_task: TaskDir, order: StopOrder, waiting: Collection[WorkerId]
         raise problem
 
 
-def _waiting(root_task: TaskDir, order: StopOrder, queue: Sequence[Ticket]) -> dict[WorkerId, list[Ticket]]:
+def _waiting(tree: TreeDir, order: StopOrder, queue: Sequence[Ticket]) -> dict[WorkerId, list[Ticket]]:
     """Return the workers of an order that are in the queue and not about to be started, with their tickets."""
     wanted, found = set(order.workers), dict[WorkerId, list[Ticket]]()
     for ticket in queue:
         if ticket.worker_id in wanted:
             found.setdefault(ticket.worker_id, []).append(ticket)  # A killed writer may have left it two.
-    for worker_id in workers_being_started(root_task) if found else ():
+    for worker_id in workers_being_started(tree) if found else ():
         found.pop(worker_id, None)
     # The ticket of a worker that was started is a leftover, which the next look at the queue removes.
-    had_process = _by_task(worker_id for worker_id in found if root_task.worker_at(worker_id).process.exists())
+    had_process = _by_task(worker_id for worker_id in found if tree.worker_at(worker_id).process.exists())
     for task_id, instances in had_process.items():
-        for instance in started_among(root_task.sibling(task_id), instances):
+        for instance in started_among(tree.sibling(task_id), instances):
             del found[WorkerId(task_id, instance)]
     return found
 
 
-def withdraw(
-    root_task: TaskDir, waiting: Mapping[WorkerId, Sequence[Ticket]], by: str, folder: FilePath
-) -> set[WorkerId]:
+def withdraw(tree: TreeDir, waiting: Mapping[WorkerId, Sequence[Ticket]], by: str, folder: FilePath) -> set[WorkerId]:
     """End workers that are in the queue, and take them out of it (the caller holds the queue's lock).
 
     Returns:
@@ -233,7 +231,7 @@ def withdraw(
     """
     ended, is_refused = set[WorkerId](), False
     for task_id, instances in _by_task(waiting).items():
-        task, made = root_task.sibling(task_id), dict[str, Decision]()
+        task, made = tree.sibling(task_id), dict[str, Decision]()
         since = log_size(task)
         for name in instances:
             worker, decision = task.worker(name), _cancelled(task.worker(name), by)
@@ -253,7 +251,7 @@ def withdraw(
         with contextlib.suppress(StorageError):  # The ends are on disk; the next look at each publishes it.
             publish_all(task, made, since=since)
     with contextlib.suppress(AgentctlError, OSError) if is_refused else contextlib.nullcontext():
-        take_out(root_task, [ticket for tickets in waiting.values() for ticket in tickets], folder)
+        take_out(tree, [ticket for tickets in waiting.values() for ticket in tickets], folder)
     return ended
 
 

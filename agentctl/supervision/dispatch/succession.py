@@ -17,7 +17,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, names_in
+from agentctl.adapters.taskdir import TreeDir, names_in
 from agentctl.adapters.taskyaml.cache import version_of
 from agentctl.supervision.queue.places import Occupant, Place, head_for, head_of, is_slot
 from agentctl.supervision.queue.queue_hold import is_any_held
@@ -33,8 +33,8 @@ _MOST_FILES, _MOST_BYTES = 64, 4096
 class Succession:
     """Decides which worker follows in a slot; all of it under the queue's lock."""
 
-    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
-        self._root_task, self._folder = root_task, folder
+    def __init__(self, tree: TreeDir, folder: FilePath) -> None:
+        self._tree, self._folder = tree, folder
         self._until = 0.0
         #: The version of the limits at the last full look.
         self._config: tuple[int, int] | None = None
@@ -44,17 +44,17 @@ class Succession:
     def looked(self) -> None:
         """Note that `dispatch_locked` has just looked at everything."""
         self._until = monotonic() + _WHOLE_LOOK_EVERY_S
-        self._config = version_of(self._root_task)
+        self._config = version_of(self._tree)
 
     def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
         """Give `place` to the next worker and return its ticket; None, with nothing done, if a full look is due."""
-        if monotonic() >= self._until or version_of(self._root_task) != self._config:
+        if monotonic() >= self._until or version_of(self._tree) != self._config:
             return None
-        if self._root_task.stop_order.exists():
+        if self._tree.stop_order.exists():
             return None  # Somebody has decided who is to end, and was killed: the full look carries that out first.
-        if is_any_held(self._root_task):
+        if is_any_held(self._tree):
             return None
-        names = read_names(self._root_task)
+        names = read_names(self._tree)
         ticket = self._first(names)
         if ticket is not None:
             place.occupy(Occupant(ticket.worker_id, me))
@@ -64,12 +64,12 @@ class Succession:
     def _first(self, names: list[str]) -> Ticket | None:
         """Return the first ticket that may start; None if the names and the slots' files do not show one."""
         taken = self._taken()
-        if taken is None or some_wait(names) or names_in(self._root_task.cooling, 1):
+        if taken is None or some_wait(names) or names_in(self._tree.cooling, 1):
             return None  # A dependency may be met now, an account may be held, or a guest comes before the queue.
         for ticket in filter(None, map(parse_ticket, names)):
             if head_for(ticket.worker_id) in taken:
                 continue  # Its shim is on the way.
-            worker = self._root_task.worker_at(ticket.worker_id)
+            worker = self._tree.worker_at(ticket.worker_id)
             is_plain = worker.path.exists() and not worker.process.exists()
             return ticket if is_plain and environment.waits(self._folder, ticket.environment) else None
         return None
@@ -77,7 +77,7 @@ class Succession:
     def _taken(self) -> set[bytes] | None:
         """Return the beginnings of the slots' files; None if they cannot be read, or a place is not a slot."""
         try:
-            with os.scandir(self._root_task.slots) as entries:
+            with os.scandir(self._tree.slots) as entries:
                 found = [(entry.inode(), entry.name) for entry in entries]
             slots = dict(found)
             if len(slots) < len(found) or not all(map(is_slot, slots.values())):
@@ -89,7 +89,7 @@ class Succession:
             return None
 
     def _content(self, inode: int, name: str) -> bytes:
-        path = self._root_task.slots / name
+        path = self._tree.slots / name
         if inode not in self._files:
             if len(self._files) >= _MOST_FILES:
                 return path.read_bytes()

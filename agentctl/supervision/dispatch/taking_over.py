@@ -12,8 +12,8 @@ import time
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.opening import read_bytes
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.errors import StorageError
 from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out
 from agentctl.supervision.dispatch.launching import launch
@@ -35,45 +35,45 @@ def take_over(worker: WorkerDir) -> bool:
 
     The caller's environment vouches for the worker's spec as it is now, as for a queue that has lost its environments.
     """
-    root_task = root_task_of(worker.task)
+    tree = tree_of(worker.task)
     if not is_of_task(worker):
         return False
     data = environment.pack(environment.for_worker(os.environb, {}))
     blob = environment.with_orders(data, [digest_of(read_bytes(worker.spec))])
     done = Dispatched()
-    with locked(root_task.queue_lock):
+    with locked(tree.queue_lock):
         if judge(worker) is not Condition.UNFOLLOWED or not _is_stand_in_gone(worker):
             return False
-        place = _place_of(root_task, worker)
+        place = _place_of(tree, worker)
         if place is None:
             return False
         ticket = make_ticket(worker.task.id, worker.instance, 0, 1, NO_ENVIRONMENT, waits=False)
         try:
-            done.launches.append(launch(root_task, ticket, place))
+            done.launches.append(launch(tree, ticket, place))
         except (StorageError, OSError):
             place.let_go()
             return False
-    carry_out(root_task, done, {worker.id: blob})
+    carry_out(tree, done, {worker.id: blob})
     return True
 
 
 def _is_stand_in_gone(worker: WorkerDir) -> bool:
     """End what still stands in for the worker here: two of them would tell everything twice."""
-    tree, until = UnsupervisedTree(claim_of(worker)), monotonic() + _KILL_LIMIT_S
-    while not tree.is_gone():
+    left, until = UnsupervisedTree(claim_of(worker)), monotonic() + _KILL_LIMIT_S
+    while not left.is_gone():
         if monotonic() >= until:
             return False
-        tree.kill()
+        left.kill()
         time.sleep(_LOOK_S)
     return True
 
 
-def _place_of(root_task: TaskDir, worker: WorkerDir) -> Place | None:
+def _place_of(tree: TreeDir, worker: WorkerDir) -> Place | None:
     """Return the place that names the worker, or a new one: it is at work already, whatever the limit is now."""
-    for name, occupant in held_places(root_task):
+    for name, occupant in held_places(tree):
         if occupant.worker_id == worker.id:
-            fd = try_lock(root_task.slots / name)
+            fd = try_lock(tree.slots / name)
             return None if fd is None else Place(fd)
-    used = [int(name) for name in os.listdir(root_task.slots) if is_slot(name)]
-    fd = try_lock(root_task.slots / str(max(used, default=0) + 1))
+    used = [int(name) for name in os.listdir(tree.slots) if is_slot(name)]
+    fd = try_lock(tree.slots / str(max(used, default=0) + 1))
     return None if fd is None else Place(fd)

@@ -17,7 +17,8 @@ from agentctl.adapters.clock import since_boot
 from agentctl.adapters.locks import hold_alive, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.adapters.watch import Watch
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
@@ -52,31 +53,31 @@ def main(folder: str, root: str, keep: Callable[[], None]) -> None:
     os.umask(0o077)
     if os.fork() == 0:
         with contextlib.suppress(AgentctlError, OSError):
-            _Waker(TaskDir(root), FilePath(folder)).run()
+            _Waker(tree_at(root), FilePath(folder)).run()
         os._exit(0)
 
 
 class _Waker:
-    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
-        self.root_task, self.folder = root_task, folder
+    def __init__(self, tree: TreeDir, folder: FilePath) -> None:
+        self.tree, self.folder = tree, folder
 
     def run(self) -> None:
         """Dispatch whenever a worker need not wait any longer, until none waits for an account."""
-        lock, me = hold_alive(self.root_task.waker), processes.identify(os.getpid())
+        lock, me = hold_alive(self.tree.waker), processes.identify(os.getpid())
         if lock is None or me is None:
             return
-        note_guardian(self.root_task, me)
+        note_guardian(self.tree, me)
         name_holder(lock, me)
-        with Watch([self.root_task.queue]) as watch:
-            folders = _known(self._folders, self.root_task)
+        with Watch([self.tree.queue]) as watch:
+            folders = _known(self._folders, self.tree)
             for folder in folders:
                 watch.add(folder)
-            while _known(partial(self._is_awaited, watch, folders), self.root_task):
+            while _known(partial(self._is_awaited, watch, folders), self.tree):
                 pass
 
     def _is_awaited(self, watch: Watch, folders: list[str]) -> bool:
         """Dispatch, and sleep while somebody waits; return whether anybody did."""
-        if not self.root_task.exists:
+        if not self.tree.exists:
             return False
         stamps = _stamps(folders)
         held_s = self._dispatch().held_s
@@ -87,28 +88,28 @@ class _Waker:
 
     def _folders(self) -> list[str]:
         """Return the folders in which a change may let a worker start: the queue, and those of the accounts."""
-        tickets = read_queue(self.root_task)
-        found = (account_of(self.root_task.worker_at(ticket.worker_id)) for ticket in tickets)
-        return [self.root_task.queue, *{account.folder for account in found if account is not None}]
+        tickets = read_queue(self.tree)
+        found = (account_of(self.tree.worker_at(ticket.worker_id)) for ticket in tickets)
+        return [self.tree.queue, *{account.folder for account in found if account is not None}]
 
     def _dispatch(self) -> Dispatched:
-        with locked(self.root_task.queue_lock):
-            done = dispatch_locked(self.root_task, folder=self.folder)
-        carry_out(self.root_task, done, folder=self.folder)
+        with locked(self.tree.queue_lock):
+            done = dispatch_locked(self.tree, folder=self.folder)
+        carry_out(self.tree, done, folder=self.folder)
         return done
 
     def _sleep(self, watch: Watch, held_s: float, folders: list[str], stamps: list[int]) -> None:
         """Sleep until the first of the workers may start, or until that may have changed."""
         began, offset = since_boot(), time.time() - since_boot()
         time.sleep(min(held_s, _LEAST_S))
-        while (left := began + held_s - since_boot()) > 0 and self.root_task.exists:
+        while (left := began + held_s - since_boot()) > 0 and self.tree.exists:
             if _stamps(folders) != stamps or abs(time.time() - since_boot() - offset) > _STEP_S:
                 return
             watch.sleep(left)
 
 
-def _known(look: Callable[[], T], root_task: TaskDir) -> T:
-    return patiently(look, root_task.path, lambda _: time.sleep(STORAGE_RETRY_S))
+def _known(look: Callable[[], T], tree: TreeDir) -> T:
+    return patiently(look, tree.path, lambda _: time.sleep(STORAGE_RETRY_S))
 
 
 def _stamps(folders: list[str]) -> list[int]:

@@ -11,7 +11,7 @@ from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.ends import HIDDEN
 from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Reason, Status
 from agentctl.supervision import failpoints
@@ -68,7 +68,7 @@ class Condition(Enum):
 
 def queued_instances(task: TaskDir) -> set[str]:
     """Return the workers of a task that have a ticket."""
-    return {ticket.instance for ticket in read_queue(root_task_of(task)) if ticket.task_id == task.id}
+    return {ticket.instance for ticket in read_queue(tree_of(task)) if ticket.task_id == task.id}
 
 
 def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition:
@@ -114,16 +114,16 @@ def _is_parked(worker: WorkerDir) -> bool:
     """Return whether a worker without a shim is parked in the queue; finish what its shim had begun."""
     if not worker.attempt_exit(1).exists() or parked_as(worker) is None:
         return False
-    return show_left_behind(root_task_of(worker.task), worker.id)
+    return show_left_behind(tree_of(worker.task), worker.id)
 
 
 def _shim_by_its_place(worker: WorkerDir) -> Condition | None:
     """Judge a worker without a worker.json by its shim: it has not started, or its folder was removed while it ran."""
-    root_task = root_task_of(worker.task)
+    tree = tree_of(worker.task)
     shim = processes.identity_from(read_known(worker.shim))
     if shim is None:
-        shim = shim_beside(root_task.slots, worker.id)
-        if shim is not None and is_guardian(shim, root_task):
+        shim = shim_beside(tree.slots, worker.id)
+        if shim is not None and is_guardian(shim, tree):
             return Condition.SUPERVISED
     return Condition.ELSEWHERE if shim and processes.life_of(shim) is Life.ELSEWHERE else None
 
@@ -140,7 +140,7 @@ def judge_surely(worker: WorkerDir, queued: Collection[str] | None = None) -> Co
     failpoints.reached("judge.seems-lost")
     if worker.shim.exists():  # Its ticket has been shown by now.
         return judge(worker)
-    with locked(root_task_of(worker.task).queue_lock):
+    with locked(tree_of(worker.task).queue_lock):
         return judge(worker)
 
 

@@ -16,8 +16,8 @@ from agentctl.adapters.files import make_folder, read_known, write_whole
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
-from agentctl.adapters.taskdir import LaunchDir, TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import LaunchDir, TreeDir, WorkerDir
+from agentctl.adapters.treedir import tree_at, tree_of
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.supervision.queue.places import names_shim, occupant_by_shim
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
@@ -39,27 +39,27 @@ SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/_
 
 def is_foreign(pid: int, worker: WorkerDir, cookie: bytes | None) -> bool:
     """Return whether a process below a worker is not its own: a live shim, or another worker's process."""
-    here, tree = root_task_of(worker.task), guarded_tree(pid)
-    if tree is not None:
-        return here.is_at(tree.path) or is_noted(here, processes.identify(pid))
+    here, other_tree = tree_of(worker.task), guarded_tree(pid)
+    if other_tree is not None:
+        return here.is_at(other_tree.path) or is_noted(here, processes.identify(pid))
     other = _other_worker(pid, worker, cookie)
-    return other is not None and (here.is_at(root_task_of(other.task).path) or is_enlisted(worker, other))
+    return other is not None and (here.is_at(tree_of(other.task).path) or is_enlisted(worker, other))
 
 
-def note_guardian(root_task: TaskDir, guardian: Identity) -> None:
+def note_guardian(tree: TreeDir, guardian: Identity) -> None:
     """Note a guardian of a tree of tasks in the other trees whose workers are above this process.
 
     Call this before it is named in its own tree: from then on it is found, and must be spared. Once the process that
     started it ends, it may become a child of any shim that is above this process now.
     """
-    for tree in _trees_above(root_task):
+    for above in _trees_above(tree):
         with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than the rest.
-            make_folder(tree.kin)
-            _forget_gone(tree.kin)
-            write_whole(tree.kin / _note_of(guardian), processes.text_of(guardian), durable=False)
+            make_folder(above.kin)
+            _forget_gone(above.kin)
+            write_whole(above.kin / _note_of(guardian), processes.text_of(guardian), durable=False)
 
 
-def is_noted(tree: TaskDir, guardian: Identity | None) -> bool:
+def is_noted(tree: TreeDir, guardian: Identity | None) -> bool:
     """Return whether a tree of tasks has a note of a guardian of another tree."""
     return guardian is not None and processes.identity_from(read_known(tree.kin / _note_of(guardian))) == guardian
 
@@ -77,19 +77,19 @@ def _forget_gone(notes: FilePath) -> None:
                 os.unlink(notes / name)
 
 
-def _trees_above(root_task: TaskDir) -> list[TaskDir]:
+def _trees_above(tree: TreeDir) -> list[TreeDir]:
     """Return the other trees of tasks whose workers are above this process, or which it claims to belong to."""
     folder = os.environ.get(AGENT_DIR)
-    found = [root_task_of(WorkerDir(folder).task)] if folder else []
+    found = [tree_of(WorkerDir(folder).task)] if folder else []
     found += filter(None, map(guarded_tree, descent.pids_above(os.getpid())))
-    others: list[TaskDir] = []
-    for tree in found:
-        if tree.exists and not any(tree.is_at(known.path) for known in (root_task, *others)):
-            others.append(tree)
+    others: list[TreeDir] = []
+    for one in found:
+        if one.exists and not any(one.is_at(known.path) for known in (tree, *others)):
+            others.append(one)
     return others
 
 
-def guarded_tree(pid: int) -> TaskDir | None:
+def guarded_tree(pid: int) -> TreeDir | None:
     """Return the root task in whose tree a process is a live shim that a place names, or another guardian.
 
     The others are an undertaker, a waker and a sender. None for any other process: what it says of itself is verified
@@ -111,7 +111,7 @@ def _is_closed(pid: int, error: StorageError) -> bool:
     return isinstance(error.__cause__, PermissionError) and processes.user_of(pid) != os.geteuid()
 
 
-def _verified_tree(pid: int) -> TaskDir | None:
+def _verified_tree(pid: int) -> TreeDir | None:
     arguments = processes.command_line(pid)
     if POST in arguments and any(part.endswith(_POST_SUFFIX) for part in arguments[:-1]):
         return _tree_of_launch(LaunchDir(arguments[-1]), pid)
@@ -123,32 +123,32 @@ def _verified_tree(pid: int) -> TaskDir | None:
         return None
     if BURY in arguments:
         buried = WorkerDir(arguments[-1])
-        tree, is_named = root_task_of(buried.task), processes.identity_from(read_known(buried.shim)) == me
+        tree, is_named = tree_of(buried.task), processes.identity_from(read_known(buried.shim)) == me
     elif {WAKE, TELL} & set(arguments):
-        tree = TaskDir(arguments[-1])
+        tree = tree_at(arguments[-1])
         named = tree.waker if WAKE in arguments else tree.sender
         is_named = processes.identity_from(read_known(named)) == me
     else:
-        tree = TaskDir(arguments[-1])
+        tree = tree_at(arguments[-1])
         is_named = names_shim(tree.slots, me)
     return tree if is_named else None
 
 
-def _tree_of_launch(launch: LaunchDir, pid: int) -> TaskDir | None:
+def _tree_of_launch(launch: LaunchDir, pid: int) -> TreeDir | None:
     """Return the root task of the worker whose launch a process carries out, as its claim says; None if it does not."""
     folder, me = read_known(launch.order).get("worker"), processes.identify(pid)
     if not isinstance(folder, str) or me is None:
         return None
     is_named = processes.identity_from(read_known(launch.claim).get("process")) == me
-    return root_task_of(WorkerDir(folder).task) if is_named else None
+    return tree_of(WorkerDir(folder).task) if is_named else None
 
 
-def is_guardian(shim: Identity, root_task: TaskDir) -> bool:
+def is_guardian(shim: Identity, tree: TreeDir) -> bool:
     """Return whether an identity from a file is that of a live shim, undertaker, waker or sender of a tree of tasks."""
     if processes.life_of(shim) is not Life.ALIVE:
         return False
-    tree = guarded_tree(shim.pid)
-    return tree is not None and tree.is_at(root_task.path)
+    guarded = guarded_tree(shim.pid)
+    return guarded is not None and guarded.is_at(tree.path)
 
 
 def guarded_by(pid: int) -> WorkerDir | None:
@@ -169,9 +169,9 @@ def _verified_worker(pid: int) -> WorkerDir | None:
     arguments = processes.command_line(pid)
     if not _is_of_a_shim(arguments):
         return None
-    me, root_task = processes.identify(pid), TaskDir(arguments[-1])
-    occupant = occupant_by_shim(root_task.slots, me)
-    worker = occupant and root_task.worker_at(occupant.worker_id)
+    me, tree = processes.identify(pid), tree_at(arguments[-1])
+    occupant = occupant_by_shim(tree.slots, me)
+    worker = occupant and tree.worker_at(occupant.worker_id)
     return worker if worker is not None and _guardian_of(worker) == me else None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, names_in
+from agentctl.adapters.taskdir import TaskDir, TreeDir, names_in
 from agentctl.domain.quiet import QuietHours
 from agentctl.domain.targets import MOST_TARGETS, NoticeTarget, target_from
 from agentctl.errors import AgentctlError
@@ -54,13 +54,13 @@ class Armed(NamedTuple):
         }
 
 
-def read_armed(root_task: TaskDir, folder: FilePath) -> Armed | None:
+def read_armed(tree: TreeDir, folder: FilePath) -> Armed | None:
     """Return who is to be told about a tree of tasks; None where nobody is.
 
     Raises:
         StorageError: That cannot be read.
     """
-    value = read_known(switch_of(folder, root_task.nonce()))
+    value = read_known(switch_of(folder, tree.nonce()))
     try:
         return _armed_from(value)
     except (TypeError, ValueError, KeyError, AttributeError):
@@ -79,21 +79,21 @@ def _armed_from(value: Mapping[str, Any]) -> Armed:
     )
 
 
-def arm(root_task: TaskDir, folder: FilePath, armed: Armed) -> None:
+def arm(tree: TreeDir, folder: FilePath, armed: Armed) -> None:
     """Keep who is to be told; of a target that is already there, what happened since then is told.
 
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
-    file = switch_of(folder, root_task.nonce())
+    file = switch_of(folder, tree.nonce())
     if not armed.targets:
         with contextlib.suppress(OSError):
             os.unlink(file)
         return
-    before = read_armed(root_task, folder)
+    before = read_armed(tree, folder)
     since = {target.name: target.since for target in before.targets} if before else {}
     targets = tuple(one._replace(since=since.get(one.name) or one.since) for one in armed.targets)
-    armed = armed._replace(targets=targets, task=os.path.realpath(root_task.path))
+    armed = armed._replace(targets=targets, task=os.path.realpath(tree.path))
     if armed != before:
         make_folders(folder)
         if before is None:

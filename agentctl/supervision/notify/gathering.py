@@ -6,7 +6,7 @@ import contextlib
 import os
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.domain.notices import Notice, TaskNotices, of_tree
 from agentctl.errors import AgentctlError
 
@@ -17,11 +17,11 @@ _MOST_TASKS = 1000
 class TreeNotices:
     """The notices of a tree of tasks."""
 
-    def __init__(self, root_task: TaskDir) -> None:
+    def __init__(self, tree: TreeDir) -> None:
         self.tasks: dict[str, TaskDir] = {}
         self._readers: dict[str, LogReader] = {}
         self._told: dict[str, TaskNotices] = {}
-        self._take_in(root_task)
+        self._take_in(tree)
 
     def _take_in(self, task: TaskDir) -> None:
         self.tasks[task.id] = task

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from agentctl.adapters.files import make_folders, read_known, to_json, write_in_place
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, names_in
+from agentctl.adapters.taskdir import TaskDir, TreeDir, names_in
 from agentctl.domain.notices import Notice
 from agentctl.domain.targets import NoticeTarget
 from agentctl.errors import AgentctlError
@@ -86,7 +86,7 @@ def looked_at(state: FilePath) -> set[LookedAt]:
 
 
 def unseen(
-    root_task: TaskDir, target: NoticeTarget, book: Book, notices: Sequence[Notice], seen: set[LookedAt]
+    tree: TreeDir, target: NoticeTarget, book: Book, notices: Sequence[Notice], seen: set[LookedAt]
 ) -> list[Notice]:
     """Return those of the notices of a tree that the person does not look at; the others are noted as seen.
 
@@ -96,12 +96,12 @@ def unseen(
     Raises:
         StorageError: The book cannot be written.
     """
-    looked = [one for one in notices if _is_seen(root_task, one, seen)]
+    looked = [one for one in notices if _is_seen(tree, one, seen)]
     if looked:
         book.note(target.name, [one.key for one in looked], SEEN)
     return [one for one in notices if one not in looked]
 
 
-def _is_seen(root_task: TaskDir, notice: Notice, seen: set[LookedAt]) -> bool:
-    task = os.path.realpath(root_task.sibling(notice.task_id).path)
+def _is_seen(tree: TreeDir, notice: Notice, seen: set[LookedAt]) -> bool:
+    task = os.path.realpath(tree.sibling(notice.task_id).path)
     return LookedAt(task) in seen or (notice.instance is not None and LookedAt(task, notice.instance) in seen)

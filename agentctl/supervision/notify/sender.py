@@ -18,8 +18,9 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.taskyaml.cache import cached
+from agentctl.adapters.treedir import tree_at
 from agentctl.adapters.watch import Watch
 from agentctl.domain.messages import message_about
 from agentctl.domain.notices import ENDED, Notice
@@ -70,14 +71,14 @@ def main(folder: str, root: str) -> None:
     os.chdir("/")
     os.umask(0o077)
     with contextlib.suppress(AgentctlError, OSError):
-        _Sender(TaskDir(root), FilePath(folder)).run()
+        _Sender(tree_at(root), FilePath(folder)).run()
     os._exit(0)  # A target that hangs has a thread of its own, which nobody waits for.
 
 
 class _Sender:
-    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
-        self.root_task, self.folder = root_task, folder
-        self.tree, self.book = TreeNotices(root_task), Book(root_task.notices)
+    def __init__(self, tree: TreeDir, folder: FilePath) -> None:
+        self.tree, self.folder = tree, folder
+        self.notices, self.book = TreeNotices(tree), Book(tree.notices)
         self.me = processes.identify(os.getpid())
         #: The targets to which a thread is sending. While one is among them, only its thread touches its pause.
         self.busy: set[str] = set()
@@ -89,16 +90,16 @@ class _Sender:
     def run(self) -> None:
         """Work until there is nothing left to tell, and nothing has come while the lock was given back."""
         # Where a lock is the process's own (macOS), it was not handed over with the descriptor.
-        lock = LOCK_FD if processes.LINUX else hold_alive(self.root_task.sender)
-        while self.root_task.exists and lock is not None:
+        lock = LOCK_FD if processes.LINUX else hold_alive(self.tree.sender)
+        while self.tree.exists and lock is not None:
             try:
                 name_holder(lock, self.me)
                 sizes = self._work()
             finally:
                 os.close(lock)
-            if sizes == self.tree.sizes() or monotonic() >= self.until:
+            if sizes == self.notices.sizes() or monotonic() >= self.until:
                 return
-            lock = hold_alive(self.root_task.sender)
+            lock = hold_alive(self.tree.sender)
 
     def _work(self) -> dict[str, int]:
         """Tell until nothing is left; return the sizes of the logs as they were at the last look."""
@@ -106,15 +107,15 @@ class _Sender:
             watched: set[str] = set()
             calm_since = monotonic()
             while True:
-                for name in self.tree.tasks.keys() - watched:
-                    watch.add(self.tree.tasks[name].events)
+                for name in self.notices.tasks.keys() - watched:
+                    watch.add(self.notices.tasks[name].events)
                     watched.add(name)
-                sizes = self.tree.sizes()
-                armed = read_armed(self.root_task, self.folder) or _NOBODY
+                sizes = self.notices.sizes()
+                armed = read_armed(self.tree, self.folder) or _NOBODY
                 if not armed.targets and not self.busy:
                     return sizes
                 _live_in_zone_of(armed)
-                has_told = self._tell(armed, self._settled(self.tree.look()))
+                has_told = self._tell(armed, self._settled(self.notices.look()))
                 now = monotonic()
                 is_busy = has_told or bool(self.busy)
                 calm_since = now if is_busy else calm_since
@@ -165,7 +166,7 @@ class _Sender:
     def _pending(self, target: NoticeTarget, armed: Armed, notices: list[Notice], seen: set[LookedAt]) -> list[Notice]:
         """Return what a target is to be told now; what the person is looking at is noted as seen."""
         left = [] if target.type == TERMINAL or is_quiet(armed) else waiting_for(target, self.book, notices)
-        left = [one for one in unseen(self.root_task, target, self.book, left, seen) if not self._rests(target, one)]
+        left = [one for one in unseen(self.tree, target, self.book, left, seen) if not self._rests(target, one)]
         if not left:
             self.pauses.pop(target.name, None)
         pause = self.pauses.get(target.name, _Pause())
@@ -202,14 +203,14 @@ class _Sender:
         Raises:
             StorageError, OSError: The book cannot be written.
         """
-        book = Book(self.root_task.notices)  # Of this thread alone.
+        book = Book(self.tree.notices)  # Of this thread alone.
         claimed = book.claim(target.name, [one.key for one in group], self.me)
         mine = [one for one in group if one.key in claimed.keys]
         if not mine:
             return False  # As the book has it, another process is about to send them.
-        config = cached(self.root_task)
+        config = cached(self.tree)
         message = message_about(mine, config.title if config else "", repeated=claimed.repeated)
-        message = with_links(message, mine, target, self.root_task, self.folder)
+        message = with_links(message, mine, target, self.tree, self.folder)
         failpoints.reached("notify.before-send")
         answered = deliver(target, armed, message)
         failpoints.reached("notify.after-send")

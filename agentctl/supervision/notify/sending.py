@@ -11,7 +11,7 @@ from agentctl.adapters.detached import start_detached
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.domain import events as ev
 from agentctl.errors import AgentctlError
 from agentctl.supervision import failpoints
@@ -55,15 +55,15 @@ def _has_mark(log: FilePath, start: int, end: int) -> bool:
     return any(mark in data for mark in _MARKS)
 
 
-def is_long_ago(root_task: TaskDir) -> bool:
+def is_long_ago(tree: TreeDir) -> bool:
     """Return whether the last sender came a minute ago or more: it may have been killed, have failed, or kept quiet."""
     try:
-        return not 0 <= time.time() - os.stat(root_task.sender).st_mtime < AGAIN_S
+        return not 0 <= time.time() - os.stat(tree.sender).st_mtime < AGAIN_S
     except OSError:
         return True
 
 
-def see_to_sender(root_task: TaskDir, folder: FilePath) -> int | None:
+def see_to_sender(tree: TreeDir, folder: FilePath) -> int | None:
     """Start the sender of a tree of tasks, unless it has one, which looks once more before it leaves.
 
     The lock that proves its life is taken here and handed over, and it is named at once: so there are never two, and no
@@ -76,21 +76,21 @@ def see_to_sender(root_task: TaskDir, folder: FilePath) -> int | None:
         Its pid, which the caller collects some time; None if none was started.
     """
     with contextlib.suppress(AgentctlError, OSError):  # No process left: the next one who is there tries.
-        lock = hold_alive(root_task.sender)
+        lock = hold_alive(tree.sender)
         if lock is not None:
             try:
-                return _start(root_task, folder, lock)
+                return _start(tree, folder, lock)
             finally:
                 os.close(lock)
     return None
 
 
-def _start(root_task: TaskDir, folder: FilePath, lock: int) -> int:
+def _start(tree: TreeDir, folder: FilePath, lock: int) -> int:
     name = failpoints.armed() or ""
     environ = {_FAILPOINT: name} if name.startswith("notify.") else {}
-    pid = start_detached([SHIM_SCRIPT, TELL, folder, root_task.path], environ, {LOCK_FD: lock})
+    pid = start_detached([SHIM_SCRIPT, TELL, folder, tree.path], environ, {LOCK_FD: lock})
     me = processes.identify(pid)
     if me is not None:
-        note_guardian(root_task, me)
+        note_guardian(tree, me)
         name_holder(lock, me)
     return pid

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.supervision.notify.sending import AGAIN_S, has_news, is_long_ago, see_to_sender
 from agentctl.supervision.worker.environment import switch_of
 
@@ -21,9 +21,9 @@ class Switch:
         folder: Where the environments of queued workers wait.
     """
 
-    def __init__(self, root_task: TaskDir, folder: FilePath) -> None:
-        self._root_task, self._folder = root_task, folder
-        self._file = switch_of(folder, root_task.nonce())
+    def __init__(self, tree: TreeDir, folder: FilePath) -> None:
+        self._tree, self._folder = tree, folder
+        self._file = switch_of(folder, tree.nonce())
         self._read: dict[str, int] = {}
         #: When it starts a sender without news again: the files say when one came last, and a worker may change them.
         self._again = 0.0
@@ -45,15 +45,15 @@ class Switch:
         if not self._file.exists():
             return False
         is_due = has_news(task, self._read)
-        if monotonic() >= self._again and is_long_ago(self._root_task):
+        if monotonic() >= self._again and is_long_ago(self._tree):
             is_due, self._again = True, monotonic() + AGAIN_S
         return is_due
 
     def start(self) -> int | None:
         """Start a sender, unless the tree has one; return its pid."""
-        return see_to_sender(self._root_task, self._folder)
+        return see_to_sender(self._tree, self._folder)
 
     def tell(self) -> None:
         """Have a sender look: something has just ended."""
         if self._file.exists():
-            see_to_sender(self._root_task, self._folder)
+            see_to_sender(self._tree, self._folder)

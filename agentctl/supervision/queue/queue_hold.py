@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.locks import locked
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, known_limits
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError, Damaged
@@ -37,10 +37,10 @@ class QueueHold(NamedTuple):
     by: str | None
     at: str | None
 
-    def in_words(self, root_task: TaskDir) -> str:
+    def in_words(self, tree: TreeDir) -> str:
         """Return what is held, by whom or by what, and since when."""
         if self.by is None:
-            return f"maxConcurrentAgents is 0 in {root_task.task_file}"
+            return f"maxConcurrentAgents is 0 in {tree.task_file}"
         since = f" since {self.at}" if self.at else ""
         if self.instance is None:
             return f"the queue of {self.task_id} is held by {self.by}{since}"
@@ -67,9 +67,9 @@ class QueueHold(NamedTuple):
 _Holds = dict[str, QueueHold]
 
 
-def is_any_held(root_task: TaskDir) -> bool:
+def is_any_held(tree: TreeDir) -> bool:
     """Return whether anybody may hold something in a tree's queue: one look or two, for whoever starts workers."""
-    return root_task.held.exists() or deferred.are_any()
+    return tree.held.exists() or deferred.are_any()
 
 
 class QueueHolds:
@@ -79,16 +79,16 @@ class QueueHolds:
         AgentctlError: What is held cannot be known.
     """
 
-    def __init__(self, root_task: TaskDir) -> None:
-        self._root_task = root_task
-        held = read_holds(root_task) if is_any_held(root_task) else {}
+    def __init__(self, tree: TreeDir) -> None:
+        self._tree = tree
+        held = read_holds(tree) if is_any_held(tree) else {}
         self._tasks = {key: hold for key, hold in held.items() if hold.instance is None}
-        if known_limits(root_task).max_concurrent_agents == 0:
-            self._tasks.setdefault(root_task.id, QueueHold(root_task.id, None, None, None))
+        if known_limits(tree).max_concurrent_agents == 0:
+            self._tasks.setdefault(tree.id, QueueHold(tree.id, None, None, None))
         # What has ended is not paused any more, whatever became of the command that was to continue it.
         self._workers = {
             key: hold for key, hold in held.items()
-            if hold.instance is not None and decision_of(_worker_at(root_task, key)) is None
+            if hold.instance is not None and decision_of(_worker_at(tree, key)) is None
         }  # fmt: skip
         #: Of each task that was asked for.
         self._known: dict[str, QueueHold | None] = {}
@@ -103,7 +103,7 @@ class QueueHolds:
         """Return the hold that keeps a worker of a task in the queue that has these workers above it."""
         if (hold := self.of_task(task_id)) is not None or not self._workers:
             return hold
-        return next(filter(None, (self._workers.get(_key_of(self._root_task, one)) for one in above)), None)
+        return next(filter(None, (self._workers.get(_key_of(self._tree, one)) for one in above)), None)
 
     def of_task(self, task_id: str) -> QueueHold | None:
         """Return the hold that keeps all workers of a task in the queue: the nearest one, from the task upwards."""
@@ -118,10 +118,10 @@ class QueueHolds:
         while task_id not in seen:
             if task_id in self._tasks:
                 return self._tasks[task_id]
-            if task_id == self._root_task.id:
+            if task_id == self._tree.id:
                 return None
             seen.add(task_id)
-            config = cached(self._root_task.sibling(task_id))
+            config = cached(self._tree.sibling(task_id))
             if config is None or config.parent_task_id is None:
                 break
             task_id = config.parent_task_id
@@ -129,83 +129,81 @@ class QueueHolds:
         return next(iter(self._tasks.values()))
 
 
-def hold_queue(root_task: TaskDir, held: TaskDir | WorkerDir, by: str) -> bool:
+def hold_queue(tree: TreeDir, held: TaskDir | WorkerDir, by: str) -> bool:
     """Hold the queue of a task of a tree, or what is below a worker; return False if that was held already.
 
     Raises:
         LockTimeout: The queue's lock was not free in time; nothing was changed.
         StorageError: The disk refused, and so did memory.
     """
-    key = _key_of(root_task, held)
+    key = _key_of(tree, held)
 
     def with_this(holds: _Holds) -> _Holds:
         return holds if key in holds else {**holds, key: _hold_from(key, {"by": by, "at": now_iso()})}
 
-    return _change(root_task, with_this)
+    return _change(tree, with_this)
 
 
-def end_hold(root_task: TaskDir, held: TaskDir | WorkerDir) -> bool:
+def end_hold(tree: TreeDir, held: TaskDir | WorkerDir) -> bool:
     """End a hold; return whether there was one. The caller has the queue looked at afterwards.
 
     Raises:
         LockTimeout: The queue's lock was not free in time; nothing was changed.
         StorageError: The disk refused, and so did memory.
     """
-    key = _key_of(root_task, held)
-    return is_any_held(root_task) and _change(
-        root_task, lambda holds: {one: hold for one, hold in holds.items() if one != key}
-    )
+    key = _key_of(tree, held)
+    return is_any_held(tree) and _change(tree, lambda holds: {one: hold for one, hold in holds.items() if one != key})
 
 
-def _change(root_task: TaskDir, change: Callable[[_Holds], _Holds]) -> bool:
-    with locked(root_task.queue_lock, is_written=False):
-        before = read_holds(root_task)
+def _change(tree: TreeDir, change: Callable[[_Holds], _Holds]) -> bool:
+    with locked(tree.queue_lock, is_written=False):
+        before = read_holds(tree)
         after = change(before)
         if after == before:
             return False
-        _put(root_task, after)
+        _put(tree, after)
         failpoints.reached("hold.after-write")
     return True
 
 
-def write_deferred(root_task: TaskDir) -> None:
+def write_deferred(tree: TreeDir) -> None:
     """Write what waits in memory to the disk, if it takes it by now (the caller holds the queue's lock)."""
-    body = deferred.request(root_task, deferred.HOLD)
+    body = deferred.request(tree, deferred.HOLD)
     if body is not None:
         with contextlib.suppress(AgentctlError, OSError):
-            _write(root_task, _parsed(root_task, body))
-            deferred.forget_request(root_task, deferred.HOLD, body)
+            _write(tree, _parsed(tree, body))
+            deferred.forget_request(tree, deferred.HOLD, body)
 
 
-def read_holds(root_task: TaskDir) -> _Holds:
+def read_holds(tree: TreeDir) -> _Holds:
     """Return what somebody holds in a tree.
 
     Raises:
         Damaged: The file cannot be understood.
         StorageError: It cannot be read.
     """
-    waiting = deferred.request(root_task, deferred.HOLD)
-    return _parsed(root_task, read_json(root_task.held) if waiting is None else waiting)
+    waiting = deferred.request(tree, deferred.HOLD)
+    return _parsed(tree, read_json(tree.held) if waiting is None else waiting)
 
 
-def _key_of(root_task: TaskDir, held: TaskDir | WorkerDir) -> str:
+def _key_of(tree: TreeDir, held: TaskDir | WorkerDir) -> str:
     if isinstance(held, TaskDir):
         return held.id
-    return str(held.id) if held.task.path.parent == root_task.path.parent else str(held.path)
+    return str(held.id) if held.task.path.parent == tree.path.parent else str(held.path)
 
 
-def _worker_at(root_task: TaskDir, key: str) -> WorkerDir:
+def _worker_at(tree: TreeDir, key: str) -> WorkerDir:
     if key.startswith("/"):
         return WorkerDir(key)
     task_id, _, instance = key.partition("/")
-    return root_task.sibling(task_id).worker(instance)
+    return tree.sibling(task_id).worker(instance)
 
 
-def _parsed(root_task: TaskDir, value: Mapping[str, Any] | None) -> _Holds:
+def _parsed(tree: TreeDir, value: Mapping[str, Any] | None) -> _Holds:
     held = {} if value is None else value.get("held")
     if not isinstance(held, dict) or not all(_is_key(key) and isinstance(one, dict) for key, one in held.items()):
         hint = "nothing is started before it is gone: agentctl doctor --fix sets it aside"
-        raise Damaged(f"{root_task.held} does not say what is held", hint=hint)
+        raise Damaged(f"{tree.held} does not say what is held", hint=hint)
     return {key: _hold_from(key, one) for key, one in held.items()}
 
 
@@ -225,25 +223,25 @@ def _hold_from(key: str, value: Mapping[str, Any]) -> QueueHold:
     return QueueHold(task_id, instance or None, by or "user", at)
 
 
-def _put(root_task: TaskDir, holds: _Holds) -> None:
+def _put(tree: TreeDir, holds: _Holds) -> None:
     try:
-        _write(root_task, holds)
+        _write(tree, holds)
     except (AgentctlError, OSError) as problem:
         try:
-            deferred.put_request(root_task, deferred.HOLD, _body_of(holds))
+            deferred.put_request(tree, deferred.HOLD, _body_of(holds))
         except (AgentctlError, OSError):
             raise problem from None
         return
     if deferred.are_any():
-        deferred.forget_request(root_task, deferred.HOLD)
+        deferred.forget_request(tree, deferred.HOLD)
 
 
-def _write(root_task: TaskDir, holds: _Holds) -> None:
+def _write(tree: TreeDir, holds: _Holds) -> None:
     if holds:
-        write_whole(root_task.held, to_json(_body_of(holds)))
+        write_whole(tree.held, to_json(_body_of(holds)))
     else:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(root_task.held)
+            os.unlink(tree.held)
 
 
 def _body_of(holds: _Holds) -> dict[str, Any]:

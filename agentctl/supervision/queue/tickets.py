@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 
 from agentctl.adapters.files import read_json, set_aside, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.domain.names import WorkerId, is_name
 from agentctl.errors import Damaged
 from agentctl.supervision.worker import environment
@@ -82,19 +82,19 @@ def parse_ticket(name: str) -> Ticket | None:
     return Ticket(name) if _TICKET.fullmatch(name) else None
 
 
-def read_names(root_task: TaskDir) -> list[str]:
+def read_names(tree: TreeDir) -> list[str]:
     """Return the names of all files of the queue, in its order; not every file is a ticket."""
     try:
-        names = os.listdir(root_task.queue)
+        names = os.listdir(tree.queue)
     except (FileNotFoundError, NotADirectoryError):
         return []
     names.sort()
     return names
 
 
-def read_queue(root_task: TaskDir) -> list[Ticket]:
+def read_queue(tree: TreeDir) -> list[Ticket]:
     """Return all tickets in the order of the queue."""
-    names = read_names(root_task)
+    names = read_names(tree)
     if not _TICKETS.fullmatch("/".join([*names, ""])):  # One match for all takes half the time of one for each.
         names = list(filter(_TICKET.fullmatch, names))
     return list(map(Ticket, names))
@@ -123,9 +123,9 @@ def make_ticket(task_id: str, instance: str, priority: int, age: int, environmen
     return Ticket(f"{HIGHEST - priority:04d}.{age:012d}.{environment}.{'w' if waits else 'r'}.{task_id}.{instance}")
 
 
-def write_ticket(root_task: TaskDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
+def write_ticket(tree: TreeDir, ticket: Ticket, after: Sequence[str], after_any: bool) -> None:
     """Write a ticket under a name that does not count yet (the caller holds the queue's lock)."""
-    path = root_task.queue / (ticket + UNSEEN)
+    path = tree.queue / (ticket + UNSEEN)
     if ticket.waits:
         write_whole(path, to_json({"after": list(after), "any": after_any}), durable=False)
     else:
@@ -133,53 +133,53 @@ def write_ticket(root_task: TaskDir, ticket: Ticket, after: Sequence[str], after
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def show_ticket(root_task: TaskDir, ticket: Ticket) -> None:
+def show_ticket(tree: TreeDir, ticket: Ticket) -> None:
     """Put a written ticket into the queue (the caller makes the folder durable)."""
-    with storage_errors(root_task.queue, "write to"):
-        os.rename(root_task.queue / (ticket + UNSEEN), root_task.queue / ticket)
+    with storage_errors(tree.queue, "write to"):
+        os.rename(tree.queue / (ticket + UNSEEN), tree.queue / ticket)
 
 
-def show_left_behind(root_task: TaskDir, worker_id: WorkerId) -> bool:
+def show_left_behind(tree: TreeDir, worker_id: WorkerId) -> bool:
     """Show a ticket whose writer was killed before it could do that; return whether the worker has a ticket."""
-    for name in read_names(root_task):
+    for name in read_names(tree):
         ticket = parse_ticket(name.removesuffix(UNSEEN))
         if ticket is not None and ticket.worker_id == worker_id:
             if name.endswith(UNSEEN):
                 with contextlib.suppress(FileNotFoundError):  # Another process was faster.
-                    show_ticket(root_task, ticket)
+                    show_ticket(tree, ticket)
             return True
     return False
 
 
-def remove_ticket(root_task: TaskDir, ticket: Ticket) -> bool:
+def remove_ticket(tree: TreeDir, ticket: Ticket) -> bool:
     """Take a ticket out of the queue; return whether it was there."""
     for name in (ticket, ticket + UNSEEN):
         try:
-            os.unlink(root_task.queue / name)
+            os.unlink(tree.queue / name)
         except FileNotFoundError:
             continue
         except (IsADirectoryError, PermissionError):  # EPERM: what unlink(2) gives for a folder on other systems.
-            set_aside(root_task.queue / name)
+            set_aside(tree.queue / name)
         return True
     return False
 
 
-def tickets_of(root_task: TaskDir, worker: WorkerDir) -> list[Ticket]:
+def tickets_of(tree: TreeDir, worker: WorkerDir) -> list[Ticket]:
     """Return the tickets of a worker; a killed writer may have left it two."""
     me = worker.id
-    return [ticket for ticket in read_queue(root_task) if ticket.worker_id == me]
+    return [ticket for ticket in read_queue(tree) if ticket.worker_id == me]
 
 
-def take_out(root_task: TaskDir, tickets: Iterable[Ticket], folder: FilePath) -> None:
+def take_out(tree: TreeDir, tickets: Iterable[Ticket], folder: FilePath) -> None:
     """Remove tickets permanently, with their environments; the caller holds the queue's lock.
 
     The worker's end must be decided before: without a ticket and an end, it would count as never started.
     """
     tokens = {environment.NO_ENVIRONMENT: False}
     for ticket in tickets:
-        remove_ticket(root_task, ticket)
+        remove_ticket(tree, ticket)
         tokens.setdefault(ticket.environment, True)
-    tokens.update((ticket.environment, False) for ticket in read_queue(root_task))
+    tokens.update((ticket.environment, False) for ticket in read_queue(tree))
     for token in filter(tokens.get, tokens):
         environment.drop(folder, token)
 
@@ -190,12 +190,12 @@ def forget_environment(token: str, folder: FilePath, names: Sequence[str]) -> No
         environment.drop(folder, token)
 
 
-def dependencies_of(root_task: TaskDir, ticket: Ticket) -> tuple[list[str], bool]:
+def dependencies_of(tree: TreeDir, ticket: Ticket) -> tuple[list[str], bool]:
     """Return the workers that a ticket waits for, and whether any end of these will do."""
     if not ticket.waits:
         return [], False
-    value = read_json(root_task.queue / ticket) or {}
+    value = read_json(tree.queue / ticket) or {}
     names = value.get("after", [])
     if not isinstance(names, list) or not all(isinstance(name, str) and is_name(name) for name in names):
-        raise Damaged(f"{root_task.queue / ticket} does not list the workers to wait for")
+        raise Damaged(f"{tree.queue / ticket} does not list the workers to wait for")
     return names, bool(value.get("any"))

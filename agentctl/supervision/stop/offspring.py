@@ -12,7 +12,7 @@ from functools import partial
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import ChildrenAtEnd
 from agentctl.errors import AgentctlError
@@ -46,8 +46,8 @@ class Offspring:
         folder: Where the environments of queued workers wait.
     """
 
-    def __init__(self, worker: WorkerDir, root_task: TaskDir, folder: FilePath) -> None:
-        self.worker, self.root_task, self.folder = worker, root_task, folder
+    def __init__(self, worker: WorkerDir, tree: TreeDir, folder: FilePath) -> None:
+        self.worker, self.tree, self.folder = worker, tree, folder
         self._held_since: float | None = None
         self._is_paused = False
 
@@ -104,7 +104,7 @@ class Offspring:
 
         with contextlib.suppress(AgentctlError, OSError):
             tell(ev.AWAITING_CHILDREN, {"children": names})
-        standby, is_lent = Standby(self.worker, self.root_task, self.folder), False
+        standby, is_lent = Standby(self.worker, self.tree, self.folder), False
         try:
             while known(self.worker.task.path.exists) and living:
                 is_asked = partial(cancel_request.is_asked, self.worker)

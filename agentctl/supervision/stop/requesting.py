@@ -17,9 +17,9 @@ from agentctl.adapters.files import make_folder, read_known
 from agentctl.adapters.locks import LOCK_LIMIT_S, locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.signals import signal
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.roster import RosterRow, update
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError, LockTimeout
@@ -98,20 +98,17 @@ def request_ends(workers: Sequence[WorkerDir], request: Request, *, also_of: Seq
     if len(workers) == 1 and not also_of:
         return RequestedEnds([(workers[0], request_end(workers[0], request))], [])
     ended_before = {worker.id for worker in workers if worker.has_ended}
-    members: dict[str, list[WorkerDir]] = {}
-    tasks: dict[str, set[str]] = {}
-    for worker in workers:
-        members.setdefault(root_task_of(worker.task).path, []).append(worker)
-    for task in also_of:
-        tasks.setdefault(root_task_of(task).path, set()).add(task.id)
+    members = [(tree_of(worker.task), worker) for worker in workers]
+    tasks = [(tree_of(task), task.id) for task in also_of]
     ends, problems = RequestedEnds([], []), list[AgentctlError | OSError]()
-    for path in dict.fromkeys([*members, *tasks]):
-        root_task, mine = TaskDir(path), members.get(path, [])
-        waiting = _waiting(root_task)
+    for tree in {tree.path: tree for tree, _ in (*members, *tasks)}.values():
+        mine = [worker for one, worker in members if one.path == tree.path]
+        waiting = _waiting(tree)
         failpoints.reached("stop.before-order")
         try:
-            stopped = _decide(root_task, mine, tasks.get(path, set()), waiting, request)
-            _ask_each(root_task, mine, stopped, waiting, request, ends)
+            also = {task_id for one, task_id in tasks if one.path == tree.path}
+            stopped = _decide(tree, mine, also, waiting, request)
+            _ask_each(tree, mine, stopped, waiting, request, ends)
         except (AgentctlError, OSError) as error:
             problems.append(error)
     if problems:
@@ -126,7 +123,7 @@ def _of_this(worker: WorkerDir, answer: Answer, ended_before: Collection[WorkerI
 
 
 def _decide(
-    root_task: TaskDir,
+    tree: TreeDir,
     members: Sequence[WorkerDir],
     also_of: Collection[str],
     waiting: Collection[WorkerId],
@@ -134,12 +131,12 @@ def _decide(
 ) -> Stopped:
     """Decide about workers of one tree. Where that cannot be done, or not soon, those that run are asked at once."""
     order = StopOrder(request.by, request.grace_s, [worker.id for worker in members])
-    stop = partial(stop_all, root_task, order, request.store(), also_of=also_of)
+    stop = partial(stop_all, tree, order, request.store(), also_of=also_of)
     running = [worker for worker in members if worker.id not in waiting]
     try:
         return stop(limit_s=_PATIENCE_S)
     except LockTimeout:
-        leave_order(root_task, order, also_of=also_of)  # Or the ends of those that run would start others meanwhile.
+        leave_order(tree, order, also_of=also_of)  # Or the ends of those that run would start others meanwhile.
         _ask_at_once(running, request)
         return stop(limit_s=LOCK_LIMIT_S - _PATIENCE_S)
     except (AgentctlError, OSError):
@@ -154,7 +151,7 @@ def _ask_at_once(workers: Sequence[WorkerDir], request: Request) -> None:
 
 
 def _ask_each(
-    root_task: TaskDir,
+    tree: TreeDir,
     members: Sequence[WorkerDir],
     stopped: Stopped,
     waiting: Collection[WorkerId],
@@ -163,8 +160,8 @@ def _ask_each(
 ) -> None:
     """Note who has ended in the queue, and do for each of the others what its condition requires."""
     workers = {worker.id: worker for worker in members}
-    workers |= {one: root_task.worker_at(one) for one in stopped.workers if one not in workers}
-    queued, problem = instances_by_task(read_queue(root_task)), None
+    workers |= {one: tree.worker_at(one) for one in stopped.workers if one not in workers}
+    queued, problem = instances_by_task(read_queue(tree)), None
     for worker_id, worker in workers.items():
         if worker_id in stopped.withdrawn:
             ends.answers.append((worker, Answer.WITHDRAWN))
@@ -181,10 +178,10 @@ def _ask_each(
         raise problem
 
 
-def _waiting(root_task: TaskDir) -> set[WorkerId]:
+def _waiting(tree: TreeDir) -> set[WorkerId]:
     """Return the workers that are in the queue of a tree and have no place yet."""
-    placed = {occupant.worker_id for _, occupant in occupants_in(root_task.slots)}
-    return {ticket.worker_id for ticket in read_queue(root_task)} - placed
+    placed = {occupant.worker_id for _, occupant in occupants_in(tree.slots)}
+    return {ticket.worker_id for ticket in read_queue(tree)} - placed
 
 
 def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | None = None) -> Answer:
@@ -271,13 +268,13 @@ def _wake_stopped(worker: WorkerDir) -> None:
 
     Only a process that was executed as a guardian in this tree of tasks: the files may name any process.
     """
-    root_task = root_task_of(worker.task)
+    tree = tree_of(worker.task)
     for shim in (
         processes.identity_from(read_known(worker.shim)),
-        shim_beside(root_task.slots, worker.id),
+        shim_beside(tree.slots, worker.id),
     ):
         stat = processes.read_stat(shim.pid) if shim else None
-        if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, root_task):
+        if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, tree):
             processes.send(shim, signal.SIGCONT)
 
 
@@ -315,14 +312,14 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
 
 
 def _withdraw_locked(worker: WorkerDir, request: Request) -> _Withdrawal:
-    root_task = root_task_of(worker.task)
-    with locked(root_task.queue_lock, is_written=False):
-        mine = tickets_of(root_task, worker)
+    tree = tree_of(worker.task)
+    with locked(tree.queue_lock, is_written=False):
+        mine = tickets_of(tree, worker)
         if not mine:
             return _Withdrawal.TOO_LATE
-        if worker.id in workers_being_started(root_task):
+        if worker.id in workers_being_started(tree):
             return _Withdrawal.STARTING
-        if not withdraw(root_task, {worker.id: mine}, request.by, request.store()):
+        if not withdraw(tree, {worker.id: mine}, request.by, request.store()):
             publish(worker)  # Another process has decided its end.
     with contextlib.suppress(AgentctlError):
         update(worker.task, {worker.instance: RosterRow(read_spec(worker.spec).agent, Status.CANCELLED)})

@@ -18,7 +18,7 @@ from agentctl.adapters.detached import start_detached
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.ends import HIDDEN
 from agentctl.domain.escalation import Stage, advance, begin, hurried
 from agentctl.domain.limits import Limits
@@ -68,7 +68,7 @@ def begin_burial(worker: WorkerDir) -> None:
     os.close(ready_read)
     if not is_ready:
         what = f"nothing could be started to stop {worker.instance}, whose shim is gone"
-        raise AgentctlError(what, hint=f"{worker.task.shim_log} may say why; then try again")
+        raise AgentctlError(what, hint=f"{tree_of(worker.task).shim_log} may say why; then try again")
 
 
 def main(folder: str, keep: Callable[[], None]) -> None:
@@ -90,7 +90,7 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     lock = hold_alive(worker.shim)
     me = processes.identify(os.getpid())
     if lock is not None and me is not None:
-        note_guardian(root_task_of(worker.task), me)
+        note_guardian(tree_of(worker.task), me)
         with contextlib.suppress(OSError):  # A full disk: it holds the lock, and that counts.
             name_holder(lock, me)
     os.write(ready, b".")
@@ -109,8 +109,8 @@ def _bury(worker: WorkerDir, ready: int) -> None:
         time.sleep(STORAGE_RETRY_S)
     deferred.clear(worker)
     os.close(lock)
-    dispatch(root_task_of(worker.task))
-    Switch(root_task_of(worker.task), environment.store_folder()).tell()
+    dispatch(tree_of(worker.task))
+    Switch(tree_of(worker.task), environment.store_folder()).tell()
 
 
 def _known(look: Callable[[], T], worker: WorkerDir) -> T:
@@ -136,7 +136,7 @@ def _problem_of(worker: WorkerDir, ending: Decision) -> AgentctlError | OSError 
 
 def _await_children(worker: WorkerDir) -> None:
     """Pass the cancel on to the workers that this one has started, and wait until they have ended."""
-    below = Offspring(worker, root_task_of(worker.task), environment.store_folder())
+    below = Offspring(worker, tree_of(worker.task), environment.store_folder())
     while _known(below.holds_cancel, worker):
         time.sleep(_CHILDREN_LOOK_S)
 

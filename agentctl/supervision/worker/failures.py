@@ -11,8 +11,8 @@ import contextlib
 from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.files import make_folder, number_in, read_known, to_json, write_whole
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import root_task_of
+from agentctl.adapters.taskdir import TreeDir, WorkerDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
@@ -23,16 +23,16 @@ def note_failure(worker: WorkerDir) -> None:
     name = str(spec.get("agent"))
     if not spec.get("order") or not is_name(name):
         return
-    folder = root_task_of(worker.task).failures
+    folder = tree_of(worker.task).failures
     with contextlib.suppress(AgentctlError, OSError):  # A full disk must not keep an end from being published.
         make_folder(folder)
         value = {"boot": processes.boot_id(), "at": since_boot()}
         write_whole(folder / name, to_json(value), durable=False)
 
 
-def failed_ago(root_task: TaskDir, agent: str) -> float | None:
-    """Return how long ago an agent failed last in the tree of `root_task`; None if it did not since the boot."""
-    path = root_task.failures / agent
+def failed_ago(tree: TreeDir, agent: str) -> float | None:
+    """Return how long ago an agent failed last in the tree of `tree`; None if it did not since the boot."""
+    path = tree.failures / agent
     at = number_in(path, "at") if path.exists() else None
     if at is None or read_known(path).get("boot") != processes.boot_id():
         return None

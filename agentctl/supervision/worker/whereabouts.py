@@ -11,7 +11,7 @@ import os
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.processes import LINUX
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.lean import NamedTuple
 
 #: How long a loss has to last: an editor that saves task.yaml may take it away for a moment.
@@ -37,13 +37,13 @@ class Whereabouts:
         OSError: One of them is not there.
     """
 
-    def __init__(self, worker: WorkerDir, root_task: TaskDir) -> None:
-        self._worker, self._root_task = worker, root_task
+    def __init__(self, worker: WorkerDir, tree: TreeDir) -> None:
+        self._worker, self._tree = worker, tree
         self._since: float | None = None
-        self._task_files = {worker.task.task_file, root_task.task_file}
+        self._task_files = {worker.task.task_file, tree.task_file}
         self._held: list[_Held] = []
         try:
-            for path in dict.fromkeys((worker.path, worker.task.path, root_task.path)):
+            for path in dict.fromkeys((worker.path, worker.task.path, tree.path)):
                 self._held.append(_Held(path))
         except BaseException:
             self.close()
@@ -59,14 +59,14 @@ class Whereabouts:
         """Return what became of the folders; None if all of them are there."""
         if self._are_in_place():
             return None
-        own, task, *root_task = self._held
+        own, task, *tree = self._held
         worker, found = self._worker, task.lost(self._worker.task)
         if found == _MOVED and (place := task.place()) is not None:
             return Loss(f"its task was moved to {place} while it ran", TaskDir(place).worker(worker.instance))
         if found is not None:
             return Loss("its task was removed", None)
-        if any(held.lost(self._root_task) for held in root_task):
-            return Loss(f"the task {self._root_task.id} above it was removed", worker)
+        if any(held.lost(self._tree) for held in tree):
+            return Loss(f"the task {self._tree.id} above it was removed", worker)
         found = own.lost()
         return None if found is None else Loss(f"its folder {found}", worker, has_tasks=True)
 
@@ -75,9 +75,9 @@ class Whereabouts:
 
         The path of the worker's folder leads through its task's: a folder has one name.
         """
-        own, _, *root_task = self._held
+        own, _, *tree = self._held
         try:
-            for held in (own, *root_task):
+            for held in (own, *tree):
                 found = os.stat(held.path)
                 if found.st_ino != held.known.st_ino or found.st_dev != held.known.st_dev:
                     return False

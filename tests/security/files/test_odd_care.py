@@ -14,6 +14,7 @@ import pytest
 
 from agentctl.adapters.files import write_all
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_at
 from agentctl.shim.notes import write_note
 from tests.steps import Task, new_task, spawn
 from tests.support import alike, by_turns, run
@@ -182,7 +183,7 @@ def test_what_a_shim_writes_while_its_log_is_set_aside_is_told_by_the_next_look(
         write_all(fd, data)
 
     monkeypatch.setattr("agentctl.shim.notes.write_all", set_aside_first)
-    write_note(TaskDir(str(task.path)), "t/w: met something")
+    write_note(tree_at(str(task.path)), "t/w: met something")
     assert "met something" in asides[0].read_text()
     assert "met something" in log.read_text()
 
@@ -232,7 +233,6 @@ def test_a_task_with_something_odd_in_it_is_not_taken_over(
 def test_the_files_of_a_task_that_is_trusted_are_counted_no_further_than_any_has(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agentctl.adapters.taskdir import TaskDir
     from agentctl.errors import Refused
     from agentctl.operations.where import odd_files
 
