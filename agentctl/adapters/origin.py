@@ -82,7 +82,7 @@ def mark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> None:
         StorageError, OSError: The folder cannot be written.
     """
     make_folders(os.path.realpath(folder))
-    fd = open_plain(folder / _name_of(task, what, parts), os.O_WRONLY | os.O_CREAT)
+    fd = open_plain(folder / _name_of(task, task.nonce(), what, parts), os.O_WRONLY | os.O_CREAT)
     os.close(fd)
 
 
@@ -92,9 +92,8 @@ def is_marked(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
     Raises:
         StorageError: That cannot be known.
     """
-    if not task.nonce():
-        return False
-    return _is_ones_own(folder, folder / _name_of(task, what, parts))
+    nonce = task.nonce()
+    return bool(nonce) and _is_ones_own(folder, folder / _name_of(task, nonce, what, parts))
 
 
 def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
@@ -112,7 +111,7 @@ def unmark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
     Raises:
         StorageError: That is not possible.
     """
-    return _remove(folder / _name_of(task, what, parts))
+    return _remove(folder / _name_of(task, task.nonce(), what, parts))
 
 
 def _remove(path: FilePath) -> bool:
@@ -124,8 +123,8 @@ def _remove(path: FilePath) -> bool:
     return True
 
 
-def _name_of(task: TaskDir, what: str, parts: tuple[str, ...]) -> str:
-    return _hash_of(task, task.nonce(), what, *parts)
+def _name_of(task: TaskDir, nonce: str, what: str, parts: tuple[str, ...]) -> str:
+    return _hash_of(task, nonce, what, *parts)
 
 
 def _name_of_place(task: TaskDir) -> str:

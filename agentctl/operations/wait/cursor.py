@@ -48,7 +48,7 @@ class Cursor:
         if not wanted:
             return None
         with locked(self._lock):
-            state = self._read()
+            state, content = self._read()
             for deliverable in wanted:
                 key = str(deliverable.seq)
                 if _is_done(state["done"], deliverable.seq) or self._is_claimed(state["claims"].get(key)):
@@ -60,7 +60,7 @@ class Cursor:
                 if redelivered:
                     self._forget(state["claims"][key])
                 state["claims"][key] = token
-                self._write(state, durable=False)
+                self._write(state, content, durable=False)
                 return ClaimedEnd(deliverable, redelivered, token, lock)
         return None
 
@@ -73,11 +73,11 @@ class Cursor:
         # If the log lost its last lines, other ends would get seqs that are done, and would never be given out.
         eventlog.flush(self._log)
         with locked(self._lock):
-            state = self._read()
+            state, content = self._read()
             state["claims"].pop(str(claim.deliverable.seq), None)
             order = [seq for seq, _, _ in deliverables]
             state["done"] = _with(state["done"], claim.deliverable.seq, order)
-            self._write(state, durable=True)
+            self._write(state, content, durable=True)
         self._forget(claim.token)
         os.close(claim.lock)
 
@@ -88,16 +88,16 @@ class Cursor:
     def withdraw(self, claim: ClaimedEnd) -> None:
         """Give a claim back of which it is certain that nothing was printed: as if it had never been made."""
         with locked(self._lock):
-            state = self._read()
+            state, content = self._read()
             state["claims"].pop(str(claim.deliverable.seq), None)
-            self._write(state, durable=False)
+            self._write(state, content, durable=False)
         self._forget(claim.token)
         os.close(claim.lock)
 
     def undelivered(self, wanted: Iterable[Deliverable]) -> list[Deliverable]:
         """Return those of `wanted` that are not marked as done."""
-        done = self._read()["done"]
-        return [deliverable for deliverable in wanted if not _is_done(done, deliverable.seq)]
+        state, _ = self._read()
+        return [deliverable for deliverable in wanted if not _is_done(state["done"], deliverable.seq)]
 
     def _is_claimed(self, token: str | None) -> bool:
         return token is not None and is_alive_held(self._claim_path(token))
@@ -109,15 +109,17 @@ class Cursor:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._claim_path(token))
 
-    def _read(self) -> dict[str, Any]:
-        state = read_known(self._path).get(self._task_id)
+    def _read(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the state of this consumer in the task, and the content of its file, which has other tasks too."""
+        content = read_known(self._path)
+        state = content.get(self._task_id)
         if not isinstance(state, dict):
             state = {}
-        return {"done": list(state.get("done", [])), "claims": dict(state.get("claims", {}))}
+        return {"done": list(state.get("done", [])), "claims": dict(state.get("claims", {}))}, content
 
-    def _write(self, state: dict[str, Any], *, durable: bool) -> None:
+    def _write(self, state: dict[str, Any], content: dict[str, Any], *, durable: bool) -> None:
         with storage_errors(self._path, "write"):
-            write_whole(self._path, to_json({**read_known(self._path), self._task_id: state}), durable=durable)
+            write_whole(self._path, to_json({**content, self._task_id: state}), durable=durable)
 
 
 def _is_done(ranges: Sequence[Sequence[int]], seq: int) -> bool:

@@ -149,7 +149,7 @@ def held_end(worker: WorkerDir) -> Decision | None:
 
 def clear_no_decision(worker: WorkerDir) -> None:
     """Set aside an exit.json that is not a decision, while a live shim has yet to make its own."""
-    if not is_alive_held(worker.shim) or not os.path.lexists(worker.exit):
+    if not os.path.lexists(worker.exit) or not is_alive_held(worker.shim):
         return
     with locked(worker.lock):
         try:
