@@ -54,7 +54,7 @@ from agentctl.supervision.life.judging import Condition, is_unguarded, judge, qu
 from agentctl.supervision.queue.queue_hold import is_any_held, read_holds
 from agentctl.supervision.queue.tickets import UNSEEN, Ticket, read_queue
 from agentctl.supervision.worker import environment
-from agentctl.supervision.worker.endings import Decision, decide, read_decision
+from agentctl.supervision.worker.endings import Decision, decide, decision_of, read_decision
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 from agentctl.supervision.worker.spec import read_order, read_spec
 
@@ -389,7 +389,8 @@ def _unreadable(task: TaskDir, view: TaskView) -> Iterator[Finding]:
 def _unguarded(task: TaskDir) -> Iterator[Finding]:
     """Yield the workers that have ended without a shim: of their processes, only those that were found are gone."""
     for instance in task.instances():
-        if is_unguarded(task.worker(instance)):
+        worker = task.worker(instance)
+        if is_unguarded(worker, decision_of(worker)):
             what = f"it ended while its shim was gone: {HIDDEN}"
             yield finding("warning", what, f"{task.id}/{instance}", "ps -eo pid,lstart,args shows what runs here")
 

@@ -24,8 +24,11 @@ def read_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
     What is proven is written down; if nothing can be written (a read-only folder), the view is healed in memory. Of a
     task that is not this person's own only the log counts, and nothing is judged or written.
     """
-    if not may_be_stopped(task):
-        return fold(task), {}
+    return read_own_task(task) if may_be_stopped(task) else (fold(task), {})
+
+
+def read_own_task(task: TaskDir) -> tuple[TaskView, dict[str, Condition]]:
+    """Return the same of a task that is known to be this person's own, or to have been."""
     reader, view = LogReader(task.events), TaskView()
     view.apply(reader.rows())
     live = [worker for worker in view.workers.values() if not worker.is_terminal]

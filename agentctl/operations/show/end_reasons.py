@@ -26,7 +26,6 @@ from agentctl.operations.show.evidence import (
 from agentctl.operations.show.further_runs import refusal_of_resume, refusal_of_retry
 from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.show.worker_facts import WorkerFacts
-from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import is_unguarded
 from agentctl.supervision.worker.endings import Decision, decision_of, status_at_end
 
@@ -64,7 +63,7 @@ def end_part(facts: WorkerFacts) -> Part:
     if facts.view.reason == Reason.LOST:
         worker = facts.worker_dir
         gone = [lock_says(worker.shim), *process_says(identity_from(read_known(worker.shim)), "its shim")]
-        gone += process_says(record_of(worker).leader, "its first process")
+        gone += process_says(facts.leader(), "its first process")
         statements.append(Statement("Neither of them is alive.", gone))
     statements += _by_request(facts)
     if decision is not None:
@@ -119,7 +118,7 @@ def _by_request(facts: WorkerFacts) -> list[Statement]:
 
 def _left_behind(facts: WorkerFacts, decision: Decision) -> list[Statement]:
     found = []
-    if is_unguarded(facts.worker_dir):
+    if is_unguarded(facts.worker_dir, decision):
         text = f"Its shim was gone when it ended: what was found of it has ended as well, and {HIDDEN}."
         found.append(Statement(text, [file_says(facts.worker_dir.exit, "unguarded")]))
     if decision.uncollected:

@@ -34,7 +34,7 @@ from agentctl.operations.show.evidence import (
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
 from agentctl.operations.where.command_lines import command_line
-from agentctl.supervision.life.belonging import claim_of, record_of
+from agentctl.supervision.life.belonging import claim_of, record_in
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.worker import cancel_request, pause_request
@@ -63,7 +63,7 @@ def live_part(facts: WorkerFacts) -> Part:
 
 def _guardian(facts: WorkerFacts) -> Part:
     worker, condition = facts.worker_dir, facts.condition
-    shim, leader = identity_from(read_known(worker.shim)), record_of(worker).leader
+    shim = identity_from(read_known(worker.shim))
     evidence = [lock_says(worker.shim), *process_says(shim, "its shim")]
     if condition is Condition.ELSEWHERE:
         text = "It is on another machine or in another pid namespace: what has become of it is unknown from here."
@@ -75,7 +75,7 @@ def _guardian(facts: WorkerFacts) -> Part:
             "Its shim is gone, since when is unknown, and something of it is alive: its limits are not enforced any"
             " more, and nobody will see how it exits."
         )
-        evidence += [*process_says(leader, "its first process"), *_living(worker)]
+        evidence += [*process_says(facts.leader(), "its first process"), *_living(facts)]
         return [Statement(text, evidence)], [
             WayOut("its own end, which a wait may see; otherwise it counts as lost", facts.command("wait", facts.name)),
             WayOut("a cancel stops all of it that can be found", facts.command("cancel", facts.name)),
@@ -102,8 +102,9 @@ def _elsewhere(worker: WorkerDir) -> Iterator[Evidence]:
             yield file_says(path, f"{fields_of(value, 'machine', 'pidNamespace', 'pid')}; {here}")
 
 
-def _living(worker: WorkerDir) -> Iterator[Evidence]:
-    for member in UnsupervisedTree(claim_of(worker)).describe()[:_MOST]:
+def _living(facts: WorkerFacts) -> Iterator[Evidence]:
+    claim = claim_of(facts.worker_dir, record_in(facts.process()))
+    for member in UnsupervisedTree(claim).describe()[:_MOST]:
         yield Evidence(PROCESS, f"pid {member.get('pid')}", f"its own, alive: {member.get('command')}")
 
 
@@ -258,7 +259,7 @@ def _process(facts: WorkerFacts) -> Part:
         evidence.append(file_says(aside, fields_of(read_known(aside), "status", "reason", "exitCode", "signal")))
         text = f"It has no process now: attempt {view.attempt - 1} has failed, and the next one begins after a pause."
         return [Statement(text, evidence)], [WayOut("the end of that pause, or a cancel", _cancelling(facts))]
-    leader = record_of(worker).leader
+    leader = facts.leader()
     evidence = process_says(leader, "its first process")
     evidence += facts.event(ev.RETRIED if view.attempt > 1 else ev.STARTED, "attempt", "pid")
     retries = int(facts.number("retries") or 0)
@@ -313,7 +314,7 @@ def _time_left(facts: WorkerFacts) -> Part:
     if limit is None or facts.condition is not Condition.SUPERVISED or facts.view.runner is not None:
         return [], []
     worker = facts.worker_dir
-    since = finite(read_known(worker.process).get("since"))
+    since = finite(facts.process().get("since"))
     if since is None or facts.view.pid is None:
         return [], []
     with contextlib.suppress(AgentctlError, OSError):

@@ -16,20 +16,17 @@ from agentctl.operations.show.evidence import (
     shown,
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
-from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.worker.placed import launch_of
 
 
 def node_part(facts: WorkerFacts) -> Part:
     """Return where the worker is."""
-    worker, launch = facts.worker_dir, launch_of(facts.worker_dir)
+    launch = launch_of(facts.worker_dir)
     if launch is None:
-        return [
-            Statement("It is about to be given to its engine.", process_says(record_of(worker).leader, _STAND_IN))
-        ], []
+        return [Statement("It is about to be given to its engine.", process_says(facts.leader(), _STAND_IN))], []
     claim, placed = read_known(launch.claim), facts.row.get("placement") or {}
     evidence = [
-        *process_says(record_of(worker).leader, _STAND_IN),
+        *process_says(facts.leader(), _STAND_IN),
         file_says(launch.handle, fields_of(read_known(launch.handle), "job", "submissions", "engine", "problem")),
     ]
     cancel = WayOut("a cancel", facts.command("cancel", facts.name))

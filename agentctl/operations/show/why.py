@@ -69,7 +69,7 @@ def why_worker(task: TaskDir, instance: str) -> Why:
     facts = facts_of(task, worker_dir)
     if not facts.is_in_log:
         return _unaccepted(facts)
-    if not may_be_stopped(task):
+    if not facts.is_ours:
         return _claimed(facts)
     state, since = _state_of(facts)
     statements, ways = _part(facts)

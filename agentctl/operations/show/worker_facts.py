@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import read_known
+from agentctl.adapters.processes import Identity, identity_from
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
@@ -14,10 +16,12 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below
-from agentctl.operations.show.current_state import read_task
+from agentctl.operations.show.current_state import read_own_task
 from agentctl.operations.show.evidence import Evidence, event_says
 from agentctl.operations.show.listing import row_of
-from agentctl.operations.where.command_lines import command_line
+from agentctl.operations.where.command_lines import line_with, task_options
+from agentctl.operations.where.folding import fold
+from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 
@@ -49,6 +53,12 @@ class WorkerFacts(NamedTuple):
     spec: Mapping[str, Any]
     #: The open questions of the workers below it.
     asked_below: Sequence[PendingQuestion]
+    #: Whether its task is this person's own, or was: otherwise nothing in its files is believed.
+    is_ours: bool
+    #: Reads its worker.json, at the first call alone.
+    process: Callable[[], Mapping[str, Any]]
+    #: Looks up what a command line about its task needs, at the first call alone.
+    options: Callable[[], Sequence[str]]
 
     @property
     def is_in_log(self) -> bool:
@@ -70,19 +80,24 @@ class WorkerFacts(NamedTuple):
         """Return what its latest event of a kind says; nothing where there is none."""
         return event_says(self.worker_dir.task.events, self.latest.get(kind), *keys)
 
+    def leader(self) -> Identity | None:
+        """Return its first process; None where worker.json names none."""
+        return identity_from(self.process())
+
     def number(self, key: str) -> float | None:
         """Return a number of its spec; None where there is none."""
         return finite(self.spec.get(key))
 
     def command(self, *words: str) -> str:
         """Return a command line about its task."""
-        return command_line(self.worker_dir.task, *words)
+        return line_with(self.options(), *words)
 
 
 def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:
     """Return the facts about a worker; like a look at the list, this writes down what is proven, and starts nothing."""
     instance = worker_dir.instance
-    view, conditions = read_task(task)
+    is_ours = may_be_stopped(task)
+    view, conditions = read_own_task(task) if is_ours else (fold(task), {})
     worker = view.workers.get(instance) or WorkerView(instance)
     asked = sorted(asked_below(task, view).get(instance, ()))
     condition = conditions.get(instance)
@@ -94,6 +109,9 @@ def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:
         _latest(task, instance),
         read_known(worker_dir.spec),
         asked,
+        is_ours,
+        cache(partial(read_known, worker_dir.process)),
+        cache(partial(task_options, task)),
     )
 
 

@@ -28,7 +28,7 @@ from agentctl.supervision.life.judging import is_unguarded
 from agentctl.supervision.stop.requesting import Answer, Request, request_ends
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.cancel_request import asked_grace
-from agentctl.supervision.worker.endings import decision_of, held_end, status_at_end
+from agentctl.supervision.worker.endings import decision_of, held_end
 from agentctl.supervision.worker.kinship import cancelled_with, task_name
 from agentctl.supervision.worker.spec import grace_of
 
@@ -220,9 +220,11 @@ def _on_its_way(worker: WorkerDir) -> Cancelled:
 
 
 def _end_of(worker: WorkerDir) -> Cancelled:
-    status = status_at_end(worker)
+    decision = decision_of(worker)
+    end = decision or held_end(worker)
+    status = Status.FAILED if end is None else end.status
     found = _result(worker, cancelled=status == Status.CANCELLED, status=status, note=_held_note(worker))
-    return replace(found, unguarded=is_unguarded(worker))
+    return replace(found, unguarded=is_unguarded(worker, decision))
 
 
 def _held_note(worker: WorkerDir) -> str | None:
@@ -233,11 +235,12 @@ def _held_note(worker: WorkerDir) -> str | None:
 
 
 def _had_ended(worker: WorkerDir) -> Cancelled:
-    decision = decision_of(worker) or held_end(worker)
-    status, reason = (decision.status, decision.reason) if decision else (Status.FAILED, None)
+    decision = decision_of(worker)
+    end = decision or held_end(worker)
+    status, reason = (end.status, end.reason) if end else (Status.FAILED, None)
     note = f"it had ended before as {status}{f' ({reason})' if reason else ''}; nothing changed"
     found = _result(worker, cancelled=status == Status.CANCELLED, status=status, note=note)
-    return replace(found, unguarded=is_unguarded(worker))
+    return replace(found, unguarded=is_unguarded(worker, decision))
 
 
 def _await_ends(agents: Sequence[WorkerDir]) -> dict[_Key, Cancelled]:

@@ -17,7 +17,7 @@ from agentctl.adapters import eventlog, processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_known
 from agentctl.adapters.processes import Identity
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
@@ -30,7 +30,7 @@ from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.where.ownership import check_may_be_stopped, is_own
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.dispatch.dispatch import dispatch
-from agentctl.supervision.life.belonging import claim_of
+from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 
@@ -133,7 +133,7 @@ class LiveTask:
     def _set_sentinel(self, instance: str) -> None:
         worker = self.task.worker(instance)
         for is_shim in (True, False):
-            identity = processes.identity_from(read_known(worker.shim)) if is_shim else claim_of(worker).leader
+            identity = processes.identity_from(read_known(worker.shim)) if is_shim else _proven_leader(worker)
             if identity is not None and not is_shim:
                 self._unguarded[instance] = identity
             # If no descriptor can be spared, the periodic look finds the end of this worker.
@@ -250,6 +250,10 @@ class LiveTask:
     ) -> None:
         self.drop_sentinels()
         self.watch.close()
+
+
+def _proven_leader(worker: WorkerDir) -> Identity | None:
+    return claim_of(worker, record_of(worker)).leader
 
 
 class LiveTree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError
@@ -13,7 +14,12 @@ from agentctl.supervision.worker.environment import TASK_VARIABLE
 
 def command_line(task: TaskDir, *words: str) -> str:
     """Return `agentctl WORDS`, with the options without which it would mean another task than this one."""
-    return " ".join([*program_words(), *words, *_options(task)])
+    return line_with(task_options(task), *words)
+
+
+def line_with(options: Sequence[str], *words: str) -> str:
+    """Return `agentctl WORDS`, with the options of the task that it is about."""
+    return " ".join([*program_words(), *words, *options])
 
 
 def program_words() -> list[str]:
@@ -44,7 +50,8 @@ def root_words(root: Root) -> str:
     return "".join(f" {word}" for word in root_option(root))
 
 
-def _options(task: TaskDir) -> list[str]:
+def task_options(task: TaskDir) -> list[str]:
+    """Return the options without which a command line would mean another task than this one."""
     place = root_option(task.root)
     is_meant = not place and task.id == (os.environ.get(TASK_VARIABLE) or current_task(task.root))
     return place if is_meant else ["--task", task.id, *place]

@@ -20,7 +20,7 @@ from agentctl.adapters.taskdir import TreeDir
 from agentctl.domain.names import WorkerId, first_of
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
-from agentctl.supervision.life.belonging import claim_of
+from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition, judge, settle
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.queue.places import Occupant, Place, is_slot, names_shim, occupants_in, read_occupant
@@ -110,7 +110,7 @@ def is_still_there(tree: TreeDir, occupant: Occupant) -> bool:
     try:
         settle(worker, condition)
     except (AgentctlError, OSError):  # Its exit.json is not a decision: only its processes count.
-        return not UnsupervisedTree(claim_of(worker)).is_gone()
+        return not UnsupervisedTree(claim_of(worker, record_of(worker))).is_gone()
     return False
 
 

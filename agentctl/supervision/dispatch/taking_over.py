@@ -18,7 +18,7 @@ from agentctl.errors import StorageError
 from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out
 from agentctl.supervision.dispatch.launching import launch
 from agentctl.supervision.dispatch.slots import held_places
-from agentctl.supervision.life.belonging import claim_of
+from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.queue.places import Place, is_slot
@@ -59,7 +59,7 @@ def take_over(worker: WorkerDir) -> bool:
 
 def _is_stand_in_gone(worker: WorkerDir) -> bool:
     """End what still stands in for the worker here: two of them would tell everything twice."""
-    left, until = UnsupervisedTree(claim_of(worker)), monotonic() + _KILL_LIMIT_S
+    left, until = UnsupervisedTree(claim_of(worker, record_of(worker))), monotonic() + _KILL_LIMIT_S
     while not left.is_gone():
         if monotonic() >= until:
             return False

@@ -7,7 +7,7 @@ stranger's process. For the leader, the log is proof too: it names the leader be
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import eventlog, processes
 from agentctl.adapters.files import read_known
@@ -58,7 +58,11 @@ class Record(NamedTuple):
 
 def record_of(worker: WorkerDir) -> Record:
     """Return a worker's record; a missing or wrong field gets the value of a first attempt's record."""
-    value = read_known(worker.process)
+    return record_in(read_known(worker.process))
+
+
+def record_in(value: Mapping[str, Any]) -> Record:
+    """Return the record that the content of a worker.json is."""
     cookie, attempt, started_at = value.get("cookie"), value.get("attempt"), value.get("startedAt")
     return Record(
         leader=processes.identity_from(value),
@@ -68,9 +72,9 @@ def record_of(worker: WorkerDir) -> Record:
     )
 
 
-def claim_of(worker: WorkerDir) -> Claim:
-    """Return what makes a process a worker's: its worker.json if that is proven, and what its processes carry."""
-    leader, cookie, attempt, _ = record_of(worker)
+def claim_of(worker: WorkerDir, record: Record) -> Claim:
+    """Return what makes a process a worker's: its record if that is proven, and what its processes carry."""
+    leader, cookie, attempt, _ = record
     if leader is not None and (_is_carrier(leader, worker, cookie) or _is_in_log(leader, worker, attempt)):
         return Claim(worker, leader, cookie, leader.start)
     return Claim(worker, None, None, min((start for _, _, start in _births(worker)), default=0))

@@ -21,7 +21,7 @@ from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import shim_beside
 from agentctl.supervision.queue.tickets import read_queue, show_left_behind
 from agentctl.supervision.worker import deferred
-from agentctl.supervision.worker.driver_end import end_by_driver
+from agentctl.supervision.worker.driver_end import end_of_attempt
 from agentctl.supervision.worker.endings import (
     Decision,
     decide,
@@ -95,7 +95,8 @@ def judge(worker: WorkerDir, queued: Collection[str] | None = None) -> Condition
 def _judge_unguarded(worker: WorkerDir) -> Condition:
     """Judge a worker that has been started, and has neither an end nor a shim."""
     # A power cut may have emptied the identity files: they are not fsynced, since it ends their processes too.
-    identity = record_of(worker).leader
+    record = record_of(worker)
+    identity = record.leader
     if identity is None and (shim := _shim_by_its_place(worker)) is not None:
         return shim
     if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
@@ -104,7 +105,7 @@ def _judge_unguarded(worker: WorkerDir) -> Condition:
         return Condition.UNFOLLOWED
     if identity is not None and identity.boot != processes.boot_id():
         return Condition.LOST
-    claim = claim_of(worker)
+    claim = claim_of(worker, record)
     if claim.is_led or not UnsupervisedTree(claim).is_gone():
         return Condition.UNSUPERVISED
     return Condition.LOST
@@ -166,44 +167,47 @@ def settle(worker: WorkerDir, condition: Condition, seen: tuple[int, int] | None
 
 
 def _ending_of_gone(worker: WorkerDir, seen: tuple[int, int] | None) -> Decision:
-    return seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker)
+    return _seen_ending(worker, seen) if seen and not is_for_node(worker) else lost_ending(worker)
 
 
-def seen_ending(worker_dir: WorkerDir, seen: tuple[int, int]) -> Decision:
+def _seen_ending(worker: WorkerDir, seen: tuple[int, int]) -> Decision:
     """Return the ending of a worker whose shim was gone, but whose exit a wait saw."""
     status, reason, code, name = from_wait_status(*seen)
-    worker = record_of(worker_dir)
-    ending = _driver_ending(worker_dir) or Decision(
+    record = record_of(worker)
+    ending = _driver_ending(worker, record) or Decision(
         status=status,
         reason=reason,
         message=f"its shim was gone; a wait saw the exit, and {HIDDEN}",
-        started_at=worker.started_at,
-        attempt=worker.attempt,
+        started_at=record.started_at,
+        attempt=record.attempt,
         unguarded=True,
     )
     return ending._replace(exit_code=code, signal=name)
 
 
-def lost_ending(worker_dir: WorkerDir) -> Decision:
+def lost_ending(worker: WorkerDir) -> Decision:
     """Return the ending of a worker that is proven gone: it never started, or nobody saw how it ended.
 
     An agent's driver may have reported the end before.
     """
-    worker = record_of(worker_dir)
-    if worker.leader is None and not was_started(worker_dir):  # A power cut may have emptied the file.
+    record = record_of(worker)
+    if record.leader is None and not was_started(worker):  # A power cut may have emptied the file.
         message = "its shim died before the worker was started"
         return Decision(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
     message = "worker and shim are gone (killed, or the machine was restarted); the exit was not seen"
-    may_hide = _is_of_this_boot(worker)
-    return _placed_ending(worker_dir) or _driver_ending(worker_dir) or Decision(
+    may_hide = _is_of_this_boot(record)
+    return _placed_ending(worker, record) or _driver_ending(worker, record) or Decision(
         status=Status.FAILED, reason=Reason.LOST, message=f"{message}, and {HIDDEN}" if may_hide else message,
-        started_at=worker.started_at, attempt=worker.attempt, unguarded=may_hide,
+        started_at=record.started_at, attempt=record.attempt, unguarded=may_hide,
     )  # fmt: skip
 
 
-def is_unguarded(worker: WorkerDir) -> bool:
-    """Return whether a worker has ended without its shim, and what it had hidden before may be alive."""
-    decision = decision_of(worker)
+def is_unguarded(worker: WorkerDir, decision: Decision | None) -> bool:
+    """Return whether a worker has ended without its shim, and what it had hidden before may be alive.
+
+    Args:
+        decision: That about its end; None if there is none.
+    """
     return bool(decision and decision.unguarded and _is_of_this_boot(record_of(worker)))
 
 
@@ -212,31 +216,30 @@ def _is_of_this_boot(record: Record) -> bool | None:
     return (record.leader is not None and record.leader.boot == processes.boot_id()) or None
 
 
-def _placed_ending(worker_dir: WorkerDir) -> Decision | None:
+def _placed_ending(worker: WorkerDir, record: Record) -> Decision | None:
     """Return the ending of a worker that was to run on a node; None for any other, and where it is not known."""
-    if not is_for_node(worker_dir):
+    if not is_for_node(worker):
         return None
-    worker = record_of(worker_dir)
-    verdict = verdict_of(worker_dir, worker.attempt)
+    verdict = verdict_of(worker, record.attempt)
     if verdict is not None:
-        started_at = verdict.started_at or worker.started_at
-        return verdict._replace(attempt=worker.attempt, started_at=started_at, ended_at=None)
-    if has_launch(worker_dir, worker.attempt):
+        started_at = verdict.started_at or record.started_at
+        return verdict._replace(attempt=record.attempt, started_at=started_at, ended_at=None)
+    if has_launch(worker, record.attempt):
         return None
     message = "what was to give it to its engine was killed before any engine had heard of it"
     return Decision(
-        status=Status.FAILED, reason=Reason.NOT_STARTED, message=message, started_at=worker.started_at,
-        attempt=worker.attempt,
+        status=Status.FAILED, reason=Reason.NOT_STARTED, message=message, started_at=record.started_at,
+        attempt=record.attempt,
     )  # fmt: skip
 
 
-def _driver_ending(worker_dir: WorkerDir) -> Decision | None:
+def _driver_ending(worker: WorkerDir, record: Record) -> Decision | None:
     """Return the ending that an agent's driver reported; None if it reported none, or if the attempt was retried."""
-    end, worker = end_by_driver(worker_dir), record_of(worker_dir)
-    if end is None or worker_dir.attempt_exit(worker.attempt).exists():
+    end = end_of_attempt(worker, record.leader and record.leader.pid)
+    if end is None or worker.attempt_exit(record.attempt).exists():
         return None
     message = end.message or "its shim was gone; its driver had reported the end"
     return Decision(
-        status=end.status, reason=end.reason, message=message, started_at=worker.started_at, attempt=worker.attempt,
-        unguarded=_is_of_this_boot(worker),
+        status=end.status, reason=end.reason, message=message, started_at=record.started_at, attempt=record.attempt,
+        unguarded=_is_of_this_boot(record),
     )  # fmt: skip

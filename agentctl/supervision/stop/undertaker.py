@@ -98,11 +98,13 @@ def _bury(worker: WorkerDir, ready: int) -> None:
     if lock is None or _known(worker.exit.exists, worker):
         return
     _await_children(worker)
-    started_at = _known(partial(record_of, worker), worker).started_at
-    _stop(worker, UnsupervisedTree(_known(partial(claim_of, worker), worker)))
+    record = _known(partial(record_of, worker), worker)
+    _stop(worker, UnsupervisedTree(_known(partial(claim_of, worker, record), worker)))
     by = _known(partial(cancel_request.asked_by, worker), worker)
     message = f"its shim was gone; the exit was not seen, and {HIDDEN}"
-    ending = Decision(status=Status.CANCELLED, by=by, message=message, started_at=started_at, unguarded=True).now()
+    ending = Decision(
+        status=Status.CANCELLED, by=by, message=message, started_at=record.started_at, unguarded=True
+    ).now()
     while (problem := _problem_of(worker, ending)) is not None and _known(worker.task.path.exists, worker):
         with contextlib.suppress(AgentctlError, OSError):
             deferred.say(worker, held(ending, problem))

@@ -22,8 +22,13 @@ class DriverEnd(NamedTuple):
 
 def end_by_driver(worker: WorkerDir) -> DriverEnd | None:
     """Return the end that the driver of the last attempt reported; None if it reported none, or for a command."""
+    return end_of_attempt(worker, read_known(worker.process).get("pid"))
+
+
+def end_of_attempt(worker: WorkerDir, pid: object) -> DriverEnd | None:
+    """Return the end that a driver reported of the attempt whose first process has this pid, as worker.json says."""
     outcome = read_known(worker.outcome)
-    if not outcome or outcome.get("pid") != read_known(worker.process).get("pid"):
+    if not outcome or outcome.get("pid") != pid:
         return None
     message = bounded(outcome["message"]) if isinstance(outcome.get("message"), str) else None
     if outcome.get("status") == Status.COMPLETED:
