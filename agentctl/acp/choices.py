@@ -43,7 +43,7 @@ def check(choices: Choices, root: Root | None) -> Choices:
     """Check what was chosen on the command line, as a start would: a session would fail with its first prompt only.
 
     Raises:
-        UsageError, NotFound: There is no such agent or driver, or the permissions are none.
+        UsageError, NotFound: There is no such agent or driver, or the permissions are not valid.
         Refused: The agent is not trusted.
     """
     if choices.driver is not None:

@@ -122,5 +122,5 @@ class _QueueNotes:
 
 
 def thought(text: str) -> Update:
-    """Return something that the user should know, as a thought: it is no word of the agent's."""
+    """Return something that the user should know, as a thought: the agent did not say it."""
     return {"sessionUpdate": "agent_thought_chunk", "content": text_content(text)[0]["content"]}

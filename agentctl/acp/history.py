@@ -84,7 +84,7 @@ def list_sessions(root: Root, cwd: str | None, cursor: str | None) -> dict[str, 
     Every agent that a person has started is one, however it was started.
 
     Raises:
-        UsageError: The cursor is none of ours.
+        UsageError: The cursor was not given out here.
     """
     before = None if cursor is None else _read_cursor(cursor)
     found = sorted((row for name in root.task_ids() for row in _sessions_of(root.task(name))), reverse=True)
@@ -153,5 +153,5 @@ def _read_cursor(cursor: str) -> tuple[str, str]:
     except ValueError:
         mark = begun = name = ""
     if not mark:
-        raise UsageError("the cursor is none that was given out here", hint="leave it out to begin anew")
+        raise UsageError("the cursor was not given out here", hint="leave it out to begin anew")
     return begun, name

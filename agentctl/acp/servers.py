@@ -56,7 +56,7 @@ def _why_not(server: Any) -> str:
         return "only servers on standard input, and over HTTP, can be passed on"
     if server.headers:
         return "it has headers, which may be keys"
-    return "" if _is_plain(server.url) else "its address may hold a key, or is none"
+    return "" if _is_plain(server.url) else "its address may hold a key, or is not an address"
 
 
 def _is_plain(url: str) -> bool:

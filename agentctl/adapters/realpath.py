@@ -42,7 +42,7 @@ class Resolver:
     def below(self, path: str) -> Sequence[str] | None:
         """Return the files and folders that lie in the places to which a path may lead, following no link in them.
 
-        None where there are too many to look at. A folder may be closed to us, and is then to who searches it.
+        None where there are too many to look at. A folder may be closed to us: so it is to whoever searches it.
         """
         found: list[str] = []
         for place in self.readings(path):

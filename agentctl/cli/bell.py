@@ -18,7 +18,7 @@ _LEAST_S = 0.25
 
 
 class Bell:
-    """Rings while a command waits. Where stderr is no terminal, it does nothing."""
+    """Rings while a command waits. Where stderr is not a terminal, it does nothing."""
 
     def __init__(self, task: TaskDir) -> None:
         self._notices: TerminalNotices | None = None

@@ -31,7 +31,7 @@ class Limits(NamedTuple):
     retry_ceiling_seconds: float = 60
     #: A worker counts as stalled after this long without output.
     stall_seconds: float = 300
-    #: For a whole tree of tasks, set in its root task; 0 is no limit. Tokens are input and output, without cached ones.
+    #: For a whole tree of tasks, set in its root task; 0 means no limit. Tokens: input and output, without cached.
     max_tokens: int = 0
     max_cost_usd: float = 0
     max_workers: int = 0

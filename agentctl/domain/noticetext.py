@@ -1,7 +1,7 @@
 """The words of notices: short, safe for a terminal, and without anything that looks like a secret.
 
 They leave the machine. So nothing but names, states and the beginning of a question goes into them, and what looks
-like a password, a key or a token is left out, also where it is none.
+like a password, a key or a token is left out, also where it only looks like one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SECRETS = re.compile(
     r"-----BEGIN .*"
     rf"|(?i:{_BEGIN}[\w-]*{_NAMED}[\w-]*{_GIVEN})"
     rf"|(?i:{_BEGIN}[\w-]*{_SHORT}[\"']?\s*=+>?\s*{_VALUE})"
-    # "Do the tests pass: yes or no?" is none.
+    # "Do the tests pass: yes or no?" is not one.
     rf"|(?i:(?:{_BEGIN}[\w-]*[_-]|(?<![A-Za-z]\s)\b){_SHORT}{_GIVEN})"
     rf"|(?i:{_BEGIN}--?(?:[\w-]*{_NAMED}[\w-]*|(?:[\w-]*-)?{_SHORT})\s+(?!-){_VALUE})"
     rf"|(?i:\b{_NAMED}\s+(?:is|was)\s+(?:(?:now|still|set|changed|to)\s+)*(?!{_STATES}\b){_VALUE})"

@@ -100,7 +100,7 @@ def resources_from(value: Mapping[str, Any]) -> Resources:
     found: Resources = {}
     for key, item in value.items():
         if key not in _KEYS:
-            raise UsageError(f"{key} is no resource; known: {', '.join(_KEYS)}")
+            raise UsageError(f"{key} is not a resource; known: {', '.join(_KEYS)}")
         if item is not None:
             found[_KEYS[key]] = _resource(key, item)
     check_resources(Placement("", **found))

@@ -43,7 +43,7 @@ def target_from(value: Mapping[str, Any]) -> NoticeTarget:
     """Return the target that `to_json` gave.
 
     Raises:
-        TypeError, ValueError: It is none.
+        TypeError, ValueError: It is not a target.
     """
     fields = {key: tuple(item) if isinstance(item, list) else str(item) for key, item in value.items()}
     target = NoticeTarget(**fields)  # type: ignore[arg-type]  # each field is a text or a tuple of texts

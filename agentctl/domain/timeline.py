@@ -107,7 +107,7 @@ class History:
     What a worker's status is, `TaskView` alone decides; here it is asked after each event, so a timeline and `list`
     never disagree. The order of the lines is right, but their stamps need not be: clocks are set, and writers are
     interrupted between stamp and append. The longest series of stamps that never goes back is believed; any other
-    stamp, or one that is no time at all, is replaced by the believed one before it (else by the first one).
+    stamp, or one that is not a time at all, is replaced by the believed one before it (else by the first one).
 
     Args:
         most: How many changes are taken up.
@@ -129,7 +129,7 @@ class History:
 
     @property
     def bad_lines(self) -> int:
-        """How many lines of the log are no events."""
+        """How many lines of the log do not hold an event."""
         return self._view.bad_lines
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
@@ -238,7 +238,7 @@ def _steady(stamps: Sequence[float], otherwise: float) -> Sequence[float]:
     numbers: list[int] = []  # ... and its number.
     before = array("q")
     for number, stamp in enumerate(stamps):
-        length = bisect_right(ends, stamp) if stamp == stamp else -1  # noqa: PLR0124 - NaN is no time
+        length = bisect_right(ends, stamp) if stamp == stamp else -1  # noqa: PLR0124 - NaN is not a time
         before.append(numbers[length - 1] if length > 0 else -1)
         if length == len(ends):
             ends.append(stamp)

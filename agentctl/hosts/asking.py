@@ -127,7 +127,7 @@ def rows_in(answer: HostAnswer) -> list[dict[str, Any]]:
     """Return the rows that a host has answered, each with its name.
 
     Raises:
-        ValueError: They are none.
+        ValueError: They are not rows.
     """
     try:
         rows = json.loads(answer.out)

@@ -89,7 +89,7 @@ def _take_order(given: int, connection: Frames) -> tuple[FarOrder | None, list[t
             if ordered:
                 return parse_order(ordered[0]), [one for one in came if one[0] != frames.ORDER]
         except ValueError as error:
-            raise UsageError(f"what was sent to this far end of agentctl --host is no order: {error}") from error
+            raise UsageError(f"what was sent to this far end of agentctl --host is not an order: {error}") from error
     return None, []
 
 

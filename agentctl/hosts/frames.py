@@ -39,7 +39,7 @@ _HEAD = struct.Struct(">cI")
 
 
 class BadFrames(ValueError):
-    """The other side sends something that is no frame."""
+    """The other side sends something that is not a frame."""
 
 
 def frame(kind: bytes, content: bytes = b"") -> bytes:
@@ -72,7 +72,7 @@ class Frames:
         """Yield each frame that is complete now, as kind and content.
 
         Raises:
-            BadFrames: What came is no frame of a known kind and length.
+            BadFrames: What came is not a frame of a known kind and length.
         """
         self._rest += data
         while len(self._rest) >= _HEAD.size:
@@ -124,7 +124,7 @@ class Greeting:
         """Return the hello once it is there.
 
         Raises:
-            BadFrames: More came than a login shell prints, or the hello is none.
+            BadFrames: More came than a login shell prints, or its hello is not one.
         """
         self._data += data
         before, mark, behind = self._data.partition(MARK)

@@ -101,7 +101,7 @@ class Link:
         self._outbox.put(frame(kind, content))
 
     def _send(self) -> None:
-        """Write what was posted, and a beat where nothing was: a reader that takes its time here is no silence."""
+        """Write what was posted, and a beat where nothing was: a reader that takes its time is not silent."""
         pipe = self._process.stdin
         assert pipe is not None
         with contextlib.suppress(OSError, ValueError):

@@ -91,11 +91,11 @@ def parse_order(data: bytes) -> FarOrder:
     """Return the order that was sent.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not an order.
     """
     found: Any = json.loads(data)
     if not isinstance(found, Mapping):
-        raise ValueError("the order is no mapping")  # noqa: TRY004 - it is what was sent that is wrong
+        raise ValueError("the order is not a mapping")  # noqa: TRY004 - it is what was sent that is wrong
     try:
         argv, environ = list(map(_text, found["argv"])), {_text(k): _text(v) for k, v in found["environ"].items()}
         columns, rows = map(int, found["size"])
@@ -111,5 +111,5 @@ def parse_order(data: bytes) -> FarOrder:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
-        raise ValueError("a text of the order is none")
+        raise ValueError("a text of the order is not a text")
     return value

@@ -82,7 +82,7 @@ def tool_call(call_id: str, name: str, arguments: Any, extra: Mapping[str, Any] 
 
 
 def json_in(data: bytes) -> Any:
-    """Return the JSON value in what a server sent; None where it is none, or nested deeper than it can be sent back."""
+    """Return the JSON value in what a server sent; None where it is not JSON, or nested too deep to be sent back."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):

@@ -114,7 +114,7 @@ class ChatAssembler:
         self.has_begun = False
 
     def take(self, data: bytes) -> None:
-        """Take the data of an event, or a whole completion; what is no JSON object is passed over.
+        """Take the data of an event, or a whole completion; what is not a JSON object is passed over.
 
         Raises:
             ServerSaidError: It reports an error.

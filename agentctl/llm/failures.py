@@ -149,7 +149,7 @@ def retry_after_in(headers: Mapping[str, str], now: float) -> float | None:
         try:
             return max(0.0, parsedate_to_datetime(given).timestamp() - now)
         except (ValueError, TypeError, OverflowError):
-            pass  # It is no date either.
+            pass  # It is not a date either.
     spans = [headers.get(f"x-ratelimit-reset-{kind}", "") for kind in ("requests", "tokens")]
     found = [span for text in spans if (span := _span(text)) is not None]
     return max(found) if found and headers.get("x-ratelimit-remaining-requests", "0") == "0" else None

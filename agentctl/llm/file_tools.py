@@ -29,7 +29,7 @@ def read_file(real: str, first: int = 1, count: int | None = None) -> str:
         first: The number of the first line, from 1.
 
     Raises:
-        ToolError: It is no text file, or too large.
+        ToolError: It is not a text file, or too large.
     """
     data = _text(real)
     if not data:
@@ -60,7 +60,7 @@ def edited(real: str, old: str, new: str, *, every: bool) -> tuple[bytes, bytes]
         ToolError: The text is not in it, or more than once.
     """
     data, new = _text(real), whole(new)
-    # Bytes that are no UTF-8 stay as they are.
+    # Bytes that are not UTF-8 stay as they are.
     text = data.decode("utf-8", "surrogateescape")
     if old not in text and "\r\n" in text and "\r" not in old:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
@@ -121,7 +121,7 @@ def _mode_at(folder: int, name: str, real: str) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found.st_mode):
-        raise ToolError(f"{real} is no plain file: it is not replaced")
+        raise ToolError(f"{real} is not a plain file: it is not replaced")
     if not os.access(name, os.W_OK, dir_fd=folder):
         raise ToolError(f"{real} is write-protected")
     return stat.S_IMODE(found.st_mode)

@@ -37,7 +37,7 @@ class Kept(NamedTuple):
 
 
 def records_in(data: bytes) -> Kept:
-    """Return the newest conversation in a file; lines that are no records are passed over.
+    """Return the newest conversation in a file; lines that hold no record are passed over.
 
     >>> records_in(b'{"type": "begin", "session": "t1/a"}\\n{"type": "user", "text": "Hi"}\\n{"type": "us')
     Kept(session='t1/a', records=[{'type': 'user', 'text': 'Hi'}])

@@ -13,7 +13,7 @@ from agentctl.domain.states import Reason
 from agentctl.llm.failures import Failure
 
 _COMMAND_S = 60
-#: A shorter text is no secret (`EMPTY`, `ollama`), and may stand anywhere.
+#: A shorter text is not a secret (`EMPTY`, `ollama`), and may stand anywhere.
 _SHORTEST = 8
 _HIDDEN = "[key]"
 

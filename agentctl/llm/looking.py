@@ -238,7 +238,7 @@ def main() -> None:
     except Enough as enough:
         sys.stdout.buffer.write(f"{enough}\n".encode())
     except (re.error, OverflowError, RecursionError) as error:
-        sys.stdout.buffer.write(f"[the pattern is no regular expression: {error}]\n".encode())
+        sys.stdout.buffer.write(f"[the pattern is not a regular expression: {error}]\n".encode())
     if rules.has_left_out:
         sys.stdout.buffer.write(f"{_LEFT_OUT}\n".encode())
     sys.stdout.buffer.flush()

@@ -100,7 +100,7 @@ class MessagesAssembler:
         return bool(self._blocks)
 
     def take(self, data: bytes) -> None:
-        """Take the data of an event, or a whole message; what is no JSON object is passed over.
+        """Take the data of an event, or a whole message; what is not a JSON object is passed over.
 
         Raises:
             ServerSaidError: It reports an error.

@@ -59,7 +59,7 @@ class Places:
             raise ToolError(f"{path} cannot be resolved: {error}") from error
 
     def shown(self, path: str, real: str) -> str:
-        """Return a path as it is shown to who allows it: as it was written, unless a link leads it elsewhere.
+        """Return a path as it is shown to whoever allows it: as it was written, unless a link leads it elsewhere.
 
         So what is shown is what is done, whatever becomes of that link meanwhile.
         """
@@ -99,7 +99,7 @@ def folder_of(real: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
         make: Make the folders that are missing.
 
     Raises:
-        ToolError: A folder was replaced by a link, or is none.
+        ToolError: A folder was replaced by a link, or is not a folder.
         FileNotFoundError: There is no such folder.
     """
     *folders, name = [part for part in real.split("/") if part] or [""]
@@ -133,7 +133,7 @@ def open_file(real: str, flags: int = os.O_RDONLY) -> int:
     """Open a plain file by its resolved path, following no link and waiting for nothing.
 
     Raises:
-        ToolError: It is no plain file, or cannot be opened; the message says why.
+        ToolError: It is not a plain file, or cannot be opened; the message says why.
     """
     try:
         with folder_of(real) as (folder, name):
@@ -151,7 +151,7 @@ def open_folder(real: str) -> int:
     """Open a folder by its resolved path, following no link.
 
     Raises:
-        ToolError: It is no folder, or cannot be opened.
+        ToolError: It is not a folder, or cannot be opened.
     """
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
@@ -181,5 +181,5 @@ def _why(error: OSError) -> str:
     if error.errno in _LINKED:
         return MOVED
     if error.errno in {errno.ENXIO, errno.EOPNOTSUPP}:
-        return "it is no plain file (a device, FIFO or socket)"
+        return "it is not a plain file (a device, FIFO or socket)"
     return (error.strerror or "it cannot be opened").lower()

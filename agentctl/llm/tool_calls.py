@@ -1,4 +1,4 @@
-"""Carries out the calls of a model: only tools that it has, and exactly the call that was shown to who allowed it."""
+"""Carries out the calls of a model: only tools that it has, and the very call that was shown to whoever allowed it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class CannotConnect(OSError):
 
 
 class BadAddress(CannotConnect):
-    """The address, or that of the proxy, is none: to try again would not help."""
+    """The address, or that of the proxy, is not valid: to try again would not help."""
 
 
 class BrokenOffAnswer(OSError):

@@ -54,7 +54,7 @@ class Ending(Exception):
 
 
 def is_id_of_call(text: str) -> bool:
-    """Return whether a server's id of a call can stand in the activity: it is no id that other rows have there.
+    """Return whether a server's id of a call can stand in the activity: no other row there has it.
 
     >>> is_id_of_call("call_8f2"), is_id_of_call("user-1"), is_id_of_call("report-1")
     (True, False, False)

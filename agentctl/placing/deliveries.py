@@ -32,7 +32,7 @@ class Deliveries:
     """What the head has said to one worker, and what of it was delivered.
 
     Args:
-        key: That of the launch: an answer without its seal is none.
+        key: That of the launch: an answer without its seal does not count.
     """
 
     def __init__(self, worker: WorkerDir, launch: LaunchDir, key: bytes) -> None:

@@ -36,7 +36,7 @@ _OF_THE_HEAD: Mapping[str, Any] = {
     "parent": None, "parent_task": None, "after": [], "after_any": False, "retries": 0, "key": None, "depth": 0,
     "placement": None, "tree_limits": None, "keep_children": False, "max_park_s": 0,
 }  # fmt: skip
-#: Begins the entry of the environment that is no variable, but the key of the launch.
+#: Begins the entry of the environment that is not a variable, but the key of the launch.
 KEY_ENTRY = b"="
 #: Who ended a worker that its engine told that its time is nearly over.
 BY_TIME = "the engine's time limit"

@@ -77,7 +77,7 @@ class Runner(Protocol):
     def interrupt(self, launch_id: str) -> None:
         """Send SIGINT to the program of a launch, to that process alone; a launch that waits is taken out of the queue.
 
-        It is no error if there is none, or if it is over.
+        It is not an error if there is none, or if it is over.
         """
 
     def kill(self, launch_id: str) -> None:

@@ -153,7 +153,7 @@ def options_of(launch: LaunchOrder) -> list[str]:
 
 
 def _check_option(text: str) -> None:
-    """Raise `UsageError` where a person's argument is no option of sbatch, or one that is ours: cut short, too.
+    """Raise `UsageError` where a person's argument is not an option of sbatch, or one that is ours: cut short, too.
 
     sbatch takes `--exp=ALL` for `--export=ALL`, and `-HoFILE` for `-H -oFILE`.
     """
@@ -182,7 +182,7 @@ def _literal(path: str) -> str:
 
 
 def seen_in(text: str) -> dict[str, Sighting]:
-    """Return what the lines of squeue say, by launch; a line that is none of ours, or damaged, is left out.
+    """Return what the lines of squeue say, by launch; a line that is not ours, or damaged, is left out.
 
     A launch that was submitted again has several jobs: one that waits or runs counts most, then one that ended.
     """

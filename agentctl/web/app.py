@@ -100,7 +100,7 @@ class Website:
                 self._board.close()
 
         app = Starlette(routes=routes, lifespan=lifespan)
-        app.router.default = self._at({"GET": _nothing})  # For a target that is no path: `OPTIONS *`.
+        app.router.default = self._at({"GET": _nothing})  # For a target that is not a path: `OPTIONS *`.
         return app
 
     def _at(self, answers: dict[str, Callable[[Request], Awaitable[Response]]]) -> _Methods:
@@ -118,7 +118,7 @@ class Website:
         """Answer with a task and its workers."""
         name = request.path_params["task"]
         if not is_name(name):
-            return problem(400, f"{name[:80]!r} is no name of a task", code=ExitCode.USAGE)
+            return problem(400, f"{name[:80]!r} is not the name of a task", code=ExitCode.USAGE)
         if request.query_params:
             return problem(400, "this takes no parameters", code=ExitCode.USAGE)
         glance = await self.board.fresh()

@@ -185,7 +185,7 @@ def config_for(
         log_level: Up to `error`, an exception of the application is printed; so is the end of a stream at the server's.
 
     Raises:
-        OSError: The certificate or its key cannot be read, or is none (ssl.SSLError).
+        OSError: The certificate or its key cannot be read, or is not valid (ssl.SSLError).
     """
     config = Config(
         _noticed(app), http=Connection, ws="none", loop="asyncio", lifespan=lifespan, interface="asgi3", workers=1,
@@ -544,7 +544,7 @@ class Connection(asyncio.Protocol):
 
 
 def _address(name: Any) -> Address | None:
-    """Return the address of an end of a connection; None if it is no TCP connection."""
+    """Return the address of an end of a connection; None if it is not a TCP connection."""
     return Address(str(name[0]), int(name[1])) if isinstance(name, tuple) and len(name) >= 2 else None
 
 

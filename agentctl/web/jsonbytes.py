@@ -11,7 +11,7 @@ _LEFT_OUT = "(nested too deeply)"
 
 
 def encode(value: Any) -> bytes:
-    """Return a value as JSON; numbers that are none become null, and half characters are replaced."""
+    """Return a value as JSON; NaN and infinities become null, and half characters are replaced."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError):

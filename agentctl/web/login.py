@@ -40,7 +40,7 @@ class Login(NamedTuple):
         return is_same(shown, self.token)
 
     def secret_of_code(self, name: str, now: float) -> str | None:
-        """Return the secret of the code with a name; None if that is none, or too old."""
+        """Return the secret of the code with a name; None if there is none, or it is too old."""
         found = _CODE_NAME.fullmatch(name)
         until = int(found[1], 16) if found is not None else 0
         return _code_secret(self.token, self.start, name) if now < until <= now + CODE_S + 1 else None

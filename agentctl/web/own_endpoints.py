@@ -263,7 +263,7 @@ def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
     """Return the question that whoever answers has seen.
 
     Raises:
-        UsageError: What they send is none.
+        UsageError: What they send is not a question.
     """
     question = None if value is None else question_in(name, value)
     if value is not None and question is None:

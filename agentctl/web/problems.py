@@ -13,7 +13,7 @@ from agentctl.web.jsonbytes import encode
 from agentctl.world_errors import error_in_words, is_of_world, next_step
 
 MEDIA_TYPE = "application/problem+json"
-#: A wait that was over is no fault of a server: a status that clients take for one would have them ask again.
+#: A wait that was over is not the fault of a server: a status that clients take for one would have them ask again.
 STATUS: Mapping[ExitCode, int] = {
     ExitCode.REFUSED: 409, ExitCode.USAGE: 400, ExitCode.NOT_FOUND: 404, ExitCode.TIMED_OUT: 409,
     ExitCode.NO_SLOT: 429, ExitCode.NOTHING_LEFT: 409, ExitCode.UNSUCCESSFUL: 409,
@@ -67,5 +67,5 @@ def _hint_of(error: AgentctlError) -> str | None:
 
 
 def is_foreseen(error: OSError) -> bool:
-    """Return whether an error of the system is none of agentctl's: a full disk, a missing permission."""
+    """Return whether an error of the system is not agentctl's: a full disk, a missing permission."""
     return is_of_world(error)

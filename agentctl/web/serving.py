@@ -101,7 +101,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check(place: ListenAddress) -> None:
-    """Raise `UsageError` for a place that is none, or that would be open to others without anybody having said so."""
+    """Raise `UsageError` for a place that is not one, or that would be open to others without anybody having said so."""
     if (place.certificate is None) != (place.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     if not place.is_near and not place.has_tls and not place.is_insecure:
@@ -122,7 +122,7 @@ def _is_address(url: str) -> bool:
         parts = urlsplit(url)
         is_plain = parts.path in {"", "/"} and not (parts.query or parts.fragment or "@" in parts.netloc)
         is_there = _HOST.fullmatch(parts.hostname or "") is not None and parts.port != 0
-    except ValueError:  # The port is none, or a bracket is open.
+    except ValueError:  # The port is not a number, or a bracket is open.
         return False
     return parts.scheme in {"http", "https"} and is_plain and is_there and not url.endswith(("#", "?", ":"))
 
@@ -133,7 +133,7 @@ def _check_certificate(certificate: str, key: str) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except OSError as error:  # Also ssl.SSLError.
         raise UsageError(
-            f"{certificate} and {key} are no certificate and its key: {error}",
+            f"{certificate} and {key} are not a certificate and its key: {error}",
             hint="--tls-cert takes a PEM file with the certificate and those above it, --tls-key its private key",
         ) from error
 
@@ -375,7 +375,7 @@ _HIDDEN = Refusal("this comes from a process that cannot be looked into, as thos
 
 
 def _refusing(way: Way) -> Refuse:
-    """Return what says why a request may not be made: who sent it is no process of the person's."""
+    """Return what says why a request may not be made: whoever sent it is not a process of the person's."""
 
     async def why_not(scope: Scope, may_be_proxied: bool) -> Refusal | None:
         end = scope.get("state", {}).get(OTHER_END)

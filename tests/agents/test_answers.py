@@ -36,7 +36,7 @@ def test_slash(lab: Lab, command: str) -> None:
 
 
 def test_odd_bytes(lab: Lab) -> None:
-    """A prompt on stdin with a byte that is no text arrives."""
+    """A prompt on stdin with a byte that is not text arrives."""
     prompted(lab, "-", stdin="SCENARIO:text caf\udce9")
     assert "caf\ufffd" in str(lab.answered("text").turns)
 

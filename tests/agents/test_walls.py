@@ -50,7 +50,7 @@ def test_whoever_it_is(lab: Lab, who: str) -> None:
 
 @CODEX
 def test_patches(lab: Lab) -> None:
-    """A patch to a file of ours is no work in the folder: it is asked about."""
+    """A patch to a file of ours is not work in the folder: it is asked about."""
     file = lab.task.path / "queue" / "x"
     patch = f"apply_patch <<'E'\n*** Begin Patch\n*** Add File: {file}\n+evil\n*** End Patch\nE\n"
     Path("calls.json").write_text(json.dumps([["exec_command", {"cmd": patch}]]), encoding="utf-8")

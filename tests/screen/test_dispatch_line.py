@@ -175,7 +175,7 @@ def test_what_is_wrong_stands_below_the_line_until_it_is_changed(root: Path) -> 
     async def scene(pilot: Pilot[None]) -> None:
         await enter(pilot, host, "expolre it")
         await until(pilot, host.problem, "the error")
-        assert "'expolre' is no agent\nhint: a line begins with an agent (explore, general, plan)" in host.problem()
+        assert "'expolre' is not an agent\nhint: a line begins with an agent (explore, general, plan)" in host.problem()
         assert host.line.text == "expolre it"
         await pilot.press("x")
         await until(pilot, lambda: not host.problem(), "the error to go")
@@ -214,7 +214,7 @@ def test_odd_text_is_shown_and_neither_obeyed_nor_taken_for_markup(root: Path) -
     async def scene(pilot: Pilot[None]) -> None:
         await enter(pilot, host, "[bold]\x1b[31m x")
         await until(pilot, host.problem, "the error")
-        assert r"'[bold]\x1b[31m' is no agent" in host.problem()
+        assert r"'[bold]\x1b[31m' is not an agent" in host.problem()
 
     play(host, scene)
 

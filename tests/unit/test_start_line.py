@@ -104,8 +104,8 @@ def test_the_words_in_front_stand_in_any_order(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
-        ("expolre it", "'expolre' is no agent", "explore, general"),
-        ("Explore it", "'Explore' is no agent", "explore, general"),
+        ("expolre it", "'expolre' is not an agent", "explore, general"),
+        ("Explore it", "'Explore' is not an agent", "explore, general"),
         ("explore", "there is no prompt for explore", "explore WHAT TO DO"),
         ("!", "there is no command behind the !", "! make test"),
         ("@nope ! true", "there is no task 'nope' here", "known: auth, t-2"),

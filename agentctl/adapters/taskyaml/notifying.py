@@ -115,12 +115,12 @@ def check_url(text: object, hosts: tuple[str, ...], *, needs_path: bool = False)
         needs_path: Its path names something, as the topic of ntfy does.
 
     Raises:
-        ValueError: It is none, its host is not in `hosts`, or it is not encrypted and leaves this machine.
+        ValueError: It is not an address, its host is not in `hosts`, or it is not encrypted and leaves this machine.
     """
     if not isinstance(text, str) or not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError("url must be a text of printable ASCII characters")
     parts = urlsplit(text)
-    host, _ = parts.hostname, parts.port  # ValueError: a port that is none.
+    host, _ = parts.hostname, parts.port  # ValueError: the port is not a number.
     if host is None or parts.username is not None or parts.fragment or parts.scheme not in ("https", "http"):
         raise ValueError("url must be of the form https://HOST/PATH; a token has a key of its own")
     if host not in hosts:

@@ -431,7 +431,7 @@ def check_driver_name(name: str, taken: Sequence[str], place: tuple[str, ...]) -
     """Return the name of a row, which is that of its driver.
 
     Raises:
-        BadValue: It is no name, or another driver's.
+        BadValue: It is not a name, or it is another driver's.
     """
     if not is_name(name):
         raise BadValue(place, f"{name!r} cannot be the name of a driver")

@@ -233,7 +233,7 @@ def _change_in(block: Any) -> dict[str, Any]:
 
 
 def server_tool(name: str, servers: Collection[str]) -> str | None:
-    """Return the tool of an MCP server by the name that rules have for it; None if it is no tool of these servers.
+    """Return the tool of an MCP server by the name that rules have for it; None if it is not a tool of these servers.
 
     >>> server_tool("agentctl_spawn_agent", ["agentctl"]), server_tool("mcp__agentctl__wait", ["agentctl"])
     ('mcp__agentctl__spawn_agent', 'mcp__agentctl__wait')

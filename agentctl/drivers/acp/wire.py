@@ -61,7 +61,7 @@ _UNDERSTOOD = {"jetbrains": {"air": {"version": 1, "capabilities": ["sessionFail
 
 
 def read(model: type[_Model], value: Any) -> _Model | None:
-    """Return what a program sent as the library's model; None where it is no such thing."""
+    """Return what a program sent as the library's model; None where it is something else."""
     try:
         return model.model_validate(value)
     except (ValidationError, RecursionError):

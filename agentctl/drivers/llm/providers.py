@@ -79,7 +79,7 @@ def resolved(rows: Rows, model: str | None, environ: Mapping[str, str]) -> dict[
 
     Raises:
         Refused: No model is named, or there is no such provider.
-        UsageError: A variable of the environment holds a URL that is none.
+        UsageError: A variable of the environment holds a URL that is not valid.
 
     >>> rows = Rows({"ollama": {"url": "http://127.0.0.1:11434/v1", "dialect": "chat", "models": {}}})
     >>> resolved(rows, "ollama/org/qwen3", {})["model"]

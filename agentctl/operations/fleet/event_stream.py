@@ -51,11 +51,11 @@ Positions = Mapping[TaskKey, int]
 
 
 class StreamedEvent(NamedTuple):
-    """An event, or a line that is none, with its number in the log of its task."""
+    """An event, or a line that does not hold one, with its number in the log of its task."""
 
     key: TaskKey
     seq: int
-    #: As the log has it; of a line that is no event {problem}.
+    #: As the log has it; of a line that does not hold an event {problem}.
     event: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
@@ -396,7 +396,7 @@ def _varint(number: int) -> bytes:
 
 
 def _decoded(cursor: str) -> _CursorContent | None:
-    """Return what a cursor says; None if it is none."""
+    """Return what a cursor says; None if it is not one."""
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

@@ -19,7 +19,7 @@ _MOST_BYTES = 4 << 20
 
 
 class EventPage(NamedTuple):
-    """Some events of a task, each with its `seq`; a line that is none is {seq, problem}."""
+    """Some events of a task, each with its `seq`; a line that does not hold one is {seq, problem}."""
 
     events: list[dict[str, Any]]
     #: What `begin` has to be for what comes behind them.

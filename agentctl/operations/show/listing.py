@@ -24,7 +24,7 @@ from agentctl.supervision.account.waiters import Awaited
 if TYPE_CHECKING:
     from agentctl.supervision.life.judging import Condition
 
-#: So many lines of a log are named that are no events; `doctor` names more.
+#: So many lines of a log without an event are named; `doctor` names more.
 _MOST_NAMED = 20
 
 

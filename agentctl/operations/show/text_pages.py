@@ -102,7 +102,7 @@ def _continuation(data: bytes) -> int:
 
 
 def _unfinished(data: bytes) -> int:
-    """Return how many bytes at the end begin a character that goes on behind; 0 for what is no UTF-8."""
+    """Return how many bytes at the end begin a character that goes on behind; 0 for what is not UTF-8."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]
         if byte & 0xC0 != 0x80:
@@ -116,7 +116,7 @@ def page_of_activity(
 ) -> RowPage:
     """Return a page of the rows of a worker's activity; each has the `offset` of its line.
 
-    A line that is no row is {offset, problem}.
+    A line without a row is {offset, problem}.
 
     Args:
         begin: Where it begins, the offset of a line; or
@@ -141,7 +141,7 @@ def page_of_activity(
     rows = [{**_row(line.data, is_whole=is_whole), "offset": line.begin} for line in lines if line.data.strip()]
     if lines:
         return RowPage(rows, lines[0].begin, lines[-1].end, size)
-    nothing = 0 if begin is None else start  # What precedes it is no committed line.
+    nothing = 0 if begin is None else start  # What precedes it is not a committed line.
     return RowPage(rows, nothing, nothing, size)
 
 

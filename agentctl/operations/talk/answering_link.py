@@ -28,7 +28,7 @@ def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str,
 
     Raises:
         NotFound: There is no such question any more.
-        Refused: It is no such link, or has expired; the question was answered, or is another by now; its worker has
+        Refused: It is not such a link, or has expired; the question was answered, or is another by now; its worker has
             ended; or no link may give that answer. Nothing was changed.
     """
     link = read(signed, token, now)

@@ -84,7 +84,7 @@ def settings_of(root: Root) -> RootSettings | None:
     """Return the file of a root; None where there is none.
 
     Raises:
-        OddFile: It is none of ours.
+        OddFile: We did not make it.
     """
     try:
         return RootSettings(os.path.realpath(root.settings), read_bytes(root.settings, _LONGEST))

@@ -80,7 +80,7 @@ def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
     """Trust definitions, templates, settings, tasks and rules of this project as they are now; return a row for each.
 
     Raises:
-        NotFound: A file is none of these, or cannot be read as one.
+        NotFound: A file is something else, or cannot be read.
         Refused: The caller is a worker; only a person may decide what its agents may do.
     """
     _refuse_workers()

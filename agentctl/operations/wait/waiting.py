@@ -274,7 +274,7 @@ def _check_targets(task: TaskDir, instances: Sequence[str], *, recursive: bool =
 def _whose_children(instances: Sequence[str], chosen: set[str] | None) -> set[str] | None:
     """Return the workers for which questions below them are reported; None means all workers.
 
-    A worker that waits for all of its children is one of them: it has sub-tasks too, which are no targets of the wait.
+    A worker that waits for all of its children is one of them: it has sub-tasks too, which are not targets of the wait.
     """
     me = caller()
     return chosen if chosen is None or instances or me is None else {*chosen, me.instance}

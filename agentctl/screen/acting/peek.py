@@ -275,7 +275,7 @@ def _argument(key: object, value: object, width: int) -> Iterator[Piece]:
 
 
 def _name_of(key: str) -> str:
-    """Return the name of an argument; in quotes where it is none, since it could look like an option: `1  Allow`."""
+    """Return the name of an argument, in quotes if it is not a name: it could look like an option (`1  Allow`)."""
     return key if re.fullmatch(r"[^\W\d][\w.-]*", key) else shown_json(key)
 
 

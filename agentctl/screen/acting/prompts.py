@@ -126,7 +126,7 @@ class WritingLine(Vertical):
 
 
 class YesOrNo(Static, can_focus=True):
-    """A question of yes or no; `y` or Enter is yes, anything else is no."""
+    """A question of yes or no; `y` or Enter means yes, anything else no."""
 
     DEFAULT_CSS = """
     YesOrNo { height: auto; display: none; padding: 0 1; text-style: bold; color: $warning; }

@@ -310,7 +310,7 @@ def time_of(worker: FleetWorker, now: datetime) -> str:
 
 
 def since(at: object, now: datetime) -> str:
-    """Return how long ago a time was; `-` for what is none."""
+    """Return how long ago a time was; `-` for what is not a time."""
     try:
         return _rounded(max(0.0, (now - datetime.fromisoformat(str(at)).astimezone(UTC)).total_seconds()))
     except (ValueError, OverflowError):

@@ -154,7 +154,7 @@ def _agent_and_prompt(text: str, known: KnownNames) -> tuple[str, str]:
     agent, *behind = text.split(maxsplit=1)
     if agent not in known.agents:
         raise UsageError(
-            f"{agent[:40]!r} is no agent",
+            f"{agent[:40]!r} is not an agent",
             hint=f"a line begins with an agent ({first_of(sorted(known.agents), 30)}), or with ! for a command",
         )
     if not behind:

@@ -51,7 +51,7 @@ class ProcessTree:
     def is_gone(self) -> bool:
         """Return whether it is certain that nothing of it is alive.
 
-        A look that finds no process is no proof. One that was alive when the look began may have left behind a child
+        A look that finds no process proves nothing. One that was alive when the look began may have left behind a child
         that the look did not meet, and have died before its own turn. So a look counts only if no process died during
         it. False if no look counts: ask again later.
         """

@@ -53,7 +53,9 @@ def note_guardian(tree: TreeDir, guardian: Identity) -> None:
     started it ends, it may become a child of any shim that is above this process now.
     """
     for above in _trees_above(tree):
-        with contextlib.suppress(AgentctlError, OSError):  # A full disk: what is started is no worse off than the rest.
+        with contextlib.suppress(
+            AgentctlError, OSError
+        ):  # A full disk: what is started is not worse off than the rest.
             make_folder(above.kin)
             _forget_gone(above.kin)
             write_whole(above.kin / _note_of(guardian), processes.text_of(guardian), durable=False)

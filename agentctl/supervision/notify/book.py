@@ -2,7 +2,7 @@
 
 `notices.jsonl` of the root task, one line for each step, appended under the file's own lock. A notice is claimed before
 it is sent, and marked after. A claim without a mark whose holder is gone may have been sent: it is sent again, and says
-so. A line that is none is passed over.
+so. A line that is not an entry is passed over.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ def rest_s(tries: int) -> float:
 
 
 def _age_s(at: str) -> float:
-    """Return the seconds since a time as a book has it; what is none is long ago."""
+    """Return the seconds since a time as a book has it; what is not a time is long ago."""
     try:
         return (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
     except (ValueError, TypeError):

@@ -104,7 +104,7 @@ def announce(folder: FilePath, root: Root, served: RootServer, at: KeptPlace | N
 
     Raises:
         StorageError, OSError: The folder cannot be written.
-        ValueError: That is no address, or the token could be guessed.
+        ValueError: That is not an address, or the token could be guessed.
     """
     value = {"url": served.url, "token": served.token, "start": served.start, "readOnly": served.is_read_only,
              "host": at.host if at is not None else None, "port": at.port if at is not None else None,
