@@ -64,7 +64,7 @@ test-server: $(VENV)/.dev ## run the tests of `agentctl serve` with real servers
 	@$(PY) -m pytest $(PYTEST_JOBS) -m "server and not slow"
 
 # What measures frames has the machine for itself; so has, once more, what failed beside other browsers on few cores.
-test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; fetches Chromium, playwright, axe-core, schemathesis
+test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; fetches Chromium, playwright, axe-core, schemathesis, and what lint checks its scripts with
 	@$(PY) -m tests.page.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
 	for part in "--numprocesses 2 --dist worksteal --ignore tests/page/test_many.py tests/page" "tests/page/test_many.py"; do \
@@ -94,7 +94,8 @@ test-all: ## run every test there is, in every turn; takes more than an hour
 	@$(MAKE) --no-print-directory TESTS=all test-agents test-typer test-extras test-page test-slurm
 	@$(MAKE) --no-print-directory TESTS=all lint test
 
-lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter, and what reads the sources and the documents
+# What checks the page's scripts comes from npm, by test-page; whoever has Python alone is told what that left out.
+lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter, what reads the sources and the documents, and the checks of the page's scripts
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) -m mypy --strict
@@ -103,6 +104,7 @@ lint: $(VENV)/.dev ## run ruff, mypy --strict, import-linter, and what reads the
 	done
 	@$(VENV)/bin/lint-imports --no-logo
 	@$(PY) -m pytest --quiet -m lint tests/lint
+	@$(PY) -m tests.page.scripts; code=$$?; [ $$code -eq 69 ] || exit $$code
 
 format: $(VENV)/.dev ## rewrite the code the way `make lint` wants it
 	@$(PY) -m ruff check --fix .

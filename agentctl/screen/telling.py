@@ -101,7 +101,7 @@ class Gaze:
         self._at: tuple[TaskDir, str] | None = None
 
     def rest_on(self, at: tuple[TaskDir, str] | None) -> None:
-        """Say which worker is looked at; None: no worker. If that cannot be written, the person is told once too often."""
+        """Say which worker is looked at, if any. If that cannot be written, the person is told once too often."""
         if at == self._at:
             return
         with contextlib.suppress(AgentctlError, OSError):

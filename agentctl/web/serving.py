@@ -101,7 +101,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check(place: ListenAddress) -> None:
-    """Raise `UsageError` for a place that is not one, or that would be open to others without anybody having said so."""
+    """Raise `UsageError` for an invalid place, or one that would be open to others without anybody having said so."""
     if (place.certificate is None) != (place.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
     if not place.is_near and not place.has_tls and not place.is_insecure:

@@ -1,17 +1,21 @@
 """Gets what the tests in a browser need, in the versions that were tested: `python -m tests.page.install`.
 
 The browser is the distribution's Chromium. The libraries go into the virtual environment, and not into the extra `dev`:
-whoever does not run these tests needs none of them. axe-core goes into the cache of `tests.agents.install`.
+whoever does not run these tests needs none of them. axe-core goes into the cache of `tests.agents.install`, and so does
+what checks the scripts (`tests.page.scripts`), in the versions of `package-lock.json`.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib.metadata
 import os
 import shutil
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.agents.install import Unavailable, cache, run_installer
@@ -20,6 +24,8 @@ AXE = "4.14.1"
 #: One minor version of each: what a newer one finds in unchanged code is for a change of its own.
 LIBRARIES = {"playwright": "1.65", "schemathesis": "4.32"}
 _BROWSERS = ("chromium", "chromium-browser")
+_MANIFESTS = tuple(Path(__file__).with_name(name) for name in ("package.json", "package-lock.json"))
+_NPM = ("--loglevel", "error", "--fetch-retries", "1")
 
 
 def browser() -> Path | None:
@@ -31,6 +37,11 @@ def browser() -> Path | None:
 def axe_script() -> Path:
     """Return where the script of axe-core is, or will be."""
     return cache() / f"axe-core-{AXE}" / "axe.min.js"
+
+
+def tools() -> Path:
+    """Return the folder in which the checkers of the scripts are, or will be."""
+    return cache() / f"page-tools-{hashlib.sha256(_MANIFESTS[-1].read_bytes()).hexdigest()[:12]}"
 
 
 def missing_libraries() -> list[str]:
@@ -56,6 +67,8 @@ def install() -> None:
     Raises:
         Unavailable: Something cannot be had.
     """
+    if not tools().is_dir():
+        _install_tools()
     if libraries := missing_libraries():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([*pip, *libraries], f"pip could not install {' and '.join(libraries)}")
@@ -78,23 +91,39 @@ def _install_browser() -> None:
         raise Unavailable("the package chromium of this distribution has no browser in it")
 
 
+def _install_tools() -> None:
+    with _draft_of(tools(), "what checks the scripts") as (npm, draft):
+        made = draft / "made"
+        made.mkdir()
+        for path in _MANIFESTS:
+            shutil.copy(path, made)
+        argv = [npm, "ci", "--prefix", str(made), "--ignore-scripts", "--no-audit", "--no-fund", *_NPM]
+        _run(argv, "npm could not bring what checks the scripts")
+
+
 def _install_axe() -> None:
-    npm = shutil.which("npm")
-    if npm is None:
-        raise Unavailable("there is no npm, from which axe-core comes")
-    folder = axe_script().parent
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, suffix=".axe") as draft:
-        argv = [npm, "pack", "--loglevel", "error", "--fetch-retries", "1", "--pack-destination", draft]
+    with _draft_of(axe_script().parent, "axe-core") as (npm, draft):
+        argv = [npm, "pack", *_NPM, "--pack-destination", str(draft)]
         _run([*argv, f"axe-core@{AXE}"], f"npm could not bring axe-core@{AXE}")
-        with tarfile.open(next(Path(draft).glob("*.tgz"))) as packed:
+        with tarfile.open(next(draft.glob("*.tgz"))) as packed:
             script = packed.extractfile(f"package/{axe_script().name}")
             assert script is not None
-            made = Path(draft, "made")
+            made = draft / "made"
             made.mkdir()
             (made / axe_script().name).write_bytes(script.read())
+
+
+@contextlib.contextmanager
+def _draft_of(folder: Path, what: str) -> Iterator[tuple[str, Path]]:
+    """Give npm and a folder of its own, whose `made` takes the place of `folder` once it is whole."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise Unavailable(f"there is no npm, from which {what} comes")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, suffix=".npm") as draft:
+        yield npm, Path(draft)
         shutil.rmtree(folder, ignore_errors=True)
-        made.rename(folder)
+        Path(draft, "made").rename(folder)
 
 
 def _run(argv: list[str], failure: str) -> None:

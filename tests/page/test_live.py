@@ -139,6 +139,20 @@ def test_of_two_browsers_one_is_told_that_the_other_was_first(task: Task, visiti
     assert "answer: yes" in run("logs", "asks").out
 
 
+def test_a_worker_that_asks_and_is_not_in_the_list_yet_has_a_page(task: Task, visit: Visit) -> None:
+    """As behind the link to a worker that has just been started: what `show` says of its question is no card."""
+    spawn(ASKS, name="asks")
+    page = visit.open("/tasks/t1/workers/asks/questions")
+    expect(question(page, "asks").or_(page.get_by_role("button", name="no", exact=True)).first).to_be_visible()
+    page.evaluate("""async () => {
+        const { takeFleet } = await import('/static/js/store.js');
+        takeFleet({ whole: true, workers: {}, tasks: {} });
+    }""")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("asks")
+    expect(page.get_by_text("Delete the old logs?")).to_be_visible()
+    expect(page.get_by_role("button", name="no", exact=True)).to_have_count(0)
+
+
 def test_a_written_answer(task: Task, visit: Visit) -> None:
     spawn(worker("asks", "--kind", "input", "Which branch?"), name="asks")
     blocked("asks")

@@ -1,14 +1,23 @@
 // What is there first: takes the code out of the address, lets the page in, and shows it or the login.
 import { comeBack, enter, isCode, listen, mayComeBack } from './js/session.js';
 
-const form = document.getElementById('form');
-const field = document.getElementById('token');
-const problem = document.getElementById('problem');
-const login = document.getElementById('login');
-const app = document.getElementById('app');
-const button = form.querySelector('button');
+/**
+ * What index.html has under a name.
+ * @param {string} id
+ */
+const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
-/** What follows the `#` of a link, or a text itself. */
+const form = part('form');
+const field = /** @type {HTMLInputElement} */ (part('token'));
+const problem = part('problem');
+const login = part('login');
+const app = part('app');
+const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'));
+
+/**
+ * What follows the `#` of a link, or a text itself.
+ * @param {string} text
+ */
 const secretOf = (text) => text.trim().split('#').pop();
 
 /** Take out of the address what opens the page: it would be in each copy of it. */
@@ -20,18 +29,23 @@ function taken() {
 
 let isStarted = false;
 let isWanted = null;
-/** Show the page or the login, each with its own styles. */
+/**
+ * Show the page or the login, each with its own styles.
+ * @param {boolean} isIn
+ */
 async function show(isIn) {
   isWanted = isIn;
-  const links = [...document.querySelectorAll('link[data-for]')].filter((link) => (link.dataset.for === 'page') === isIn);
-  await Promise.all(links.map((link) => new Promise((done) => {
+  const links = [...document.querySelectorAll('link')].filter((link) => link.dataset.for);
+  /** @param {HTMLLinkElement} link */
+  const isShown = (link) => (link.dataset.for === 'page') === isIn;
+  await Promise.all(links.filter(isShown).map((link) => /** @type {Promise<void>} */ (new Promise((done) => {
     if (link.sheet || !link.disabled) done();
-    link.addEventListener('load', done);
-    link.addEventListener('error', done);
+    link.addEventListener('load', () => done());
+    link.addEventListener('error', () => done());
     link.disabled = false;
-  })));
+  }))));
   if (isWanted !== isIn) return;
-  for (const link of document.querySelectorAll('link[data-for]')) link.disabled = (link.dataset.for === 'page') !== isIn;
+  for (const link of links) link.disabled = !isShown(link);
   const isNew = login.hidden !== isIn;
   app.hidden = !isIn;
   login.hidden = isIn;
@@ -47,16 +61,21 @@ async function show(isIn) {
   import('./js/main.js');
 }
 
+/** @param {string} text */
 function tell(text) {
   problem.textContent = text;
   field.setAttribute('aria-invalid', 'true');
   field.focus();
 }
 
-const WRONG = 'That is not the link of this server, or it was used before, or is too old: each works once, and for some minutes. agentctl serve --link prints another.';
+const WRONG = 'That is not the link of this server, or it was used before, or is too old: each works once, and for '
+  + 'some minutes. agentctl serve --link prints another.';
 const UNHEARD = 'The server cannot be reached. Does agentctl serve still run?';
 
-/** Enter by a code or a token; if that opens nothing, by what the browser knows. */
+/**
+ * Enter by a code or a token; if that opens nothing, by what the browser knows.
+ * @param {string} text
+ */
 async function open(text) {
   problem.textContent = '';
   button.disabled = true;
@@ -105,7 +124,7 @@ async function begin() {
 addEventListener('hashchange', openByLink);
 // Keys of the page are not for whoever logs in.
 addEventListener('keydown', (event) => {
-  if (!login.hidden && !login.contains(event.target)) event.stopImmediatePropagation();
+  if (!login.hidden && !login.contains(/** @type {Node | null} */ (event.target))) event.stopImmediatePropagation();
 }, true);
 listen({ onIn: () => show(true), onOut: () => show(false) });
 begin();

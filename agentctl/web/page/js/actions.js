@@ -7,13 +7,24 @@ import { copyText, Foreign } from './pieces.js';
 import { go, route, workerHref } from './router.js';
 import { about, changed, fleet, isLive, partsOf, say, sayRefusal } from './store.js';
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 const linkTo = (task, instance) => ({ href: workerHref(task, instance), text: `Open ${instance}` });
 
-/** Which further runs of ended workers are accepted, as far as that was asked: an end does not change. */
+/**
+ * Which further runs of ended workers are accepted, as far as that was asked: an end does not change.
+ * @type {Map<string, Sent.Shown['furtherRuns']>}
+ */
 const furtherRuns = new Map();
+/** @param {Sent.Worker} worker */
 const endOf = (worker) => `${worker.taskId}/${worker.agentInstance} ${worker.endedAt}`;
 
-/** Ask once which further runs of an ended worker are accepted, so that no other is offered. */
+/**
+ * Ask once which further runs of an ended worker are accepted, so that no other is offered.
+ * @param {Sent.Worker} worker
+ */
 export async function learnFurtherRuns(worker) {
   const end = endOf(worker);
   if (furtherRuns.has(end)) return;
@@ -27,7 +38,13 @@ export async function learnFurtherRuns(worker) {
   }
 }
 
-/** Which actions make sense for a worker now. */
+/** @typedef {Partial<Record<'cancel'|'pause'|'unpause'|'send'|'resume'|'retry'|'seen', boolean>>} Can */
+
+/**
+ * Which actions make sense for a worker now.
+ * @param {Sent.Worker | null | undefined} worker
+ * @returns {Can}
+ */
 export function actionsFor(worker) {
   if (!worker || about.readOnly || worker.observed) return {};
   const live = isLive(worker);
@@ -46,6 +63,11 @@ export function actionsFor(worker) {
   };
 }
 
+/**
+ * @template T
+ * @param {string} doing
+ * @param {() => Promise<T>} work
+ */
 async function run(doing, work) {
   try {
     return await work();
@@ -55,9 +77,18 @@ async function run(doing, work) {
   }
 }
 
+/**
+ * @param {Sent.Done | Sent.Done[] | null | undefined} data
+ * @returns {Sent.Done[]}
+ */
 const listed = (data) => (Array.isArray(data) ? data : data ? [data] : []);
+/** @param {unknown[] | undefined} withIt */
 const belowWords = (withIt) => (withIt?.length ? ` and ${withIt.length} below it` : '');
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export function cancelWorker(task, instance) {
   const worker = fleet.workers.get(`${task}/${instance}`);
   const isQueued = worker?.status === 'queued';
@@ -73,7 +104,8 @@ export function cancelWorker(task, instance) {
     run: async () => {
       const { data } = await post(workerPath(task, instance, 'cancel'));
       const [first] = listed(data);
-      const survivors = listed(data).flatMap((one) => [...(one.survivors ?? []), ...listed(one.withIt).flatMap((below) => below.survivors ?? [])]);
+      const all = listed(data).flatMap((one) => [one, ...listed(one.withIt)]);
+      const survivors = all.flatMap((one) => one.survivors ?? []);
       const below = belowWords(first?.withIt);
       if (survivors.length) {
         say(`${instance} was cancelled, but ${survivors.length} of its processes survived: ${survivors.map((one) => `${one.pid} ${one.command ?? ''}`).join(', ').slice(0, 300)}`, { isError: true, hint: 'agentctl goes on watching and killing them' });
@@ -83,33 +115,55 @@ export function cancelWorker(task, instance) {
   });
 }
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export const pauseWorker = (task, instance) => run('Pause', async () => {
   const { data } = await post(workerPath(task, instance, 'pause'));
   say(`${instance}${belowWords(listed(data)[0]?.withIt)} paused.`);
 });
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export const unpauseWorker = (task, instance) => run('Continue', async () => {
   const { data } = await post(workerPath(task, instance, 'unpause'));
   say(`${instance}${belowWords(listed(data)[0]?.withIt)} continues.`);
 });
 
-/** Hold the queue of a task, or let it go: what is at work goes on. */
+/**
+ * Hold the queue of a task, or let it go: what is at work goes on.
+ * @param {string} task
+ */
 export const holdQueue = (task) => run('Hold the queue', async () => {
   const { data } = await post(`/tasks/${segments(task)}/pause`);
   say(`The queue of ${task} is held: nothing is started${data?.queued ? `, ${data.queued} stay in it` : ''}.`);
 });
+/** @param {string} task */
 export const letQueueGo = (task) => run('Let the queue go', async () => {
   await post(`/tasks/${segments(task)}/unpause`);
   say(`The queue of ${task} goes on.`);
 });
 
-/** Send a message to a live worker. */
+/**
+ * Send a message to a live worker.
+ * @param {string} task
+ * @param {string} instance
+ * @param {string} text
+ */
 export async function sendText(task, instance, text) {
   await post(workerPath(task, instance, 'send'), { text });
   say(`Sent to ${instance}.`);
 }
 
-/** Continue an ended agent; return the name of the run that does so. */
+/**
+ * Continue an ended agent; return the name of the run that does so.
+ * @param {string} task
+ * @param {string} instance
+ * @param {string} prompt
+ */
 export async function resumeWith(task, instance, prompt) {
   const { data } = await post(workerPath(task, instance, 'resume'), { prompt, queue: true });
   const [made] = listed(data);
@@ -118,6 +172,10 @@ export async function resumeWith(task, instance, prompt) {
   return name;
 }
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export function sendToWorker(task, instance) {
   const worker = fleet.workers.get(`${task}/${instance}`);
   const isEnded = worker && !isLive(worker);
@@ -126,10 +184,14 @@ export function sendToWorker(task, instance) {
     ok: isEnded ? 'Continue' : 'Send',
     body: isEnded ? html`<p>It has ended. A new run continues its session with this.</p>` : null,
     field: { label: isEnded ? 'What it should do next' : 'Message', draft: `send.${task}/${instance}`, isNeeded: true },
-    run: (text) => (isEnded ? resumeWith(task, instance, text) : sendText(task, instance, text)),
+    run: (/** @type {string} */ text) => (isEnded ? resumeWith(task, instance, text) : sendText(task, instance, text)),
   });
 }
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export const retryWorker = (task, instance) => {
   ask({
     title: `Try ${instance} again?`,
@@ -144,16 +206,29 @@ export const retryWorker = (task, instance) => {
   });
 };
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export const markSeen = (task, instance, isQuiet = false) => run('Mark as seen', async () => {
   await post(workerPath(task, instance, 'seen'));
   if (!isQuiet) say(`${instance} counts as seen.`);
 });
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export const copyName = async (task, instance) => {
   await copyText(`${instance} --task ${task}`);
   say(`Copied: ${instance} --task ${task}`);
 };
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ * @param {() => void} onDone
+ */
 export function removeWorktree(task, instance, onDone) {
   ask({
     title: `Remove the worktree of ${instance}?`,
@@ -170,17 +245,30 @@ export function removeWorktree(task, instance, onDone) {
   });
 }
 
-/** Answer a question. `shown` is its body as the person saw it. */
+/**
+ * Answer a question. `shown` is its body as the person saw it.
+ * @param {string} task
+ * @param {string} instance
+ * @param {Sent.Question} question
+ * @param {string} answer
+ * @param {string} [reason]
+ */
 export async function respond(task, instance, question, answer, reason = undefined) {
   const { id, ...shown } = question;
-  const body = { answer, shown };
-  if (reason) body.reason = reason;
+  const body = { answer, shown, ...(reason && { reason }) };
   const { data } = await post(workerPath(task, instance, 'interact', id), body);
   return data?.answer ?? answer;
 }
 
-/** The keys that act on one worker, of which `keyNow` says which. */
+/**
+ * The keys that act on one worker, of which `keyNow` says which.
+ * @param {() => string | null} keyNow
+ */
 export function useWorkerKeys(keyNow) {
+  /**
+   * @param {'' | keyof Can} name
+   * @param {(task: string, instance: string, worker: Sent.Worker, can: Can) => unknown} work
+   */
   const act = (name, work) => () => {
     const key = keyNow();
     const worker = key && fleet.workers.get(key);
@@ -195,7 +283,10 @@ export function useWorkerKeys(keyNow) {
     work(task, instance, worker, can);
     return true;
   };
-  const showTab = (tab) => (task, instance) => go(workerHref(task, instance, tab), { isReplacing: route.place.view === 'worker' });
+  /** @type {(tab: string) => (task: string, instance: string) => void} */
+  const showTab = (tab) => (task, instance) => {
+    go(workerHref(task, instance, tab), { isReplacing: route.place.view === 'worker' });
+  };
   useKeys({
     cancel: act('cancel', cancelWorker),
     pause: act('', (task, instance, worker, can) => {

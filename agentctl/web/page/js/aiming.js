@@ -6,11 +6,19 @@ const AIMING_MS = 300;
 const SAMPLE_MS = 100;
 const STILL_PX = 3;
 
-/** What is looked after: {element, top, inside, movedAt}. */
+/**
+ * What is looked after: where it was, on the screen and in what scrolls, and when it last moved.
+ * @typedef {{ element: Element, top: number, inside: number, movedAt: number }} Watched
+ */
+
+/** @type {Set<Watched>} */
 const watched = new Set();
 let timer = 0;
 
-/** Note whether something moved, but for what a person's own scrolling moves. */
+/**
+ * Note whether something moved, but for what a person's own scrolling moves.
+ * @param {Watched} one
+ */
 function look(one) {
   const { top } = one.element.getBoundingClientRect();
   const inside = top + main().scrollTop;
@@ -18,6 +26,7 @@ function look(one) {
   Object.assign(one, { top, inside });
 }
 
+/** @param {Element} element */
 function watch(element) {
   const one = { element, top: NaN, inside: NaN, movedAt: -AIMING_MS };
   look(one);
@@ -28,6 +37,7 @@ function watch(element) {
   return one;
 }
 
+/** @param {Watched} one */
 function leave(one) {
   watched.delete(one);
   if (watched.size) return;
@@ -35,9 +45,12 @@ function leave(one) {
   timer = 0;
 }
 
-/** Handlers for an element: a click on a button in it counts if that button was at rest below the pointer. */
+/**
+ * Handlers for an element: a click on a button in it counts if that button was at rest below the pointer.
+ * @param {Ref<HTMLElement>} element
+ */
 export function useAim(element) {
-  const pressed = useRef({ button: null, isMeant: false });
+  const pressed = useRef({ button: /** @type {HTMLButtonElement | null} */ (null), isMeant: false });
   const place = useRef(null);
   useLayoutEffect(() => {
     const one = watch(element.current);
@@ -45,10 +58,13 @@ export function useAim(element) {
     return () => leave(one);
   }, []);
   return {
+    /** @param {On<PointerEvent>} event */
     onPointerDownCapture: (event) => {
       look(place.current);
-      pressed.current = { button: event.target.closest('button'), isMeant: performance.now() - place.current.movedAt > AIMING_MS };
+      const isMeant = performance.now() - place.current.movedAt > AIMING_MS;
+      pressed.current = { button: event.target.closest('button'), isMeant };
     },
+    /** @param {On<MouseEvent>} event */
     onClickCapture: (event) => {
       const button = event.target.closest('button');
       if (!button || event.detail === 0) return; // By a key.

@@ -2,7 +2,10 @@
 const OF_SHELL = /[|&;<>()$`*?[\]{}#~!\\\n\r]/;
 const WORD = /(?:[^\s'"]|'[^']*'|"[^"]*")+/g;
 
-/** @returns {string[]} argv; throws for a quote that is not closed */
+/**
+ * @returns {string[]} argv; throws for a quote that is not closed
+ * @param {string} line
+ */
 export function argvOf(line) {
   const text = line.trim();
   const bare = text.replace(/'[^']*'|"[^"]*"/g, '');

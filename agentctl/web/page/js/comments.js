@@ -1,20 +1,23 @@
-// Comments on the lines of a diff: kept per worker until they were sent, and sent as one message. Pure, but for where
-// they are kept.
+// Comments on the lines of a diff, which are sent as one message. Pure.
 
-import { keep, kept } from './kept.js';
+/** @import { DiffFile, Line } from './diff_parse.js' */
 
 /** @typedef {{id: string, path: string, side: 'new'|'old', line: number, code: string, text: string}} Comment */
 
-/** @returns {Comment[]} */
-export const readComments = (key) => kept(`comments ${key}`, []);
-export const keepComments = (key, comments) => keep(`comments ${key}`, comments);
-
+/**
+ * @param {string} path
+ * @param {string} side
+ * @param {number} line
+ */
 const placeOf = (path, side, line) => `${side} ${line} ${path}`;
-export const lineNumber = (line) => (line.side === 'old' ? line.old : line.new);
+/** @param {Line} line */
+export const lineNumber = (line) => Number(line.side === 'old' ? line.old : line.new);
 
 /**
  * Find each comment in a diff as it is now: at its line, else at the nearest line with the same text.
  * @returns {{byPlace: Map<string, Comment[]>, outdated: Comment[], lines: Map<string, number>}}
+ * @param {Comment[]} comments
+ * @param {DiffFile[]} files
  */
 export function placeComments(comments, files) {
   const byPlace = new Map();
@@ -40,9 +43,18 @@ export function placeComments(comments, files) {
   return { byPlace, outdated, lines };
 }
 
+/**
+ * @param {Map<string, Comment[]>} byPlace
+ * @param {string} path
+ * @param {Line} line
+ */
 export const commentsAt = (byPlace, path, line) => byPlace.get(placeOf(path, line.side, lineNumber(line))) ?? [];
 
-/** The one message: each comment with its place, the line, and what is said of it. */
+/**
+ * The one message: each comment with its place, the line, and what is said of it.
+ * @param {Comment[]} comments
+ * @param {Map<string, number>} lines
+ */
 export function messageOf(comments, lines, overall = '') {
   const parts = comments.map((comment) => {
     const where = lines.get(comment.id) ?? comment.line;

@@ -1,14 +1,22 @@
 // Dialogs: one at a time, closed by Escape; what had the focus gets it back.
-import { html, useLayoutEffect, useRef, useState } from './dom.js';
+import { focused, html, useLayoutEffect, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { isActive, KEYS, keyName } from './keys.js';
 import { Problem } from './pieces.js';
 import { plain } from './safe_text.js';
 import { changedNow, useTopics } from './store.js';
 
-const shown = { content: null, number: 0 };
+/**
+ * @typedef {(props: any) => unknown} Content
+ * @typedef {{ content: Content, props: { class?: string }, number: number }} Entry
+ */
 
-/** Show a dialog; `content` is a component that gets `close`. */
+const shown = { content: /** @type {Entry | null} */ (null), number: 0 };
+
+/**
+ * Show a dialog; `content` is a component that gets `close`.
+ * @param {Content} content
+ */
 export function openDialog(content, props = {}) {
   shown.number += 1;
   shown.content = { content, props, number: shown.number };
@@ -21,19 +29,29 @@ export function DialogHost() {
   return html`<${Dialog} key=${shown.content.number} entry=${shown.content} />`;
 }
 
+/**
+ * The line of a list with such a key.
+ * @param {string} [key]
+ * @returns {HTMLElement | null}
+ */
+const lineOf = (key) => (key ? document.querySelector(`[data-key="${CSS.escape(key)}"]`) : null);
+
+/** @param {{ entry: Entry }} props */
 function Dialog({ entry }) {
   const { content, props } = entry;
   const box = useRef(null);
-  const before = useRef(document.activeElement);
+  const before = useRef(focused());
   // It gives the focus to what has `autofocus`.
   useLayoutEffect(() => {
-    const focused = before.current;
-    const key = focused?.closest?.('[data-key]')?.dataset.key;
+    const was = before.current;
+    /** @type {HTMLElement | null | undefined} */
+    const line = was?.closest('[data-key]');
+    const key = line?.dataset.key;
     box.current.showModal();
     return () => {
-      const target = focused?.isConnected ? focused : key && document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+      const target = was?.isConnected ? was : lineOf(key);
       requestAnimationFrame(() => {
-        if (!document.querySelector('dialog[open]') && document.activeElement === document.body) target?.focus?.();
+        if (!document.querySelector('dialog[open]') && document.activeElement === document.body) target?.focus();
       });
     };
   }, []);
@@ -43,6 +61,7 @@ function Dialog({ entry }) {
     shown.content = null;
     changedNow('dialog');
   };
+  /** @param {MouseEvent} event */
   const onClick = (event) => {
     if (event.target === box.current) close();
   };
@@ -51,9 +70,13 @@ function Dialog({ entry }) {
   </dialog>`;
 }
 
-/** A draft of a text that survives errors and reloads. */
+/**
+ * A draft of a text that survives errors and reloads.
+ * @param {string | undefined} name
+ */
 export function useDraft(name, first = '') {
   const [text, setText] = useState(() => (name && kept(`draft ${name}`)) || first);
+  /** @param {string} value */
   const set = (value) => {
     setText(value);
     if (name) keep(`draft ${name}`, value);
@@ -61,24 +84,29 @@ export function useDraft(name, first = '') {
   return [text, set];
 }
 
-/** Send a form by Ctrl+Enter or Cmd+Enter. */
+/**
+ * Send a form by Ctrl+Enter or Cmd+Enter.
+ * @param {On<KeyboardEvent, HTMLTextAreaElement>} event
+ */
 export const sendByKey = (event) => {
   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
-    event.target.form.requestSubmit();
+    event.target.form?.requestSubmit();
   }
 };
 
 /**
  * Ask before something is done, or for a text that it needs. It stays open while it runs, and shows what was refused.
- * @param {{title: any, body?: any, field?: {label: string, draft?: string, isNeeded?: boolean, hint?: string}, ok: string,
- *   isDanger?: boolean, run: (text: string) => Promise<void>, close: () => void}} props
+ * @typedef {{ title: string, body?: object | null, field?: { label: string, draft?: string, isNeeded?: boolean,
+ *   hint?: string }, ok: string, doing?: string, isDanger?: boolean, run: (text: string) => Promise<unknown> }} Asked
+ * @param {Asked & { close: () => void }} props
  */
 function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
   const [text, setText] = useDraft(field?.draft);
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const first = useRef(null);
+  /** @param {SubmitEvent} event */
   const submit = async (event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -113,9 +141,12 @@ function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
   </form>`;
 }
 
+/** @param {Asked} props */
 export const ask = (props) => openDialog(Ask, props);
 
+/** @param {{ close: () => void }} props */
 function Help({ close }) {
+  /** @type {Map<string, Array<[keys: string[], action: string, words: string]>>} */
   const groups = new Map();
   for (const [group, keys, action, words] of KEYS) {
     groups.set(group, [...(groups.get(group) ?? []), [keys, action, words]]);
@@ -137,7 +168,8 @@ function Help({ close }) {
       </dl></section>
       <section><h3>Signs</h3><dl>
         ${[['?', 'asks', 'blocked'], ['●', 'runs', 'running'], ['‖', 'paused', 'blocked'], ['○', 'an agent waits for a message', 'idle'],
-          ['~', 'its guard is gone, or it is on another machine', 'blocked'], ['·', 'queued', 'queued'], ['✓', 'completed', 'completed'],
+          ['~', 'its guard is gone, or it is on another machine', 'blocked'], ['·', 'queued', 'queued'],
+          ['✓', 'completed', 'completed'],
           ['✗', 'failed', 'failed'], ['-', 'cancelled', 'cancelled']].map(([glyph, words, role]) => html`<div><dt class=${`sign ${role}`}>${glyph}</dt><dd>${words}</dd></div>`)}
       </dl></section>
     </div>

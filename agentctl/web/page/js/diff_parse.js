@@ -1,14 +1,18 @@
 // A unified diff as files, hunks and lines. Pure.
 
 /**
- * @typedef {{side: 'new'|'old', kind: 'context'|'add'|'remove', old: number|null, new: number|null, text: string, isOpen?: boolean}} Line
+ * @typedef {{ side: 'new'|'old', kind: 'context'|'add'|'remove', old: number|null, new: number|null, text: string,
+ *   isOpen?: boolean }} Line
  * @typedef {{heading: string, lines: Line[]}} Hunk
  * @typedef {{path: string, oldPath: string, notes: string[], hunks: Hunk[], added: number, removed: number}} DiffFile
  */
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$/;
 
-/** The path of a line `--- a/x`: git quotes what is no plain name, with octal bytes. */
+/**
+ * The path of a line `--- a/x`: git quotes what is no plain name, with octal bytes.
+ * @param {string} text
+ */
 function pathOf(text) {
   let [path] = text.split('\t', 1);
   if (path.startsWith('"') && path.endsWith('"')) path = unquoted(path.slice(1, -1));
@@ -16,12 +20,13 @@ function pathOf(text) {
 }
 
 const ESCAPES = new Map(Object.entries({ n: 10, t: 9, r: 13, a: 7, b: 8, f: 12, v: 11 }));
+/** @param {string} text */
 function unquoted(text) {
   const bytes = [];
   const encoder = new TextEncoder();
   for (let at = 0; at < text.length; at += 1) {
     if (text[at] !== '\\') {
-      const one = String.fromCodePoint(text.codePointAt(at));
+      const one = String.fromCodePoint(text.codePointAt(at) ?? 0);
       bytes.push(...encoder.encode(one));
       at += one.length - 1;
       continue;
@@ -38,24 +43,33 @@ function unquoted(text) {
   return new TextDecoder().decode(new Uint8Array(bytes));
 }
 
-/** @returns {DiffFile[]} */
+/**
+ * @returns {DiffFile[]}
+ * @param {string} text
+ */
 export function parseDiff(text) {
+  /** @type {DiffFile[]} */
   const files = [];
+  /** @type {DiffFile | null} */
   let file = null;
+  /** @type {Hunk | null} */
   let hunk = null;
   let oldLine = 0;
   let newLine = 0;
   let oldLeft = 0;
   let newLeft = 0;
+  /** @param {string} path */
   const begin = (path) => {
-    file = { path, oldPath: path, notes: [], hunks: [], added: 0, removed: 0 };
+    /** @type {DiffFile} */
+    const made = { path, oldPath: path, notes: [], hunks: [], added: 0, removed: 0 };
+    files.push(made);
     hunk = null;
-    files.push(file);
+    return made;
   };
   const lines = text.split('\n');
   if (lines[lines.length - 1] === '') lines.pop();
   for (const line of lines) {
-    if (hunk && (oldLeft > 0 || newLeft > 0)) {
+    if (file && hunk && (oldLeft > 0 || newLeft > 0)) {
       const sign = line[0] ?? ' ';
       const code = line.slice(1);
       if (sign === '+') {
@@ -98,9 +112,9 @@ export function parseDiff(text) {
     if (line.startsWith('diff --git ')) {
       const both = line.slice('diff --git '.length);
       const half = both.startsWith('"') ? /^"(?:[^"\\]|\\.)*"/.exec(both)?.[0] : both.slice(0, (both.length - 1) / 2);
-      begin(pathOf(half ?? both));
+      file = begin(pathOf(half ?? both));
     } else if (line.startsWith('--- ')) {
-      if (!file || file.hunks.length) begin('');
+      if (!file || file.hunks.length) file = begin('');
       file.oldPath = pathOf(line.slice(4)) || file.oldPath;
     } else if (line.startsWith('+++ ') && file) file.path = pathOf(line.slice(4)) || file.oldPath || file.path;
     else if (file && /^(new file|deleted file|old mode|new mode|rename |copy |similarity|Binary files|GIT binary patch)/.test(line)) {

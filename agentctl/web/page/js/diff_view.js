@@ -1,18 +1,26 @@
 // What a worker has changed: files, lines, and the comments of a person that go back to it as one message.
 import { removeWorktree, resumeWith, sendText } from './actions.js';
 import { get, workerPath } from './api.js';
-import { commentsAt, keepComments, lineNumber, messageOf, placeComments, readComments } from './comments.js';
+import { commentsAt, lineNumber, messageOf, placeComments } from './comments.js';
 import { parseDiff } from './diff_parse.js';
 import { useDraft } from './dialogs.js';
-import { html, main, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import { focused, html, main, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import { keep, kept } from './kept.js';
 import { useKeys } from './keys.js';
 import { Arrow, copyText, Loading, Problem, useFetched } from './pieces.js';
 import { plain, plainLines } from './safe_text.js';
 import { go, workerHref } from './router.js';
 import { about, isLive, say } from './store.js';
-import { counted } from './words.js';
+import { counted, table } from './words.js';
+
+/**
+ * @import { Comment } from './comments.js'
+ * @import { DiffFile, Line } from './diff_parse.js'
+ */
 
 const AGAIN_MS = 3000;
+/** What became of a file. */
+const SIGNS = table({ added: '+', deleted: '−', modified: '±', touched: '·' });
 /** Of a file so many lines are shown at first; more on demand. */
 const FIRST_LINES = 600;
 const MORE_LINES = 2000;
@@ -20,14 +28,25 @@ const LONGEST_LINE = 2000;
 /** Larger files are folded at first. */
 const FOLDED_LINES = 1500;
 
-/** What is shown of a worker that changed nothing that anybody knows of: without a worktree, there is nothing to compare. */
+/**
+ * Where comments are, and what is done about them.
+ * @typedef {ReturnType<typeof placeComments>} Placed
+ * @typedef {{ placed: Placed, writing: string | null, setWriting: (place: string | null) => void,
+ *   write: (path: string, line: Line) => void, add: (path: string, line: Line, text: string) => void,
+ *   edit: (id: string, text: string) => void, remove: (id: string) => void, canComment: boolean }} Context
+ */
+
+/** What is shown of a worker without a worktree that changed nothing that anybody knows of. */
+/** @type {Sent.Diff} */
 const NOTHING = { since: null, files: [], diff: '' };
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker, workerKey: string }} props */
 export function DiffTab({ task, instance, worker, workerKey }) {
   const [since, setSince] = useState('base');
   const live = isLive(worker);
   const path = workerPath(task, instance, 'diff');
-  const [hasTree, setTree] = useState(null);
+  const [hasTree, setTree] = useState(/** @type {boolean | null} */ (null));
+  /** @returns {Promise<Sent.Diff>} */
   const load = async () => {
     if (!hasTree && !worker.changedFiles) {
       if (hasTree === false && live) return NOTHING;
@@ -37,14 +56,16 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     }
     return get(path, { since });
   };
-  const { data, error, isLoading, again } = useFetched(load, [path, since, live], live && hasTree !== false ? AGAIN_MS : 0);
-  const [comments, setComments] = useState(() => readComments(workerKey));
-  const [writing, setWriting] = useState(null);
-  const [folds, setFolds] = useState(() => new Map());
+  const everyMs = live && hasTree !== false ? AGAIN_MS : 0;
+  const { data, error, isLoading, again } = useFetched(load, [path, since, live], everyMs);
+  const [comments, setComments] = useState(() => kept(`comments ${workerKey}`, /** @type {Comment[]} */ ([])));
+  const [writing, setWriting] = useState(/** @type {string | null} */ (null));
+  const [folds, setFolds] = useState(() => /** @type {Map<string, boolean>} */ (new Map()));
   const box = useRef(null);
-  const keep = (next) => {
+  /** @param {Comment[]} next */
+  const put = (next) => {
     setComments(next);
-    keepComments(workerKey, next);
+    keep(`comments ${workerKey}`, next);
   };
   // A diff that is fetched again is drawn again only if it is another one.
   const files = useMemo(() => parseDiff(data?.diff ?? ''), [data?.diff]);
@@ -52,6 +73,7 @@ export function DiffTab({ task, instance, worker, workerKey }) {
 
   const toggleSince = () => setSince(since === 'base' ? 'turn' : 'base');
   const rows = () => [...(box.current?.querySelectorAll('.line-button') ?? [])];
+  /** @param {number} by */
   const move = (by) => {
     const all = rows();
     if (!all.length) return false;
@@ -69,28 +91,48 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     up: () => move(-1),
     first: () => { main().scrollTop = 0; },
     comment: () => {
-      const place = document.activeElement?.dataset?.place;
+      const place = focused()?.dataset.place;
       if (!place || about.readOnly) return false;
       setWriting(place);
       return true;
     },
   });
+  /**
+   * @param {string} path_
+   * @param {Line} line
+   */
   const write = (path_, line) => setWriting(`${line.side} ${lineNumber(line)} ${path_}`);
+  /**
+   * @param {string} path_
+   * @param {Line} line
+   * @param {string} text
+   */
   const add = (path_, line, text) => {
-    keep([...comments, { id: `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`, path: path_, side: line.side, line: lineNumber(line), code: line.text, text }]);
+    put([...comments, { id: `${Date.now()}-${Math.random().toString(36).slice(2, 8)}`, path: path_, side: line.side, line: lineNumber(line), code: line.text, text }]);
     setWriting(null);
   };
-  const edit = (id, text) => keep(comments.map((one) => (one.id === id ? { ...one, text } : one)));
-  const remove = (id) => keep(comments.filter((one) => one.id !== id));
+  /**
+   * @param {string} id
+   * @param {string} text
+   */
+  const edit = (id, text) => put(comments.map((one) => (one.id === id ? { ...one, text } : one)));
+  /** @param {string} id */
+  const remove = (id) => put(comments.filter((one) => one.id !== id));
 
   if (!data && error) {
-    return html`<${Problem} error=${error} /><${Tray} task=${task} instance=${instance} worker=${worker} comments=${comments} placed=${placed} edit=${edit} remove=${remove} clear=${() => keep([])} />`;
+    return html`<${Problem} error=${error} /><${Tray} task=${task} instance=${instance} worker=${worker} comments=${comments} placed=${placed} edit=${edit} remove=${remove} clear=${() => put([])} />`;
   }
   if (!data && isLoading) return html`<${Loading} what="Comparing" />`;
-  if (data === NOTHING) return html`<div class="empty"><p>It has no worktree of its own, and touched no files that its program told of.</p></div>`;
+  if (!data || data === NOTHING) return html`<div class="empty"><p>It has no worktree of its own, and touched no files that its program told of.</p></div>`;
+  const { leftOut = [] } = data;
   const stats = new Map((data.files ?? []).map((one) => [one.path, one]));
   const context = { placed, writing, setWriting, write, add, edit, remove, canComment: !about.readOnly };
+  /** @param {string} name */
   const scrollTo = (name) => box.current?.querySelector(`[data-file="${CSS.escape(name)}"]`)?.scrollIntoView({ block: 'start' });
+  /**
+   * @param {string} name
+   * @param {boolean} isOpen
+   */
   const open = (name, isOpen) => setFolds((was) => new Map(was).set(name, isOpen));
   return html`<div class="diff-tools">
       <div class="switch" role="group" aria-label="Compared with">
@@ -105,23 +147,28 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     </div>
     ${error && html`<${Problem} error=${error} />`}
     ${data.cut && html`<p class="quiet">The diff is too large to be shown whole: its beginning is below.</p>`}
-    ${(data.leftOut ?? []).length > 0 && html`<p class="quiet">Left out: ${data.leftOut.map((one) => `${plain(one.path)} (${plain(one.why)})`).join(', ')}</p>`}
+    ${leftOut.length > 0 && html`<p class="quiet">Left out: ${leftOut.map((one) => `${plain(one.path)} (${plain(one.why)})`).join(', ')}</p>`}
     ${!(data.files ?? []).length && !files.length ? html`<div class="empty"><p>${since === 'turn' ? 'Nothing has changed since its last turn.' : 'It has changed nothing.'}</p></div>` : html`
       <nav class="file-list" aria-label="Changed files"><ul>${(data.files ?? []).slice(0, 1000).map((one) => html`<li key=${one.path}><button type="button" class="plain" onClick=${() => {
         open(one.path, true);
         requestAnimationFrame(() => scrollTo(one.path));
       }}>
-        <span class=${`status ${one.status}`} title=${plain(one.status)}><span aria-hidden="true">${{ added: '+', deleted: '−', modified: '±', touched: '·' }[one.status] ?? '±'}</span><span class="unseen">${plain(one.status)}</span></span><span class="path foreign">${plain(one.path)}</span>
+        <span class=${`status ${one.status}`} title=${plain(one.status)}><span aria-hidden="true">${SIGNS[one.status] ?? '±'}</span><span class="unseen">${plain(one.status)}</span></span><span class="path foreign">${plain(one.path)}</span>
         <${Numbers} added=${one.added} removed=${one.removed} /></button></li>`)}</ul></nav>
       <div class="files" ref=${box}>${files.map((file) => html`<${FileDiff} key=${file.path} file=${file} stat=${stats.get(file.path)} context=${context} fold=${folds.get(file.path)} setOpen=${(isOpen) => open(file.path, isOpen)} />`)}</div>`}
-    <${Tray} task=${task} instance=${instance} worker=${worker} comments=${comments} placed=${placed} edit=${edit} remove=${remove} clear=${() => keep([])} />`;
+    <${Tray} task=${task} instance=${instance} worker=${worker} comments=${comments} placed=${placed} edit=${edit} remove=${remove} clear=${() => put([])} />`;
 }
 
+/** @param {{ added?: number | null, removed?: number | null }} props */
 function Numbers({ added, removed }) {
   if (added == null && removed == null) return html`<span class="quiet">not text</span>`;
   return html`<span class="numbers"><span class="plus">+${added ?? 0}</span> <span class="minus">−${removed ?? 0}</span><span class="unseen"> lines</span></span>`;
 }
 
+/**
+ * @param {{ file: DiffFile, stat?: Sent.ChangedFile, context: Context, fold?: boolean,
+ *   setOpen: (isOpen: boolean) => void }} props
+ */
 function FileDiff({ file, stat, context, fold, setOpen }) {
   const total = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const isOpen = fold ?? total <= FOLDED_LINES;
@@ -149,6 +196,7 @@ function FileDiff({ file, stat, context, fold, setOpen }) {
   </section>`;
 }
 
+/** @param {{ line: Line, path: string, context: Context }} props */
 function LineRow({ line, path, context }) {
   const number = lineNumber(line);
   const place = `${line.side} ${number} ${path}`;
@@ -167,14 +215,19 @@ function LineRow({ line, path, context }) {
     ${isWriting && html`<${CommentForm} label=${`Comment on line ${number} of ${plain(path)}`} draft=${`comment.${place}`} onDone=${(words) => context.add(path, line, words)} onLeave=${() => context.setWriting(null)} />`}`;
 }
 
+/**
+ * @param {{ label: string, first?: string, draft?: string, onDone: (text: string) => void,
+ *   onLeave: () => void }} props
+ */
 function CommentForm({ label, first = '', draft, onDone, onLeave }) {
   const [text, setText] = useDraft(draft, first);
   const field = useRef(null);
-  const before = useRef(document.activeElement);
+  const before = useRef(focused());
   useLayoutEffect(() => { // What is typed right behind the click arrives.
     field.current.focus();
     return () => before.current?.isConnected && before.current.focus({ preventScroll: true });
   }, []);
+  /** @param {Event} event */
   const done = (event) => {
     event?.preventDefault();
     if (!text.trim()) {
@@ -197,7 +250,11 @@ function CommentForm({ label, first = '', draft, onDone, onLeave }) {
   </form>`;
 }
 
-/** A comment, which can be changed and deleted. */
+/**
+ * A comment, which can be changed and deleted.
+ * @param {{ comment: Comment, edit: (id: string, text: string) => void, remove: (id: string) => void,
+ *   class: string }} props
+ */
 function CommentBox({ comment, edit, remove, class: name }) {
   const [isEditing, setEditing] = useState(false);
   if (isEditing) {
@@ -210,7 +267,11 @@ function CommentBox({ comment, edit, remove, class: name }) {
     <div class="buttons"><button type="button" class="small" onClick=${() => setEditing(true)}>Change</button><button type="button" class="small" onClick=${() => remove(comment.id)}>Delete</button></div></div>`;
 }
 
-/** All comments that were not sent yet, and what is done with them. */
+/**
+ * All comments that were not sent yet, and what is done with them.
+ * @param {{ task: string, instance: string, worker: Sent.Worker, comments: Comment[], placed: Placed,
+ *   edit: (id: string, text: string) => void, remove: (id: string) => void, clear: () => void }} props
+ */
 function Tray({ task, instance, worker, comments, placed, edit, remove, clear }) {
   const [isOpen, setOpen] = useState(false);
   const [overall, setOverall] = useDraft(`overall.${task}/${instance}`);
@@ -257,6 +318,10 @@ function Tray({ task, instance, worker, comments, placed, edit, remove, clear })
   </section>`;
 }
 
+/**
+ * @param {{ comment: Comment, line?: number, edit: (id: string, text: string) => void,
+ *   remove: (id: string) => void }} props
+ */
 function TrayComment({ comment, line, edit, remove }) {
   return html`<li><p class="where"><code class="foreign">${plain(comment.path)}:${line ?? comment.line}</code>${line === undefined && html` <span class="tag blocked">outdated</span>`}</p>
     <pre class="foreign">${plain(comment.code.slice(0, 300))}</pre>

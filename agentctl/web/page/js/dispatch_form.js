@@ -1,7 +1,7 @@
 // The form that starts a worker. What was typed is kept until it has been started.
 import { get, post, segments } from './api.js';
-import { argvOf } from './commands_line.js';
 import { sendByKey } from './dialogs.js';
+import { EMPTY, orderOf, titleFor } from './dispatch_order.js';
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { Foreign, Problem } from './pieces.js';
@@ -9,67 +9,36 @@ import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { fleet, say, useTopics } from './store.js';
 
+/** @import { Form } from './dispatch_order.js' */
+
 const DRAFT = 'dispatch';
-const EMPTY = {
-  what: '', task: '', title: '', prompt: '', command: '', folder: '', name: '', model: '', effort: '', permissions: '', driver: '',
-  keep: false, worktree: false, after: '', priority: '', retries: '', timeout: '', budget: '', turns: '',
-};
 const NEW_TASK = '+';
 
-const titleFor = (form) => (form.what === '!' ? form.command : form.prompt).trim().split('\n')[0].slice(0, 60) || 'Task';
-
-const numbers = [['priority', 'priority'], ['retries', 'retries'], ['timeout', 'timeout_seconds'], ['budget', 'max_budget_usd'], ['turns', 'max_turns']];
-
-/** What is sent for a form; throws what is wrong with it, with the field. */
-function orderOf(form) {
-  const wrong = (message, field, hint = '') => Object.assign(new Error(message), { field, hint });
-  const order = { queue: true };
-  if (form.what === '!') {
-    if (!form.command.trim()) throw wrong('there is no command yet', 'command', 'for example: make test');
-    try {
-      order.argv = argvOf(form.command);
-    } catch (error) {
-      throw wrong(error.message, 'command');
-    }
-  } else {
-    if (!form.prompt.trim()) throw wrong('there is no work for the agent yet', 'prompt');
-    order.prompt = form.prompt;
-    if (form.what) order.agent = form.what;
-    for (const name of ['model', 'effort', 'permissions', 'driver']) if (form[name].trim()) order[name] = form[name].trim();
-    if (form.keep) order.keep = true;
-  }
-  if (form.folder.trim()) order.cwd = form.folder.trim();
-  if (form.name.trim()) order.name = form.name.trim();
-  if (form.worktree) order.worktree = true;
-  if (form.after.trim()) order.after = form.after.trim().split(/[\s,]+/);
-  for (const [field, option] of numbers) {
-    const text = String(form[field]).trim();
-    if (!text || (form.what === '!' && (field === 'budget' || field === 'turns'))) continue;
-    if (!Number.isFinite(Number(text))) throw wrong(`${text} is not a number`, field);
-    order[option] = Number(text);
-  }
-  return order;
-}
-
+/** @param {{ close: () => void, task?: string }} props */
 export function Dispatch({ close, task: first }) {
   useTopics('fleet');
   const [form, setForm] = useState(() => {
+    /** @type {Form} */
     const draft = { ...EMPTY, ...kept(DRAFT) };
     return first && !draft.prompt && !draft.command ? { ...draft, task: first } : draft;
   });
-  const [agents, setAgents] = useState(null);
-  const [error, setError] = useState(null);
+  const [agents, setAgents] = useState(/** @type {Sent.Agent[] | null} */ (null));
+  const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const box = useRef(null);
   const latest = useRef(form);
   latest.current = form;
+  /**
+   * @param {keyof Form} name
+   * @param {string | boolean} value
+   */
   const set = (name, value) => setForm((was) => {
     const now = { ...was, [name]: value };
     keep(DRAFT, now);
     return now;
   });
   useEffect(() => {
-    get('/agents').then((found) => {
+    get('/agents').then((/** @type {Sent.Agent[]} */ found) => {
       setAgents(found);
       const usable = found.filter((one) => one.usable && one.installed);
       if (latest.current.what !== '!' && !found.some((one) => one.name === latest.current.what)) {
@@ -89,8 +58,10 @@ export function Dispatch({ close, task: first }) {
 
   const tasks = useMemo(() => [...fleet.tasks.values()].filter((one) => one.own !== false)
     .sort((a, b) => (b.totals?.began ?? '').localeCompare(a.totals?.began ?? '')), [fleet.tasks, fleet.shape]);
-  const known = tasks.some((one) => one.taskId === form.task) ? form.task : form.task === NEW_TASK || !tasks.length ? NEW_TASK : tasks[0].taskId;
+  const latestTask = form.task === NEW_TASK ? NEW_TASK : tasks[0]?.taskId ?? NEW_TASK;
+  const known = tasks.some((one) => one.taskId === form.task) ? form.task : latestTask;
 
+  /** @param {SubmitEvent} event */
   const submit = async (event) => {
     event.preventDefault();
     if (isBusy) return;
@@ -114,9 +85,17 @@ export function Dispatch({ close, task: first }) {
       if (refusal.field) box.current.querySelector(`[name=${refusal.field}]`)?.focus();
     }
   };
+  /**
+   * @param {keyof Form} name
+   * @param {string} label
+   */
   const field = (name, label, more = {}) => html`<label class="field"><span>${label}</span>
     <input name=${name} value=${form[name]} onInput=${(event) => set(name, event.target.value)} autocomplete="off" autocapitalize="none" spellcheck="false"
       aria-invalid=${error?.field === name ? 'true' : undefined} ...${more} /></label>`;
+  /**
+   * @param {keyof Form} name
+   * @param {string} label
+   */
   const check = (name, label) => html`<label class="check"><input type="checkbox" checked=${form[name]} onChange=${(event) => set(name, event.target.checked)} /><span>${label}</span></label>`;
   const isCommand = form.what === '!';
   const agent = agents?.find((one) => one.name === form.what);

@@ -6,18 +6,37 @@ import htm from '../vendor/htm.js';
 export const html = htm.bind(h);
 export { render, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
-/** What scrolls. */
-export const main = () => document.getElementById('main');
+/** What has the focus. */
+export const focused = () => /** @type {HTMLElement | null} */ (document.activeElement);
 
-/** A component that is drawn again only if its `stamp` is another one. */
+/**
+ * The first element of a part that fits.
+ * @param {Element | null | undefined} part
+ * @param {string} selector
+ * @returns {HTMLElement | null}
+ */
+export const within = (part, selector) => part?.querySelector(selector) ?? null;
+
+/** What scrolls. */
+export const main = () => /** @type {HTMLElement} */ (document.getElementById('main'));
+
+/**
+ * A component that is drawn again only if its `stamp` is another one.
+ * @template {{ stamp: unknown }} Props
+ * @param {(props: Props) => unknown} draw
+ */
 export function stamped(draw) {
-  return class extends Component {
+  /** @extends {Component<Props>} */
+  class Stamped extends Component {
+    /** @param {Props} next */
     shouldComponentUpdate(next) {
       return next.stamp !== this.props.stamp;
     }
 
+    /** @param {Props} props */
     render(props) {
       return draw(props);
     }
-  };
+  }
+  return Stamped;
 }

@@ -16,11 +16,29 @@ const LAST = Number.MAX_SAFE_INTEGER;
 const NEAR_PX = 40;
 const EARLIER_PX = 600;
 
-/** What is known of the events: `rows` by seq without a gap, as far as `isBehind` does not say otherwise. */
+/**
+ * The events that are here. `isBehind`: some may be missing at the end; `taken`: of those that came, so many are here.
+ * @typedef {{ rows: Sent.Event[], hasPage: boolean, hasEarlier: boolean, error: Refused | null, isBehind: boolean,
+ *   loads: number, epoch: number, taken: number, isBusy: boolean }} Known
+ */
+
+/**
+ * What is known of the events: `rows` by seq without a gap, as far as `isBehind` does not say otherwise.
+ * @param {string} task
+ * @param {string | null} instance
+ * @param {Ref<boolean>} follows
+ */
 function useEvents(task, instance, follows) {
   useTopics('events', 'connection');
   const [, draw] = useState(0);
-  const [now] = useState(() => ({ rows: [], hasPage: false, hasEarlier: false, error: null, isBehind: true, loads: 0, epoch: events.epoch, taken: events.count, isBusy: false }));
+  const [now] = useState(/** @returns {Known} */ () => ({
+    rows: [], hasPage: false, hasEarlier: false, error: null, isBehind: true, loads: 0, epoch: events.epoch,
+    taken: events.count, isBusy: false,
+  }));
+  /**
+   * @param {object} query
+   * @returns {Promise<Sent.EventsPage>}
+   */
   const load = (query) => get(`/tasks/${segments(task)}/events`, { ...query, instance, limit: PAGE });
   const mustLoad = () => {
     now.isBehind = true;
@@ -89,7 +107,11 @@ function useEvents(task, instance, follows) {
   return { now, loadEarlier };
 }
 
-/** Put events behind those that are known; return whether any of them is new. */
+/**
+ * Put events behind those that are known; return whether any of them is new.
+ * @param {Known} now
+ * @param {Sent.Event[]} came
+ */
 function put(now, came) {
   const last = now.rows.at(-1)?.seq ?? 0;
   const more = came.filter((one) => one.seq > last);
@@ -97,6 +119,7 @@ function put(now, came) {
   return more.length > 0;
 }
 
+/** @param {{ task: string, instance?: string | null }} props */
 export function EventsTab({ task, instance = null }) {
   const follows = useRef(true);
   const { now, loadEarlier } = useEvents(task, instance, follows);
@@ -140,6 +163,10 @@ export function EventsTab({ task, instance = null }) {
 
 const ROLES = table({ failed: 'failed', completed: 'completed', blocked: 'blocked', requested: 'blocked' });
 
+/**
+ * @param {{ event: Sent.Event, task: string, style: object, isNamed: boolean, size: number,
+ *   position?: number }} props
+ */
 function EventRow({ event, task, style, isNamed, size, position }) {
   const { agentInstance: _, ...payload } = event.payload ?? {};
   const text = Object.keys(payload).length ? JSON.stringify(payload) : '';

@@ -1,9 +1,14 @@
 // The filter: words that a worker has to have, such as `s:blocked a:explore t:login -n:old "log in"`. Pure.
 import { NEED_WORDS, signOf, standing } from './words.js';
 
+/** @import { Shows } from './tree_order.js' */
+
 const PART = /(?:[^\s"']+|"[^"]*"|'[^']*'|["'])+/g;
 
-/** The words of a filter: where each is looked for, its text, and whether it must be missing. */
+/**
+ * The words of a filter: where each is looked for, its text, and whether it must be missing.
+ * @param {string} text
+ */
 export function wordsOf(text) {
   return (text.match(PART) ?? []).map((part) => {
     const bare = part.replace(/"([^"]*)"|'([^']*)'/g, (_, a, b) => a ?? b ?? '').replace(/^["']/, '');
@@ -14,13 +19,19 @@ export function wordsOf(text) {
   });
 }
 
+/** @type {WeakMap<Sent.Worker, { title?: string, places: Record<string, string> }>} */
 const haystacks = new WeakMap();
 
+/**
+ * @param {Sent.Worker} worker
+ * @param {Sent.Task | undefined} task
+ */
 function haystackOf(worker, task) {
   const found = haystacks.get(worker);
   if (found && found.title === task?.title) return found.places;
+  /** @type {Record<string, string>} */
   const places = {
-    s: `${worker.status} ${NEED_WORDS[worker.need] ?? ''} ${signOf(worker).words} ${standing(worker)}`,
+    s: `${worker.status} ${NEED_WORDS[worker.need ?? ''] ?? ''} ${signOf(worker).words} ${standing(worker)}`,
     a: `${worker.agent ?? ''} ${worker.driver ?? ''}`,
     t: `${worker.taskId} ${task?.title ?? ''}`,
     n: `${worker.agentInstance} ${worker.command ?? ''}`,
@@ -30,7 +41,11 @@ function haystackOf(worker, task) {
   return places;
 }
 
-/** Whether a filter shows a worker; null for an empty filter, which shows all. */
+/**
+ * Whether a filter shows a worker; null for an empty filter, which shows all.
+ * @param {string} text
+ * @returns {Shows | null}
+ */
 export function filterOf(text) {
   const words = wordsOf(text);
   if (!words.length) return null;

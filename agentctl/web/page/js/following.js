@@ -7,11 +7,13 @@ const FAST_MS = 500;
 const SLOW_MS = 2000;
 const OLDER_PX = 600;
 
+/** @param {Element} element */
 const isAtEnd = (element) => element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_PX;
 
 /**
  * Fetch what comes later, every 500 ms while something comes, every 2 s while nothing does, and no more at the end.
  * @param {() => Promise<'more'|'nothing'|'ended'>} load
+ * @param {readonly unknown[]} deps
  */
 export function usePolling(load, deps) {
   const current = useRef(load);
@@ -44,14 +46,15 @@ export function usePolling(load, deps) {
 
 /**
  * Keep the place of the reader while a text grows at both ends.
- * @param {{box: object, revision: any, onOlder: () => void, hasOlder: boolean, startsAtEnd?: boolean}} options
- * @returns {{isFollowing: boolean, toEnd: () => void}}
+ * @param {{ box: Ref<HTMLElement | null>, revision: unknown, onOlder: () => void, hasOlder: boolean,
+ *   startsAtEnd?: boolean }} options
+ * @returns {{ isFollowing: boolean, toEnd: () => void, leave: () => void }}
  */
 export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = true }) {
   const follows = useRef(startsAtEnd);
   const [isFollowing, setFollowing] = useState(startsAtEnd);
   const anchor = useRef(null);
-  const older = useRef(onOlder);
+  const older = useRef(/** @type {(() => void) | null} */ (onOlder));
   older.current = hasOlder ? onOlder : null;
 
   // What is at the top of the screen now keeps its place when something is put above it.
@@ -123,7 +126,10 @@ export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = t
   };
 }
 
-/** The keys that scroll a text. */
+/**
+ * The keys that scroll a text.
+ * @param {() => void} toEnd
+ */
 export function useScrollKeys(toEnd, more = {}) {
   useKeys({
     down: () => { main().scrollBy(0, 60); },

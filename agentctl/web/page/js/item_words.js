@@ -10,19 +10,25 @@ export const ITEM_SIGNS = table({
 
 const TELLING = ['command', 'cmd', 'file_path', 'path', 'pattern', 'query', 'url', 'description', 'prompt', 'message'];
 
+/** @param {unknown} detail */
 export function telling(detail) {
   if (!detail || typeof detail !== 'object') return '';
   for (const key of TELLING) {
-    const value = detail[key];
+    const value = /** @type {Record<string, unknown>} */ (detail)[key];
     if (typeof value === 'string' && value) return value;
     if (Array.isArray(value) && value.length && value.every((one) => typeof one === 'string')) return value.join(' ');
   }
   return Object.keys(detail).length ? JSON.stringify(detail) : '';
 }
 
-/** In one line what an item is. */
+/**
+ * In one line what an item is.
+ * @param {Pick<Sent.Item, 'type' | 'name' | 'detail' | 'text' | 'agentType' | 'percent'>} item
+ */
 export function itemLabel(item) {
-  if (item.type === 'tool') return [oneLine(item.name ?? 'tool', 60), oneLine(telling(item.detail), 160)].filter(Boolean).join(' ');
+  if (item.type === 'tool') {
+    return [oneLine(item.name ?? 'tool', 60), oneLine(telling(item.detail), 160)].filter(Boolean).join(' ');
+  }
   if (item.type === 'agent') return oneLine(item.name || item.text || item.agentType || 'agent', 160);
   const words = [item.percent != null ? `${item.percent}%` : '', item.name ? `${item.name}:` : '', item.text || telling(item.detail)].filter(Boolean).join(' ');
   return oneLine(words || item.type, 200);

@@ -1,7 +1,10 @@
 // The keys: one table, by which they work and from which the help is made.
 import { useLayoutEffect, useRef } from './dom.js';
 
-/** Each key: [group, keys, action, what it does]. */
+/**
+ * Each key: [group, keys, action, what it does].
+ * @type {Array<[string, string[], string, string]>}
+ */
 export const KEYS = [
   ['Everywhere', ['n'], 'dispatch', 'Start a worker'],
   ['Everywhere', ['/'], 'filter', 'Filter the list or the tree; elsewhere search all tasks'],
@@ -14,7 +17,7 @@ export const KEYS = [
   ['Lists', ['G', 'End'], 'last', 'Last line'],
   ['Lists', ['Enter', 'o'], 'open', 'Open the worker, or what is below the line'],
   ['Lists', ['Tab'], '', 'To the buttons of a line, and on'],
-  ['Questions', ['1', '2', '3', '4', '5', '6', '7', '8', '9'], 'digit', 'Give this answer, or choose it where several may be chosen'],
+  ['Questions', [...'123456789'], 'digit', 'Give this answer, or choose it where several may be chosen'],
   ['Questions', ['i'], 'write', 'Write an answer'],
   ['Questions', ['D'], 'deny', 'Deny, with a reason'],
   ['A worker', ['x'], 'cancel', 'Cancel it (asks first)'],
@@ -36,28 +39,35 @@ export const KEYS = [
   ['Diff', ['b'], 'since', 'Since the base, or since the last turn'],
 ];
 
+/** @type {Map<string, string[]>} */
 const byKey = new Map();
 for (const [, keys, action] of KEYS) {
   for (const key of keys) if (action) byKey.set(key, [...(byKey.get(key) ?? []), action]);
 }
+/** @param {string} key */
 export const isBound = (key) => byKey.has(key);
 
+/** @type {Record<string, string>} */
 const NAMES = { ArrowDown: '↓', ArrowUp: '↑', ArrowLeft: '←', ArrowRight: '→', Escape: 'Esc' };
+/** @param {string} key */
 export const keyName = (key) => NAMES[key] ?? key;
 
+/** @typedef {Record<string, (event: KeyboardEvent) => unknown>} Actions what returns false has done nothing */
+
+/** @type {Array<{ number: number, actions: Actions }>} */
 const layers = [];
 let made = 0;
 
 /**
- * Let a part of the page carry out actions while it is there; the newest part is asked first, and each of them before what
- * it is a part of. A handler that returns false has done nothing, and the next one is asked.
- * @param {Record<string, (event: KeyboardEvent) => (boolean|void)>} actions
+ * Let a part of the page carry out actions while it is there; the newest part is asked first, and each of them before
+ * what it is a part of. A handler that returns false has done nothing, and the next one is asked.
+ * @param {Actions} actions
  */
 export function useKeys(actions) {
-  const layer = useRef(null);
-  if (!layer.current) {
+  const layer = useRef({ number: 0, actions });
+  if (!layer.current.number) {
     made += 1; // A part is drawn after what it is a part of, but mounted before it.
-    layer.current = { number: made };
+    layer.current.number = made;
   }
   layer.current.actions = actions;
   // From the first frame on: what is seen takes keys.
@@ -68,17 +78,34 @@ export function useKeys(actions) {
   }, []);
 }
 
-/** Whether somebody would carry out an action now. */
+/**
+ * Whether somebody would carry out an action now.
+ * @param {string} action
+ */
 export const isActive = (action) => layers.some((layer) => layer.actions[action]);
+
+/**
+ * The nearest element that fits; the target of an event may be none.
+ * @param {EventTarget | null} target
+ * @param {string} selector
+ */
+const closest = (target, selector) => (target instanceof Element ? target.closest(selector) : null);
 
 const FIELDS = 'input:not([type=checkbox]):not([type=radio]):not([type=button]), textarea, select, [contenteditable]';
 
-/** Whether one types into an element. One in a dialog that is closed has the focus until the browser tells of the close. */
+/**
+ * Whether one types into an element. One in a dialog that is closed has the focus until the browser tells of the close.
+ * @param {EventTarget | null} element
+ */
 export function isField(element) {
-  const field = element?.closest?.(FIELDS);
-  return Boolean(field) && !field.closest('dialog:not([open])');
+  const field = closest(element, FIELDS);
+  return Boolean(field) && !field?.closest('dialog:not([open])');
 }
 
+/**
+ * @param {string} action
+ * @param {KeyboardEvent} event
+ */
 function perform(action, event) {
   for (let at = layers.length - 1; at >= 0; at -= 1) {
     const handler = layers[at].actions[action];
@@ -91,13 +118,13 @@ function perform(action, event) {
 const GOING_ON = new Set(['down', 'up', 'fold', 'unfold']);
 
 document.addEventListener('keydown', (event) => {
-  if (event.repeat && event.key === 'Enter' && !event.target.closest?.('textarea')) event.preventDefault();
+  if (event.repeat && event.key === 'Enter' && !closest(event.target, 'textarea')) event.preventDefault();
 }, true);
 
 document.addEventListener('keydown', (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (isField(event.target) || document.querySelector('dialog[open]')) return;
-  if (event.key === 'Enter' && event.target.closest('a, button, summary, input, label')) return;
+  if (event.key === 'Enter' && closest(event.target, 'a, button, summary, input, label')) return;
   for (const action of byKey.get(event.key) ?? []) {
     if (event.repeat && !GOING_ON.has(action)) continue;
     if (perform(action, event)) {

@@ -6,7 +6,19 @@ const CHARACTERS = 32_000;
 /** Of a longer line the beginning is laid out. */
 export const LONG_LINE = 4096;
 
-/** @typedef {{id: number, kind: 'lines'|'long'|'mark', lines: string[], size: number, revision: number, at?: string}} Chunk */
+/**
+ * @typedef {{ id: number, kind: 'lines'|'long'|'mark', lines: string[], size: number, revision: number,
+ *   at?: string }} Chunk
+ * @typedef {{ chunk: Chunk, line: number, begin: number }} Hit
+ */
+
+/**
+ * @param {number} id
+ * @param {'lines'|'long'} kind
+ * @param {string} line
+ * @returns {Chunk}
+ */
+const chunkOf = (id, kind, line) => ({ id, kind, lines: [line], size: line.length, revision: 0 });
 
 export class LogChunks {
   constructor() {
@@ -20,7 +32,10 @@ export class LogChunks {
     this.widest = 0;
   }
 
-  /** Put text behind what is there. */
+  /**
+   * Put text behind what is there.
+   * @param {string} text
+   */
   append(text) {
     if (!text) return;
     this.characters += text.length;
@@ -30,7 +45,7 @@ export class LogChunks {
     if (this.isOpen && lines.length) {
       const last = this._lastText();
       if (last) {
-        const joined = last.lines.pop() + lines.shift();
+        const joined = `${last.lines.pop()}${lines.shift()}`;
         this.lines -= 1;
         last.size = last.lines.reduce((sum, line) => sum + line.length, 0);
         last.revision += 1;
@@ -42,7 +57,10 @@ export class LogChunks {
     this._put(lines, this.chunks, () => this.next++);
   }
 
-  /** Put text in front of what is there. `isWholeLine`: the text below it begins with a line of its own. */
+  /**
+   * Put text in front of what is there. `isWholeLine`: the text below it begins with a line of its own.
+   * @param {string} text
+   */
   prepend(text) {
     if (!text) return;
     this.characters += text.length;
@@ -56,6 +74,7 @@ export class LogChunks {
       first.size = first.lines.reduce((sum, line) => sum + line.length, 0);
       if (!first.lines.length) this.chunks.splice(this.chunks.indexOf(first), 1);
     } else if (rest) lines.push(rest);
+    /** @type {Chunk[]} */
     const made = [];
     const ids = [];
     this._put(lines, made, () => {
@@ -69,7 +88,10 @@ export class LogChunks {
     this.chunks.unshift(...made);
   }
 
-  /** Draw a line below what is there now. */
+  /**
+   * Draw a line below what is there now.
+   * @param {string} at
+   */
   mark(at) {
     this.chunks.push({ id: this.next++, kind: 'mark', lines: [], size: 0, revision: 0, at });
   }
@@ -79,29 +101,39 @@ export class LogChunks {
     return null;
   }
 
+  /**
+   * @param {string[]} lines
+   * @param {Chunk[]} chunks
+   * @param {() => number} id
+   */
   _put(lines, chunks, id) {
     for (const line of lines) {
       this.lines += 1;
       const cells = Math.min(line.length, LONG_LINE) * (/[^\x00-\u10ff]/.test(line.slice(0, LONG_LINE)) ? 2 : 1);
       if (cells > this.widest) this.widest = cells;
       const last = chunks[chunks.length - 1];
-      if (line.length > LONG_LINE) chunks.push({ id: id(), kind: 'long', lines: [line], size: line.length, revision: 0 });
+      if (line.length > LONG_LINE) chunks.push(chunkOf(id(), 'long', line));
       else if (last?.kind === 'lines' && last.lines.length < LINES && last.size < CHARACTERS) {
         last.lines.push(line);
         last.size += line.length;
         last.revision += 1;
-      } else chunks.push({ id: id(), kind: 'lines', lines: [line], size: line.length, revision: 0 });
+      } else chunks.push(chunkOf(id(), 'lines', line));
     }
   }
 
-  /** Where a text occurs: [{chunk, line, begin}], at most so many. */
+  /**
+   * Where a text occurs: [{chunk, line, begin}], at most so many.
+   * @param {string} needle
+   * @param {(line: string) => string} shown
+   */
   find(needle, shown, most = 10_000) {
     const wanted = needle.toLowerCase();
+    /** @type {Hit[]} */
     const found = [];
     if (!wanted) return found;
     for (const chunk of this.chunks) {
       for (let line = 0; line < chunk.lines.length; line += 1) {
-        const text = shown(chunk.kind === 'long' ? chunk.lines[line].slice(0, LONG_LINE) : chunk.lines[line]).toLowerCase();
+        const text = shown(chunk.lines[line].slice(0, LONG_LINE)).toLowerCase();
         for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) {
           found.push({ chunk, line, begin: at });
           if (found.length >= most) return found;

@@ -8,6 +8,8 @@ import { plain, plainOutput } from './safe_text.js';
 import { say, sayRefusal } from './store.js';
 import { bytes, clock } from './words.js';
 
+/** @import { Chunk, Hit } from './log_chunks.js' */
+
 const PAGE = 1 << 18;
 const FIRST = 1 << 16;
 /** So many characters are kept; the rest is in the file. */
@@ -16,21 +18,32 @@ const MORE_OF_LINE = 16_384;
 const LINE_PX = 19;
 const WRAP = 'agentctl.wrap';
 
+/**
+ * The part of an output that is here; `begin` and `end` are bytes of its file.
+ * @typedef {{ chunks: LogChunks, begin: number, end: number, size: number, ended: boolean, isLoading: boolean }} Known
+ */
+
+/** @param {string} line */
 const shownLine = (line) => plainOutput(line.endsWith('\r') ? line.slice(0, -1) : line);
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker, asks: Asks }} props */
 export function LogsTab({ task, instance, worker, asks }) {
   const [stream, setStream] = useState('stdout');
   return html`<${Log} key=${stream} stream=${stream} setStream=${setStream} task=${task} instance=${instance} worker=${worker} asks=${asks} />`;
 }
 
+/**
+ * @param {{ stream: string, setStream: (stream: string) => void, task: string, instance: string,
+ *   worker: Sent.Worker, asks: Asks }} props
+ */
 function Log({ stream, setStream, task, instance, worker, asks }) {
   const box = useRef(null);
-  const state = useRef(null);
+  const state = useRef(/** @type {Known | null} */ (null));
   const [revision, setRevision] = useState(0);
   const [error, setError] = useState(null);
   const [isWrapped, setWrapped] = useState(localStorage.getItem(WRAP) !== 'no');
   const [needle, setNeedle] = useState('');
-  const [found, setFound] = useState({ hits: [], at: -1 });
+  const [found, setFound] = useState({ hits: /** @type {Hit[]} */ ([]), at: -1 });
   const field = useRef(null);
   const path = workerPath(task, instance, 'logs');
   const draw = () => setRevision((count) => count + 1);
@@ -40,7 +53,8 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
       const page = await get(path, { stream, limit: FIRST });
       const chunks = new LogChunks();
       chunks.append(page.text);
-      state.current = { chunks, begin: page.begin, end: page.end, size: page.size, ended: page.ended && page.end >= page.size, isLoading: false };
+      const { begin: from, end, size } = page;
+      state.current = { chunks, begin: from, end, size, ended: page.ended && end >= size, isLoading: false };
       setError(null);
       draw();
     } catch (refusal) {
@@ -108,6 +122,7 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
   };
 
   // Searching: in what is here; the hit is coloured without a change of the text.
+  /** @param {string} text */
   const search = (text) => {
     setNeedle(text);
     const hits = state.current?.chunks.find(text, shownLine) ?? [];
@@ -115,12 +130,17 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
     if (hits.length) reveal(hits[hits.length - 1], text);
     else CSS.highlights?.delete('found');
   };
+  /** @param {number} by */
   const step = (by) => {
     if (!found.hits.length) return;
     const at = (found.at + by + found.hits.length) % found.hits.length;
     setFound({ ...found, at });
     reveal(found.hits[at], needle);
   };
+  /**
+   * @param {Hit} hit
+   * @param {string} text
+   */
   const reveal = (hit, text) => {
     following.leave();
     const element = box.current?.querySelector(`[data-chunk="${hit.chunk.id}"]`);
@@ -137,7 +157,8 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
       const seen = main().getBoundingClientRect();
       main().scrollTop += there.top - seen.top - seen.height / 2;
       const log = box.current.parentElement;
-      if (there.left < seen.left + 20 || there.right > seen.right - 20) log.scrollLeft += there.left - seen.left - seen.width / 3;
+      const isAside = there.left < seen.left + 20 || there.right > seen.right - 20;
+      if (isAside) log.scrollLeft += there.left - seen.left - seen.width / 3;
     });
   };
   useEffect(() => () => CSS.highlights?.delete('found'), []);
@@ -177,6 +198,7 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
     ${!following.isFollowing && now && html`<button type="button" class="to-end" onClick=${following.toEnd}>↓ To the end</button>`}`;
 }
 
+/** @param {{ chunk: Chunk }} props */
 function ChunkRow({ chunk }) {
   const [shown, setShown] = useState(LONG_LINE);
   const text = useRef({ revision: -1, value: '' });
@@ -185,7 +207,9 @@ function ChunkRow({ chunk }) {
     const [line] = chunk.lines;
     return html`<div class="chunk long-line" data-chunk=${chunk.id}><span class="text">${shownLine(line.slice(0, shown))}</span>${shown < line.length && html` <button type="button" class="small" onClick=${() => setShown(shown + MORE_OF_LINE)}>Show more of this line (${bytes(line.length - shown)})</button>`}</div>`;
   }
-  if (text.current.revision !== chunk.revision) text.current = { revision: chunk.revision, value: chunk.lines.map(shownLine).join('\n') };
+  if (text.current.revision !== chunk.revision) {
+    text.current = { revision: chunk.revision, value: chunk.lines.map(shownLine).join('\n') };
+  }
   return html`<div class="chunk" data-chunk=${chunk.id} style=${{ containIntrinsicHeight: `auto ${chunk.lines.length * LINE_PX}px` }}><span class="text">${text.current.value}</span></div>`;
 }
 

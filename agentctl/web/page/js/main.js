@@ -25,11 +25,11 @@ openStream({
   },
 });
 
-const asked = get('/about').then((found) => {
+const asked = get('/about').then((/** @type {Sent.About} */ found) => {
   Object.assign(about, found, { isKnown: true });
   changed('about');
   changed('fleet');
 }, () => {});
 // What was kept is kept by root; but a server that does not answer does not keep the page away.
 await Promise.race([asked, new Promise((done) => setTimeout(done, ABOUT_MS))]);
-render(html`<${App} />`, document.getElementById('app'));
+render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById('app')));

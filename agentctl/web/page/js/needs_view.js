@@ -1,5 +1,5 @@
 // Workers by need: who needs a person is on top, with what it asks. What has the pointer or the focus does not move.
-import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, main, useEffect, useLayoutEffect, useRef, useState, within } from './dom.js';
 import { actionsFor, markSeen, sendToWorker, useWorkerKeys } from './actions.js';
 import { filterOf } from './filtering.js';
 import { useKeys } from './keys.js';
@@ -11,14 +11,22 @@ import { changed, connection, fleet, partsOf, sending, useTopics } from './store
 import { costWords, NEEDS, saidOf, shortNumber, signOf, tokensOf } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 
+/**
+ * @import { Actions } from './keys.js'
+ * @import { Rank } from './need_order.js'
+ */
+
 /** So many questions are open at once; those behind them are rows until one comes to them. */
 const MOST_CARDS = 20;
 const STILL_MS = 120;
 
 /** What a person has chosen to see, kept while the page is. */
-export const chosen = { filter: '', cursor: '', folded: new Map([['done', true]]) };
+export const chosen = { filter: '', cursor: '', folded: new Map([[/** @type {Sent.Need} */ ('done'), true]]) };
 
-/** The line under the pointer and the one with the focus stay where they are: [{key, need, since}]. */
+/**
+ * The line under the pointer and the one with the focus stay where they are.
+ * @type {{ pointer: Rank | null, focus: Rank | null }}
+ */
 const held = { pointer: null, focus: null };
 
 export function NeedsView({ scope = null, emptyWords = 'No worker has been started yet.' }) {
@@ -27,44 +35,55 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   const box = useRef(null);
   const shows = filterOf(chosen.filter);
   const isIn = scope ? scopeOf(scope) : null;
+  /** @param {string} key */
   const showsKey = (key) => {
     const worker = fleet.workers.get(key);
     if (!worker || (isIn && !isIn(worker.taskId))) return false;
     return !shows || shows(worker, fleet.tasks.get(worker.taskId));
   };
-  const ranks = [held.focus, held.pointer].filter((one, at, all) => one && all.findIndex((other) => other?.key === one.key) === at);
+  const ranks = [...new Map([held.pointer, held.focus].flatMap((one) => (one ? [[one.key, one]] : []))).values()];
   const groups = fleet.order.shown(showsKey, ranks.filter((rank) => !isIn || isIn(partsOf(rank.key)[0])));
+  /** @param {Sent.Need} need */
   const isFolded = (need) => (need === 'done' && shows ? false : Boolean(chosen.folded.get(need)));
 
+  /** @param {string} key */
+  const isHeld = (key) => ranks.some((rank) => rank.key === key);
+  /** @type {Map<Sent.Need, Rank[]>} */
   const visible = new Map();
   for (const [need] of NEEDS) {
     const all = groups.get(need) ?? [];
-    const isHeld = (key) => ranks.some((rank) => rank.key === key);
-    visible.set(need, isFolded(need) ? all.filter((rank) => isHeld(rank.key) || (need === 'done' && fleet.workers.get(rank.key)?.status === 'failed')) : all);
+    const isAlways = (/** @type {Rank} */ { key }) => isHeld(key) || (need === 'done' && hasFailed(key));
+    visible.set(need, isFolded(need) ? all.filter(isAlways) : all);
   }
-  const keys = NEEDS.flatMap(([need]) => visible.get(need).map((rank) => rank.key));
-  const rankOfKey = new Map(NEEDS.flatMap(([need]) => visible.get(need).map((rank) => [rank.key, rank])));
+  const rankOfKey = new Map([...visible.values()].flat().map((rank) => [rank.key, rank]));
+  const keys = [...rankOfKey.keys()];
+  /** @param {string} key */
+  const rankNow = (key) => rankOfKey.get(key) ?? fleet.order.ranks.get(key) ?? null;
 
   const focusOn = useKeepPlace(box, keys);
+  /** @param {string | null} key */
   const pointAt = (key) => {
     if (held.pointer?.key === key) return;
-    held.pointer = key ? { ...(rankOfKey.get(key) ?? fleet.order.ranks.get(key)) } : null;
-    if (held.pointer && !held.pointer.key) held.pointer = null;
+    held.pointer = key ? rankNow(key) : null;
     changed('chosen');
   };
   const pointer = usePointer(box, pointAt);
-  const keyAt = (event) => event.target.closest?.('[data-key]')?.dataset.key ?? null;
+  /** @param {On<Event, Element>} event */
+  const keyAt = (event) => keyOf(event.target);
+  /** @param {On<FocusEvent, HTMLElement>} event */
   const onFocus = (event) => {
     const key = keyAt(event);
     if (!key) return;
-    if (held.focus?.key !== key) held.focus = { ...(rankOfKey.get(key) ?? fleet.order.ranks.get(key)) };
+    if (held.focus?.key !== key) held.focus = rankNow(key);
     if (chosen.cursor !== key) {
       chosen.cursor = key;
       changed('chosen');
     }
   };
+  /** @param {On<FocusEvent, HTMLElement>} event */
   const onBlur = (event) => {
-    if (event.currentTarget.contains(event.relatedTarget) && event.relatedTarget.closest('[data-key]')?.dataset.key === held.focus?.key) return;
+    const next = /** @type {Element | null} */ (event.relatedTarget);
+    if (event.currentTarget.contains(next) && keyOf(next) === held.focus?.key) return;
     if (document.querySelector('dialog[open]')) return;
     held.focus = null;
     changed('chosen');
@@ -74,6 +93,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
     held.pointer = null;
   }, []);
 
+  /** @param {number} to */
   const move = (to) => {
     if (keys.length) focusOn(keys[Math.max(0, Math.min(keys.length - 1, to))]);
   };
@@ -92,12 +112,12 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
     },
     ...withNext(questionKeys(() => {
       const key = keyNow();
-      const [first] = openQuestions(key, fleet.workers.get(key));
-      return first && cardKey(key, first);
+      const [first] = asksOf(key);
+      return key && first && cardKey(key, first);
     }), () => {
       const key = keyNow();
-      const next = keys.slice(at() + 1).find((one) => openQuestions(one, fleet.workers.get(one)).length && rankOfKey.get(one)?.need === 'needs_you');
-      return openQuestions(key, fleet.workers.get(key)).length > 1 ? key : next;
+      const next = keys.slice(at() + 1).find((one) => asksOf(one).length && rankOfKey.get(one)?.need === 'needs_you');
+      return asksOf(key).length > 1 ? key : next;
     }, focusOn),
   });
   useWorkerKeys(keyNow);
@@ -110,10 +130,12 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   }, [fleet.isKnown]);
 
   if (!fleet.isKnown) return html`<p class="quiet pad">${connection.heardAt ? 'Loading…' : 'Connecting…'}</p>`;
+  /** @param {Sent.Need} need */
   const cursorAt = (need) => {
+    /** @type {number[]} */
     const found = [];
-    visible.get(need).forEach((rank, index) => {
-      if (rank.key === chosen.cursor || rank.key === held.pointer?.key || rank.key === held.focus?.key) found.push(index);
+    visible.get(need)?.forEach((rank, index) => {
+      if (rank.key === chosen.cursor || isHeld(rank.key)) found.push(index);
     });
     return found;
   };
@@ -136,8 +158,8 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
     ${NEEDS.map(([need, words]) => {
       const all = groups.get(need) ?? [];
       if (!all.length) return null;
-      const rows = visible.get(need);
-      const failed = need === 'done' ? all.filter((rank) => fleet.workers.get(rank.key)?.status === 'failed').length : 0;
+      const rows = visible.get(need) ?? [];
+      const failed = need === 'done' ? all.filter((rank) => hasFailed(rank.key)).length : 0;
       return html`<section key=${need} class=${`group ${need}`} aria-labelledby=${`group-${need}`}>
         <h2 id=${`group-${need}`}><button type="button" class="fold" aria-expanded=${String(!isFolded(need))} onClick=${() => {
           chosen.folded.set(need, !isFolded(need));
@@ -157,7 +179,27 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   </div>`;
 }
 
-/** Tells which line the mouse is over; not while the list is scrolled below it, which would be a line per frame. */
+/**
+ * The worker in whose line something is.
+ * @param {Element | null} element
+ */
+function keyOf(element) {
+  /** @type {HTMLElement | null | undefined} */
+  const line = element?.closest('[data-key]');
+  return line?.dataset.key ?? null;
+}
+
+/** @param {string} key */
+const hasFailed = (key) => fleet.workers.get(key)?.status === 'failed';
+
+/** @param {string | null} key */
+const asksOf = (key) => (key ? openQuestions(key, fleet.workers.get(key)) : []);
+
+/**
+ * Tells which line the mouse is over; not while the list is scrolled below it, which would be a line per frame.
+ * @param {Ref<HTMLElement>} box
+ * @param {(key: string | null) => void} pointAt
+ */
 function usePointer(box, pointAt) {
   const state = useRef({ x: -1, y: -1, scrolledAt: 0, timer: 0 });
   const tell = useRef(pointAt);
@@ -165,7 +207,7 @@ function usePointer(box, pointAt) {
   const look = () => {
     const { x, y } = state.current;
     const element = x < 0 ? null : document.elementFromPoint(x, y);
-    tell.current(box.current?.contains(element) ? element.closest('[data-key]')?.dataset.key ?? null : null);
+    tell.current(box.current?.contains(element) ? keyOf(element) : null);
   };
   useEffect(() => {
     const scroller = main();
@@ -180,18 +222,26 @@ function usePointer(box, pointAt) {
       clearTimeout(state.current.timer);
     };
   }, []);
+  /** @param {On<PointerEvent, Element>} event */
   return (event) => {
     if (event.pointerType !== 'mouse') return;
-    Object.assign(state.current, event.type === 'pointerleave' ? { x: -1, y: -1 } : { x: event.clientX, y: event.clientY });
+    const isGone = event.type === 'pointerleave';
+    Object.assign(state.current, isGone ? { x: -1, y: -1 } : { x: event.clientX, y: event.clientY });
     if (performance.now() - state.current.scrolledAt < STILL_MS) return;
-    tell.current(event.type === 'pointerleave' ? null : event.target.closest?.('[data-key]')?.dataset.key ?? null);
+    tell.current(isGone ? null : keyOf(event.target));
   };
 }
 
-/** After an answer by a key the next question has the focus. */
+/**
+ * After an answer by a key the next question has the focus.
+ * @param {Actions} actions
+ * @param {() => string | null | undefined} nextKey
+ * @param {(key: string) => unknown} focusOn
+ */
 function withNext(actions, nextKey, focusOn) {
   return {
     ...actions,
+    /** @param {KeyboardEvent} event */
     digit: (event) => {
       const before = sending.size;
       const next = nextKey();
@@ -202,11 +252,18 @@ function withNext(actions, nextKey, focusOn) {
   };
 }
 
-/** Whether a task is this one or below it. */
+/**
+ * Whether a task is this one or below it.
+ * @param {string} task
+ */
 function scopeOf(task) {
+  /** @type {Map<string, boolean>} */
   const known = new Map();
+  /** @param {string} id */
   return (id) => {
-    if (known.has(id)) return known.get(id);
+    const found = known.get(id);
+    if (found !== undefined) return found;
+    /** @type {string | null | undefined} */
     let name = id;
     const seen = new Set();
     while (name && name !== task && !seen.has(name)) {
@@ -221,23 +278,26 @@ function scopeOf(task) {
 /**
  * Keep on its place what has the pointer or the focus, however the list above it changes: the scroll position makes up
  * for it, and where that cannot, some room on top does until it is left.
- * @returns {(key: string) => void} puts the focus on a line
+ * @param {Ref<HTMLElement>} box
+ * @param {string[]} keys
+ * @returns {(key: string, isQuiet?: boolean) => boolean} puts the focus on a line; `isQuiet`: nothing is scrolled
  */
 function useKeepPlace(box, keys) {
-  const wanted = useRef(null);
+  const wanted = useRef(/** @type {{ key: string, isQuiet: boolean } | null} */ (null));
   const [, draw] = useState(0);
   const anchor = held.pointer?.key ?? held.focus?.key ?? null;
-  const elementOf = (key) => key && box.current?.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  /** @param {string | null} key */
+  const elementOf = (key) => within(box.current, `[data-key="${CSS.escape(key ?? '')}"]`);
   const before = wanted.current ? null : elementOf(anchor)?.getBoundingClientRect().top ?? null;
   useLayoutEffect(() => {
     const scroller = main();
-    const spacer = box.current?.querySelector('.spacer');
+    const spacer = within(box.current, '.spacer');
     if (wanted.current) {
       const { key, isQuiet } = wanted.current;
       const element = elementOf(key);
       wanted.current = null;
       if (spacer) spacer.style.height = '';
-      (element?.hasAttribute('tabindex') ? element : element?.querySelector('a.main'))?.focus({ preventScroll: true });
+      (element?.hasAttribute('tabindex') ? element : within(element, 'a.main'))?.focus({ preventScroll: true });
       if (!isQuiet) element?.scrollIntoView({ block: 'nearest' });
       return;
     }
@@ -270,11 +330,15 @@ function useKeepPlace(box, keys) {
   };
 }
 
+/** @param {{ ranks: Rank[], firstKey: string, hasTasks: boolean }} props */
 function Asking({ ranks, firstKey, hasTasks }) {
   return html`<ol class="asking">${ranks.map(({ key }) => html`<${Asker} key=${key} workerKey=${key} worker=${fleet.workers.get(key)} isFirst=${key === firstKey} isCursor=${key === chosen.cursor} hasTasks=${hasTasks} />`)}</ol>`;
 }
 
-/** A worker that asks, with its first question; one that was just answered keeps its room while it is held. */
+/**
+ * A worker that asks, with its first question; one that was just answered keeps its room while it is held.
+ * @param {{ workerKey: string, worker?: Sent.Worker, isFirst: boolean, isCursor: boolean, hasTasks: boolean }} props
+ */
 function Asker({ workerKey, worker, isFirst, isCursor, hasTasks }) {
   const box = useRef(null);
   const height = useRef(0);
@@ -293,6 +357,10 @@ function Asker({ workerKey, worker, isFirst, isCursor, hasTasks }) {
   </li>`;
 }
 
+/**
+ * @param {{ rankKey: string, worker?: Sent.Worker, style: object, isFirst: boolean, isCursor: boolean,
+ *   hasTasks: boolean, position: number, size: number }} props
+ */
 function Row({ rankKey, worker, style, isFirst, isCursor, hasTasks, position, size }) {
   const [task, instance] = partsOf(rankKey);
   if (!worker) return html`<div class="row gone" role="listitem" style=${style} data-key=${rankKey}><${Foreign} text=${instance} /> is gone</div>`;

@@ -5,33 +5,48 @@ import { plain } from './safe_text.js';
 import { useTopics } from './store.js';
 import { duration, secondsSince, timeOf } from './words.js';
 
-/** The sign of a state, with words for those who do not see it. */
+/**
+ * The sign of a state, with words for those who do not see it.
+ * @param {{ sign: StateSign }} props
+ */
 export function Sign({ sign }) {
   return html`<span class=${`sign ${sign.role}`}><span aria-hidden="true">${sign.glyph}</span><span class="unseen">${sign.words}</span></span>`;
 }
 
+/** @param {{ isOpen: boolean }} props */
 export const Arrow = ({ isOpen }) => html`<span class="arrow" aria-hidden="true">${isOpen ? '▾' : '▸'}</span>`;
 
-/** A text that somebody else wrote: its direction stays its own. */
+/**
+ * A text that somebody else wrote: its direction stays its own.
+ * @param {{ text: unknown, class?: string }} props
+ */
 export const Foreign = ({ text, class: name = '' }) => html`<span class=${`foreign ${name}`}>${plain(text)}</span>`;
 
-/** How long ago a time is, as it grows. */
+/**
+ * How long ago a time is, as it grows.
+ * @param {{ at?: string | null }} props
+ */
 export function Since({ at }) {
   useTopics('now');
   return html`<span class="time">${duration(secondsSince(at), true)}</span>`;
 }
 
+/** @param {{ worker: Sent.Worker }} props */
 export function WorkerTime({ worker }) {
   const [seconds, isGrowing] = timeOf(worker, Date.now());
   return isGrowing ? html`<${Growing} worker=${worker} />` : html`<span class="time">${duration(seconds)}</span>`;
 }
 
+/** @param {{ worker: Sent.Worker }} props */
 function Growing({ worker }) {
   useTopics('now');
   return html`<span class="time">${duration(timeOf(worker, Date.now())[0], true)}</span>`;
 }
 
-/** What was refused, where it was asked for. */
+/**
+ * What was refused, where it was asked for.
+ * @param {{ error: Refused | null, id?: string }} props
+ */
 export function Problem({ error, id = undefined }) {
   if (!error) return null;
   return html`<div class="problem" role="alert" id=${id}>
@@ -42,10 +57,13 @@ export function Problem({ error, id = undefined }) {
 
 /**
  * Fetch something now, and again whenever `deps` change or `again` is called.
- * @returns {{data: any, error: Error|null, isLoading: boolean, again: () => Promise<void>}}
+ * @template T
+ * @returns {{ data: T | null, error: Refused | null, isLoading: boolean, again: () => Promise<void> }}
+ * @param {() => Promise<T>} load
+ * @param {readonly unknown[]} deps
  */
 export function useFetched(load, deps, everyMs = 0) {
-  const [state, setState] = useState({ data: null, error: null, isLoading: true });
+  const [state, setState] = useState(/** @type {Fetched<T>} */ ({ data: null, error: null, isLoading: true }));
   const current = useRef(null);
   const latest = useRef(load);
   latest.current = load;
@@ -88,27 +106,38 @@ export function Loading({ what = 'Loading' }) {
   return isSlow ? html`<p class="quiet">${what}…</p>` : null;
 }
 
-/** In the place of what is fetched, while it is not there. */
+/**
+ * In the place of what is fetched, while it is not there.
+ * @param {{ error: Refused | null, isLoading: boolean, what?: string }} props
+ */
 export function NotYet({ error, isLoading, what }) {
   return error ? html`<${Problem} error=${error} />` : isLoading ? html`<${Loading} what=${what} />` : null;
 }
 
-/** The tabs of a view, each with an address of its own; to change the tab is no step that leads back. */
+/**
+ * The tabs of a view, each with an address of its own; to change the tab is no step that leads back.
+ * @param {{ label: string, names: string[], current: string, hrefOf: (name: string) => string,
+ *   wordsOf: (name: string) => string | object }} props
+ */
 export function Tabs({ label, names, current, hrefOf, wordsOf }) {
   const box = useRef(null);
   useLayoutEffect(() => {
     const here = box.current.querySelector('[aria-current]');
     if (here) box.current.scrollLeft = here.offsetLeft - (box.current.clientWidth - here.clientWidth) / 2;
   }, [current]);
+  /** @param {On<MouseEvent, HTMLElement>} event */
   const click = (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    go(event.currentTarget.getAttribute('href'), { isReplacing: true });
+    go(event.currentTarget.getAttribute('href') ?? '', { isReplacing: true });
   };
   return html`<nav class="tabs" aria-label=${label} ref=${box}>${names.map((name) => html`<a key=${name} href=${hrefOf(name)} aria-current=${current === name ? 'page' : undefined} onClick=${click}>${wordsOf(name)}</a>`)}</nav>`;
 }
 
-/** A command to be copied. */
+/**
+ * A command to be copied.
+ * @param {{ text: string }} props
+ */
 export function Command({ text }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => {
@@ -120,7 +149,10 @@ export function Command({ text }) {
     <button type="button" class="small" onClick=${copy} aria-label=${`Copy the command ${plain(text)}`}>${isCopied ? 'Copied' : 'Copy'}</button></span>`;
 }
 
-/** Copy a text, also where the page may not use the clipboard (http from another machine). */
+/**
+ * Copy a text, also where the page may not use the clipboard (http from another machine).
+ * @param {string} text
+ */
 export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,5 +1,5 @@
 // A question, answered in place. A call is allowed only once all of it has been on the screen.
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import { focused, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { respond } from './actions.js';
 import { useAim } from './aiming.js';
 import { sendByKey, useDraft } from './dialogs.js';
@@ -12,35 +12,64 @@ import { about, answered, changed, fleet, noteShown, say, sending } from './stor
 const SETTLES_MS = 300;
 const MOST_TEXT = 24_000;
 
-/** The answers that a button or a digit may give here: [id, label]. The server says which. */
+/**
+ * The answers that a button or a digit may give here. The server says which.
+ * @param {Sent.Question} question
+ * @returns {Array<[id: string, label: string]>}
+ */
 const optionsOf = (question) => question.offered.map((one) => [one.id, one.label]);
 
-/** What an option of a permission does; empty where nothing is allowed by it. */
+/**
+ * What an option of a permission does; empty where nothing is allowed by it.
+ * @param {Sent.Question} question
+ * @param {string} id
+ */
 const meaningOf = (question, id) => question.offered.find((one) => one.id === id)?.means ?? '';
 
+/** @param {Sent.Question} question */
 const denialOf = (question) => question.offered.find((one) => one.means === 'deny')?.id;
 
-const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1));
+/** @param {unknown} value */
+const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1) ?? '');
+/** @param {string} key */
 const nameOf = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.stringify(key));
 
-/** The questions that are on the screen: by these a digit finds the one that has the focus. */
+/**
+ * The questions that are on the screen: by these a digit finds the one that has the focus.
+ * @type {Map<string, { digit: (number: number) => boolean, write: () => boolean, deny: () => boolean }>}
+ */
 const cards = new Map();
+/**
+ * @param {string} workerKey
+ * @param {Sent.Question} question
+ */
 export const cardKey = (workerKey, question) => `${workerKey}/${question.id}`;
+/** @param {Sent.Question} question */
 const stampOf = (question) => JSON.stringify(question);
 let made = 0;
 
-/** The open questions of a worker that were not answered here; another one under the same id was not. */
+/**
+ * The open questions of a worker that were not answered here; another one under the same id was not.
+ * @param {string} key
+ * @param {Sent.Worker | undefined} worker
+ */
 export const openQuestions = (key, worker) => (worker?.questions ?? []).filter((one) => {
   const given = answered.get(cardKey(key, one));
   return given === undefined || given !== stampOf(one);
 });
 
-/** These scroll what has the focus, and are no keys of the list. */
+/**
+ * These scroll what has the focus, and are no keys of the list.
+ * @param {KeyboardEvent} event
+ */
 const leaveScrolling = (event) => {
   if (['ArrowDown', 'ArrowUp', 'Home', 'End'].includes(event.key)) event.stopPropagation();
 };
 
-/** All of a call, as text; tells when its beginning and its end have been on the screen. */
+/**
+ * All of a call, as text; tells when its beginning and its end have been on the screen.
+ * @param {{ question: Sent.Question, onWhole: () => void, label: string }} props
+ */
 function Call({ question, onWhole, label }) {
   const box = useRef(null);
   const begin = useRef(null);
@@ -58,6 +87,7 @@ function Call({ question, onWhole, label }) {
   const entries = useMemo(() => {
     const given = question.arguments;
     const isMapping = given && typeof given === 'object' && !Array.isArray(given);
+    /** @type {Array<[string, unknown]>} */
     const all = isMapping ? Object.entries(given) : given == null ? [] : [['arguments', given]];
     return all.map(([name, value]) => [distinct(nameOf(name)), distinct(textOf(value))]);
   }, []);
@@ -71,17 +101,19 @@ function Call({ question, onWhole, label }) {
 
 /**
  * One question.
- * @param {{workerKey: string, task: string, instance: string, question: object, more?: number, isNamed?: boolean,
- *   isTaskNamed?: boolean}} props `isNamed`: it says which worker asks, in a list of them
+ * @typedef {{ workerKey: string, task: string, instance: string, question: Sent.Question, more?: number,
+ *   isNamed?: boolean, isTaskNamed?: boolean }} Asking `isNamed`: it says which worker asks, in a list of them
+ * @param {Asking} props
  */
 export function QuestionCard(props) {
   // Another question under the same id is another card: nothing that was seen of the one before counts for it.
   return html`<${Card} key=${stampOf(props.question)} ...${props} />`;
 }
 
+/** @param {Asking} props */
 function Card({ workerKey, task, instance, question, more = 0, isNamed = true, isTaskNamed = true }) {
   const key = cardKey(workerKey, question);
-  const [error, setError] = useState(null);
+  const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const [isWhole, setWhole] = useState(!question.isPermission);
   const [isSettled, setSettled] = useState(false);
@@ -100,7 +132,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
   useEffect(() => {
     let timer = 0;
     const observer = new IntersectionObserver((entries) => {
-      isOnScreen.current = entries.at(-1).isIntersecting && !document.hidden;
+      isOnScreen.current = Boolean(entries.at(-1)?.isIntersecting) && !document.hidden;
       clearTimeout(timer);
       if (isOnScreen.current) timer = setTimeout(() => setSettled(true), SETTLES_MS);
       else setSettled(false);
@@ -114,16 +146,23 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
 
   const options = optionsOf(question);
   const denial = denialOf(question);
+  /** @param {string} id */
   const isAllowing = (id) => meaningOf(question, id).startsWith('allow');
+  /** @param {string} id */
   const mayGive = (id) => !isAllowing(id) || (isSettled && isWhole);
 
   const toLine = () => (root.current.closest('[data-key]') ?? root.current).focus();
 
-  const give = async (answer, words, why = undefined) => {
+  /**
+   * @param {string} answer
+   * @param {string} words
+   * @param {string} [why]
+   */
+  const give = async (answer, words, why) => {
     if (sending.has(key)) return;
     sending.add(key);
     // A field that is sent takes no more, and the focus is to stay here.
-    if (root.current.contains(document.activeElement) && document.activeElement.matches('input, textarea, .call')) toLine();
+    if (root.current.contains(focused()) && focused()?.matches('input, textarea, .call')) toLine();
     setBusy(true);
     setError(null);
     try {
@@ -141,10 +180,15 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     sending.delete(key);
     changed('fleet');
   };
+  /**
+   * @param {string} id
+   * @param {string} label
+   */
   const tap = (id, label) => {
     if (isSettled) give(id, label);
     else say('This question has only just come up: press again.');
   };
+  /** @param {string} id */
   const choose = (id) => setChosen((was) => {
     const now = new Set(was);
     if (!now.delete(id)) now.add(id);
@@ -155,6 +199,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     if (!ids.length) setError({ message: 'nothing is chosen yet' });
     else give(ids.join(','), ids.join(', '));
   };
+  /** @param {Event} [event] */
   const giveText = (event) => {
     event?.preventDefault();
     if (!text.trim()) {
@@ -164,15 +209,15 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     }
     give(text, text);
   };
+  /** @param {Event} event */
   const deny = (event) => {
-    event?.preventDefault();
-    give(denial, `denied${reason ? `: ${reason}` : ''}`, reason.trim() || undefined);
+    event.preventDefault();
+    if (denial) give(denial, `denied${reason ? `: ${reason}` : ''}`, reason.trim() || undefined);
   };
 
   useLayoutEffect(() => {
     const card = {
-      element: root,
-      digit: (number) => {
+      digit: (/** @type {number} */ number) => {
         const option = options[number - 1];
         if (!option || about.readOnly) return false;
         if (!isOnScreen.current) {
@@ -205,6 +250,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     if (isDenying) reasonField.current?.focus();
   }, [isDenying]);
 
+  /** @param {KeyboardEvent} event */
   const leave = (event) => {
     if (event.key !== 'Escape') return;
     event.stopPropagation();
@@ -264,19 +310,25 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
   </article>`;
 }
 
+/** @param {Sent.Question} question */
 function distinctQuestion(question) {
   const text = String(question.question ?? '');
   const shown = question.isPermission ? distinct(text.slice(0, MOST_TEXT)) : plainLines(text.slice(0, MOST_TEXT));
   return text.length > MOST_TEXT ? `${shown}\n… (this is not all of it)` : shown;
 }
 
-/** The keys of the question that has the focus, or else of the first one of a worker. */
+/**
+ * The keys of the question that has the focus, or else of the first one of a worker.
+ * @param {() => string | null | undefined} keyNow
+ */
 export function questionKeys(keyNow) {
   const cardNow = () => {
-    const focused = document.activeElement?.closest?.('[data-question]')?.dataset.question;
-    return cards.get(focused ?? keyNow() ?? '');
+    /** @type {HTMLElement | null | undefined} */
+    const card = focused()?.closest('[data-question]');
+    return cards.get(card?.dataset.question ?? keyNow() ?? '');
   };
   return {
+    /** @param {KeyboardEvent} event */
     digit: (event) => cardNow()?.digit(Number(event.key)) ?? false,
     write: () => cardNow()?.write() ?? false,
     deny: () => cardNow()?.deny() ?? false,

@@ -8,9 +8,20 @@ import { plain } from './safe_text.js';
 import { wordsOf } from './filtering.js';
 import { clock, counted, table } from './words.js';
 
-const TAB_OF = table({ question: 'questions', answer: 'questions', said: 'transcript', thought: 'transcript', received: 'transcript', called: 'transcript', note: 'transcript', reported: 'transcript', result: 'result', failure: 'why', stdout: 'output', stderr: 'output', prompt: 'details', command: 'details' });
+/** @import { Place } from './places.js' */
 
-/** The hits; where there are none, the server says so as of anything that is not there. */
+const TAB_OF = table({
+  question: 'questions', answer: 'questions', said: 'transcript', thought: 'transcript', received: 'transcript',
+  called: 'transcript', note: 'transcript', reported: 'transcript', result: 'result', failure: 'why', stdout: 'output',
+  stderr: 'output', prompt: 'details', command: 'details',
+});
+
+/**
+ * The hits; where there are none, the server says so as of anything that is not there.
+ * @param {string[]} terms
+ * @param {boolean} logs
+ * @returns {Promise<Sent.Hit[]>}
+ */
 async function search(terms, logs) {
   try {
     return await get('/search', { terms, logs: logs || null });
@@ -20,6 +31,7 @@ async function search(terms, logs) {
   }
 }
 
+/** @param {{ place: Place }} props */
 export function SearchView({ place }) {
   const query = place.query.get('q') ?? '';
   const logs = place.query.get('logs') === 'true';
@@ -32,12 +44,17 @@ export function SearchView({ place }) {
   }, []);
   const words = wordsOf(query).map((word) => (word.isNegated ? `-${word.text}` : word.text));
   const { data, error, isLoading } = useFetched(async () => (query.trim() ? search(words, logs) : null), [query, logs]);
+  /**
+   * @param {string} value
+   * @param {boolean} withLogs
+   */
   const goTo = (value, withLogs) => {
     const found = new URLSearchParams();
     if (value) found.set('q', value);
     if (withLogs) found.set('logs', 'true');
     go(`/search?${found}`, { isReplacing: !query });
   };
+  /** @param {number} by */
   const move = (by) => {
     const links = [...(list.current?.querySelectorAll('a') ?? [])];
     const at = links.indexOf(document.activeElement);
@@ -66,8 +83,10 @@ export function SearchView({ place }) {
       <ul class="hits" ref=${list}>${hits.map((hit, at) => html`<li key=${at}><${Hit} hit=${hit} /></li>`)}</ul>`}`;
 }
 
+/** @param {{ hit: Sent.Hit }} props */
 function Hit({ hit }) {
-  const where = hit.agentInstance ? workerHref(hit.taskId, hit.agentInstance, TAB_OF[hit.source] ?? '') : taskHref(hit.taskId);
+  const tab = TAB_OF[hit.source] ?? '';
+  const where = hit.agentInstance ? workerHref(hit.taskId, hit.agentInstance, tab) : taskHref(hit.taskId);
   const name = html`<span class="where"><span class="name foreign">${plain(hit.agentInstance ?? hit.taskId)}</span>${hit.agentInstance && html` <span class="source foreign">${plain(hit.taskId)}</span>`}</span>`;
   if (hit.more) return html`<a href=${where}>${name}<span class="quiet">${counted(hit.more, 'more hit')} of this worker</span></a>`;
   const { excerpt = '', begin = 0, end = 0 } = hit;

@@ -1,8 +1,8 @@
-// How the page and its server prove to each other that they know the same secret. Neither ever sends one: while the server
-// is down, anybody may be at its port. What the browser keeps counts for one run of the server, only with a cookie, and for
-// a minute after the last page; with what only the memory of this page has it comes back after a restart or a sleep
-// (web/login.py, web/sessions.py).
-import { hmac } from './hmac.js';
+// How the page and its server prove to each other that they know the same secret. Neither ever sends one: while the
+// server is down, anybody may be at its port. What the browser keeps counts for one run of the server, only with a
+// cookie, and for a minute after the last page; with what only the memory of this page has it comes back after a
+// restart or a sleep (web/login.py, web/sessions.py).
+import { hexOf, hmac } from './hmac.js';
 
 const KEPT = 'agentctl.again';
 const CODE_NAME = 16;
@@ -11,28 +11,43 @@ const CODE_LENGTH = 38;
 const PAUSE_MS = 2000;
 
 /** The session: `{id, key, count}`; and that with which the page comes back: `{name, key}`. */
+/** @type {{ id: string, key: string, count: number } | null} */
 let current = null;
+/** @type {{ name: string, key: string } | null} */
 let later = null;
 /** Whether the server has proved itself since the page last had reason to doubt. */
 let isProven = false;
+/** @type {Promise<boolean> | null} */
 let returning = null;
 let failedAt = 0;
 let tellOut = () => {};
 let tellIn = () => {};
 
+/**
+ * @param {string} secret
+ * @param {...string} words
+ */
 const proof = (secret, ...words) => hmac(secret, ['agentctl', ...words].join('\n'));
-const random = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const random = () => hexOf(crypto.getRandomValues(new Uint8Array(16)));
+/**
+ * @param {string} key
+ * @param {string} under
+ */
 const shown = (key, under) => (BigInt(`0x${key}`) ^ BigInt(`0x${under}`)).toString(16).padStart(64, '0');
 
-/** @param {{onOut: Function, onIn: Function}} tell when the page is let out, and in */
+/** @param {{ onOut: () => void, onIn: () => void }} tell when the page is let out, and in */
 export function listen({ onOut, onIn }) {
   tellOut = onOut;
   tellIn = onIn;
 }
 
-/** Whether a text has the form of a code, as it is behind the `#` of a link. */
+/**
+ * Whether a text has the form of a code, as it is behind the `#` of a link.
+ * @param {string} text
+ */
 export const isCode = (text) => text.length === CODE_LENGTH && /^[\w-]+$/.test(text);
 
+/** @param {object} body */
 async function send(body) {
   const response = await fetch('/session', {
     method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), cache: 'no-store',
@@ -41,12 +56,17 @@ async function send(body) {
   return response.ok && found ? found : { refused: found, status: response.status };
 }
 
-/** Enter by a secret. Nothing is sent that would help anybody who does not know it. */
+/**
+ * Enter by a secret. Nothing is sent that would help anybody who does not know it.
+ * @param {string} name
+ * @param {string} secret
+ */
 async function enterBy(name, secret) {
   const nonce = random();
   const hello = await send({ as: name, nonce });
   if (hello.proof !== proof(secret, 'server', name, location.origin, nonce, hello.nonce)) return hello;
-  const made = await send({ nonce: hello.nonce, proof: proof(secret, 'page', name, location.origin, nonce, hello.nonce) });
+  const ours = proof(secret, 'page', name, location.origin, nonce, hello.nonce);
+  const made = await send({ nonce: hello.nonce, proof: ours });
   if (!made.session) return made;
   const key = proof(secret, 'session', nonce, hello.nonce);
   current = { id: made.session, key, count: 0 };
@@ -57,12 +77,15 @@ async function enterBy(name, secret) {
   return null;
 }
 
-/** Enter by the code of a link, or by the token; return what was refused, null if nothing was. */
+/**
+ * Enter by the code of a link, or by the token; return what was refused, null if nothing was.
+ * @param {string} text
+ */
 export const enter = (text) => (isCode(text) ? enterBy(`code.${text.slice(0, CODE_NAME)}`, text.slice(CODE_NAME)) : enterBy('token', text));
 
 function kept() {
   try {
-    const { name, secret } = JSON.parse(localStorage.getItem(KEPT));
+    const { name, secret } = JSON.parse(localStorage.getItem(KEPT) ?? 'null');
     return { name: String(name), key: String(secret) };
   } catch {
     return null;
@@ -105,27 +128,34 @@ export function doubt() {
 
 export class LetOut extends Error {}
 
+/** Return the session once the server has proved that it knows it. */
 async function ready() {
-  if (isProven) return;
+  if (isProven && current) return current;
   if (!mayComeBack() || Date.now() - failedAt < PAUSE_MS) throw new LetOut();
-  if (await comeBack()) return;
+  if (await comeBack() && current) return current;
   failedAt = Date.now();
   tellOut();
   throw new LetOut();
 }
 
-/** Fetch as this page. What does not prove to come from its server is not taken for an answer. */
+/**
+ * Fetch as this page. What does not prove to come from its server is not taken for an answer.
+ * @param {string} url
+ * @param {RequestInit} options
+ */
 export async function signedFetch(url, options = {}) {
   for (let isAgain = false; ; isAgain = true) {
-    await ready();
-    const { id, key } = current;
-    current.count += 1;
-    const number = String(current.count);
+    const session = await ready();
+    const { id, key } = session;
+    session.count += 1;
+    const number = String(session.count);
     const { pathname, search } = new URL(url, location.origin);
     const signed = `${id}.${number}.${proof(key, 'ask', options.method ?? 'GET', pathname + search, number)}`;
+    const headers = new Headers(options.headers);
+    headers.set('Agentctl-Signed', signed);
     let response;
     try {
-      response = await fetch(url, { ...options, headers: { ...options.headers, 'Agentctl-Signed': signed } });
+      response = await fetch(url, { ...options, headers });
     } catch (error) {
       if (error.name !== 'AbortError') doubt();
       throw error;

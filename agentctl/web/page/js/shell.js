@@ -1,5 +1,5 @@
 // The frame of the page: head, bar, what is said, and the view that the address names.
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { focused, html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { logout } from './api.js';
 import { DialogHost, openDialog, openHelp } from './dialogs.js';
 import { Dispatch } from './dispatch_form.js';
@@ -13,22 +13,35 @@ import { about, changed, connection, fleet, said, unsay, useTopics } from './sto
 import { TaskView } from './task_view.js';
 import { nextTheme, themeNow, themeWords } from './theme.js';
 import { TreeView } from './tree_view.js';
-import { duration } from './words.js';
+import { duration, table } from './words.js';
 import { WorkerView } from './worker_view.js';
 
-const openDispatch = (task) => openDialog(Dispatch, { task });
-const needsCount = () => connection.hiddenCount ?? fleet.order.groups.get('needs_you').length;
+/** @import { Place } from './places.js' */
 
+/** @param {string | undefined} task */
+const openDispatch = (task) => openDialog(Dispatch, { task });
+const needsCount = () => connection.hiddenCount ?? fleet.order.of('needs_you').length;
+
+const TITLES = table({ needs: 'Workers by need', tree: 'Tree', search: 'Search' });
+
+/**
+ * The line of a list that something is in.
+ * @param {Element | null} element
+ * @returns {HTMLElement | null | undefined}
+ */
+const lineOf = (element) => element?.closest('[data-key]');
+
+/** @param {Place} place */
 function titleOf(place) {
   if (place.view === 'worker') return oneLine(place.instance);
   if (place.view === 'task') return oneLine(fleet.tasks.get(place.task)?.title || place.task);
-  return { needs: 'Workers by need', tree: 'Tree', search: 'Search' }[place.view] ?? 'Not found';
+  return TITLES[place.view] ?? 'Not found';
 }
 
 export function App() {
   useTopics('route', 'about');
   const { place } = route;
-  const main = useRef(null);
+  const frame = useRef(null);
   const isFiltered = () => ['needs', 'tree', 'task'].includes(route.place.view);
   const isFirst = useRef(true);
   const placeKey = `${place.view} ${place.task ?? ''} ${place.instance ?? ''}`;
@@ -37,7 +50,7 @@ export function App() {
     dispatch: () => (about.readOnly ? false : openDispatch(place.task)),
     filter: () => {
       const field = document.getElementById('filter') ?? document.getElementById('search-text');
-      if (field) field.select();
+      if (field instanceof HTMLInputElement) field.select();
       else go('/search');
     },
     tree: () => go(place.view === 'tree' ? '/' : '/tree'),
@@ -45,24 +58,25 @@ export function App() {
       if (isFiltered() && chosen.filter) {
         chosen.filter = '';
         changed('chosen');
-      } else if (document.activeElement?.closest('.question') && !document.activeElement.matches('[data-key]')) document.activeElement.closest('[data-key]')?.focus();
+      } else if (focused()?.closest('.question') && !focused()?.matches('[data-key]')) lineOf(focused())?.focus();
       else back();
     },
   });
   useLayoutEffect(() => {
-    if (!route.isBack) main.current.scrollTop = 0;
+    if (!route.isBack) frame.current.scrollTop = 0;
     // After a change of view the focus is at its beginning, as after a load; a list takes it to its line.
-    if (!isFirst.current && !main.current.contains(document.activeElement) && document.activeElement === document.body) main.current.focus({ preventScroll: true });
+    if (!isFirst.current && focused() === document.body) frame.current.focus({ preventScroll: true });
     isFirst.current = false;
   }, [placeKey]);
   return html`<${Head} />
-    <main id="main" ref=${main} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${placeKey} place=${place} /></main>
+    <main id="main" ref=${frame} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${placeKey} place=${place} /></main>
     <${Bar} />
     <${Said} />
     <${Title} />
     <${DialogHost} />`;
 }
 
+/** @param {{ place: Place }} props */
 function Boundary({ place }) {
   if (place.view === 'needs') return html`<h1 class="unseen">Workers by need</h1><${NeedsView} />`;
   if (place.view === 'tree') return html`<h1 class="unseen">Tree</h1><${TreeView} />`;
@@ -79,7 +93,7 @@ function Title() {
   const name = route.place.view === 'needs' ? '' : `${titleOf(route.place)} · `;
   useEffect(() => {
     document.title = `${count ? `(${count}) ` : ''}${name}agentctl`;
-    document.getElementById('main').setAttribute('aria-label', titleOf(route.place));
+    main().setAttribute('aria-label', titleOf(route.place));
   });
   return null;
 }
@@ -99,7 +113,7 @@ function Head() {
   return html`<header class="head">
     <a class="skip" href="#main" onClick=${(event) => {
       event.preventDefault();
-      document.getElementById('main').focus();
+      main().focus();
     }}>To the content</a>
     <a class="brand" href="/" aria-label="agentctl: all workers"><img src="/static/icons/mark.svg" width="22" height="22" alt="" /><span>agentctl</span></a>
     <nav class="wide-only" aria-label="Views"><${NavLinks} /></nav>
@@ -162,6 +176,7 @@ function Said() {
   </div>`;
 }
 
+/** @param {{ close: () => void }} props */
 function Settings({ close }) {
   const [theme, setTheme] = useState(themeNow());
   useTopics('about');

@@ -1,12 +1,24 @@
 // Reads the lines of text/event-stream. Pure.
 
-/** A parser: give it pieces of text, and it calls `tell({event, id, data})` for each message. */
+/**
+ * @typedef {{ event: string, id: string | undefined, data: string }} Message
+ */
+
+/**
+ * A parser: give it pieces of text, and it calls `tell` for each message.
+ * @param {(message: Message) => void} tell
+ * @returns {(text: string) => void}
+ */
 export function eventStreamParser(tell) {
+  /** @type {string[]} */
   let rest = []; // The pieces of a line whose end is still to come.
   let isAfterReturn = false;
   let event = '';
+  /** @type {string[]} */
   let data = [];
+  /** @type {string | undefined} */
   let id;
+  /** @param {string} line */
   const take = (line) => {
     if (line === '') {
       if (data.length || event) tell({ event: event || 'message', id, data: data.join('\n') });

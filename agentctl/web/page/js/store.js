@@ -10,7 +10,9 @@ const MANY = 200;
 const MOST_EVENTS = 4000;
 
 export const fleet = {
+  /** @type {Map<string, Sent.Task>} */
   tasks: new Map(),
+  /** @type {Map<string, Sent.Worker>} */
   workers: new Map(),
   order: new NeedOrder(),
   isKnown: false,
@@ -18,18 +20,33 @@ export const fleet = {
   /** Counts the changes of which workers there are and to what they belong. */
   shape: 0,
 };
-/** `state`: opening, open, lost. */
+/**
+ * What is known of the server.
+ * @type {{ state: 'opening' | 'open' | 'lost', heardAt: number, hiddenCount: number | null }}
+ */
 export const connection = { state: 'opening', heardAt: 0, hiddenCount: null };
 export const about = { version: '', root: '', readOnly: false, isKnown: false };
-/** The last events of this page's time, each once; `count` counts all, `epoch` how often some may have been missed. */
+/**
+ * The last events of this page's time, each once; `count` counts all, `epoch` how often some may have been missed.
+ * @type {{ recent: Sent.Event[], count: number, lastSeq: Map<string, number>, epoch: number }}
+ */
 export const events = { recent: [], count: 0, lastSeq: new Map(), epoch: 0 };
-/** What a person is told, the newest last. */
+/** @typedef {{ isError?: boolean, hint?: string, link?: { href: string, text: string } }} More */
+
+/**
+ * What a person is told, the newest last.
+ * @type {{ lines: Array<More & { id: number, text: string }>, next: number }}
+ */
 export const said = { lines: [], next: 1 };
 /** The questions, by TASK/INSTANCE/ID, that are being answered here, and that were, as they were asked. */
+/** @type {Set<string>} */
 export const sending = new Set();
+/** @type {Map<string, string>} */
 export const answered = new Map();
 
+/** @type {Map<string, Set<() => void>>} */
 const listeners = new Map();
+/** @type {Set<string>} */
 const pending = new Set();
 let isScheduled = false;
 
@@ -37,12 +54,16 @@ function flush() {
   isScheduled = false;
   const topics = [...pending];
   pending.clear();
+  /** @type {Set<() => void>} */
   const called = new Set();
   for (const topic of topics) for (const one of listeners.get(topic) ?? []) called.add(one);
   for (const one of called) one();
 }
 
-/** Tell those who show a topic, in the next frame. A hidden page has no frames. */
+/**
+ * Tell those who show a topic, in the next frame. A hidden page has no frames.
+ * @param {string} topic
+ */
 export function changed(topic) {
   pending.add(topic);
   if (isScheduled) return;
@@ -51,7 +72,10 @@ export function changed(topic) {
   else requestAnimationFrame(flush);
 }
 
-/** Tell them before the next frame: the next key is for what has just opened. */
+/**
+ * Tell them before the next frame: the next key is for what has just opened.
+ * @param {string} topic
+ */
 export function changedNow(topic) {
   for (const one of listeners.get(topic) ?? []) one();
 }
@@ -60,13 +84,20 @@ document.addEventListener('visibilitychange', () => {
   if (isScheduled) setTimeout(flush, 0);
 });
 
+/**
+ * @param {string} topic
+ * @param {() => void} one
+ */
 function listen(topic, one) {
-  if (!listeners.has(topic)) listeners.set(topic, new Set());
-  listeners.get(topic).add(one);
-  return () => listeners.get(topic).delete(one);
+  const here = listeners.get(topic) ?? new Set();
+  listeners.set(topic, here.add(one));
+  return () => here.delete(one);
 }
 
-/** Draw a component again whenever one of these topics has changed. */
+/**
+ * Draw a component again whenever one of these topics has changed.
+ * @param {...string} topics
+ */
 export function useTopics(...topics) {
   const [, draw] = useState(0);
   // An effect after the frame would come too late: what changed since the drawing would be told to nobody.
@@ -83,9 +114,13 @@ setInterval(() => {
 
 // -- the fleet --------------------------------------------------------------------------------------------------------
 
+/** @type {Sent.FleetMessage[]} */
 const waiting = [];
 
-/** Take a message of the stream; all that came until the next frame is applied at once. */
+/**
+ * Take a message of the stream; all that came until the next frame is applied at once.
+ * @param {Sent.FleetMessage} message
+ */
 export function takeFleet(message) {
   if (message.whole) waiting.length = 0;
   waiting.push(message);
@@ -96,14 +131,22 @@ export function takeFleet(message) {
 }
 document.addEventListener('visibilitychange', () => setTimeout(apply, 0));
 
+/**
+ * @template T
+ * @param {Record<string, T | null>} [entries]
+ * @returns {Map<string, T>}
+ */
+const present = (entries = {}) => new Map(Object.entries(entries).flatMap(([key, one]) => (one ? [[key, one]] : [])));
+
 function apply() {
   if (!waiting.length) return;
   const before = openQuestions();
+  /** @type {Map<string, Sent.Worker | null>} */
   const touched = new Map();
   for (const message of waiting) {
     if (message.whole) {
-      fleet.tasks = new Map(Object.entries(message.tasks ?? {}).filter(([, task]) => task));
-      fleet.workers = new Map(Object.entries(message.workers ?? {}).filter(([, worker]) => worker));
+      fleet.tasks = present(message.tasks);
+      fleet.workers = present(message.workers);
       fleet.order.replace(fleet.workers);
       fleet.isKnown = true;
       fleet.shape += 1;
@@ -125,6 +168,12 @@ function apply() {
   changed('fleet');
 }
 
+/**
+ * @template T
+ * @param {Map<string, T>} map
+ * @param {string} key
+ * @param {T | null} value
+ */
 function setOne(map, key, value) {
   if (value === null) {
     if (map.delete(key)) fleet.shape += 1;
@@ -134,20 +183,34 @@ function setOne(map, key, value) {
   map.set(key, value);
 }
 
+/**
+ * @param {string} task
+ * @param {string} instance
+ */
 export const keyOf = (task, instance) => `${task}/${instance}`;
 
-/** The task and the instance of a key; neither has a slash in it. */
+/**
+ * The task and the instance of a key; neither has a slash in it.
+ * @param {string} key
+ * @returns {[task: string, instance: string]}
+ */
 export function partsOf(key) {
   const slash = key.lastIndexOf('/');
   return [key.slice(0, slash), key.slice(slash + 1)];
 }
 
+/** @param {Sent.Worker} worker */
 export const isLive = (worker) => !TERMINAL.has(worker.status);
 
 // -- questions that somebody else answered ---------------------------------------------------------------------------
 
 const shownQuestions = new Set();
-/** Note that a question is drawn: only of these it is news that somebody else has answered. */
+/**
+ * Note that a question is drawn: only of these it is news that somebody else has answered.
+ * @param {string} task
+ * @param {string} instance
+ * @param {string} id
+ */
 export function noteShown(task, instance, id) {
   const key = `${task}/${instance}/${id}`;
   shownQuestions.add(key);
@@ -155,13 +218,15 @@ export function noteShown(task, instance, id) {
 }
 
 function openQuestions() {
+  /** @type {Set<string>} */
   const found = new Set();
-  for (const rank of fleet.order.groups.get('needs_you')) {
+  for (const rank of fleet.order.of('needs_you')) {
     for (const one of fleet.workers.get(rank.key)?.questions ?? []) found.add(`${rank.key}/${one.id}`);
   }
   return found;
 }
 
+/** @param {Set<string>} before */
 function tellOfAnswered(before) {
   const now = openQuestions();
   for (const key of before) {
@@ -172,16 +237,17 @@ function tellOfAnswered(before) {
   for (const key of answered.keys()) if (!now.has(key)) answered.delete(key);
 }
 
+/** @param {string} key */
 function tellWho(key) {
   const [worker, id] = partsOf(key);
   const [task, instance] = partsOf(worker);
   const event = events.recent.findLast(
-    (one) => one.taskId === task && one.agentInstance === instance && one.payload?.id === id && /^interaction\.(responded|expired)$/.test(one.type),
+    (one) => one.taskId === task && one.agentInstance === instance && one.payload?.id === id && /^interaction\.(responded|expired)$/.test(one.type ?? ''),
   );
   const after = fleet.workers.get(worker);
   if (event?.type === 'interaction.expired') say(`The question of ${instance} has expired.`);
   else if (event) {
-    const { answer, by } = event.payload;
+    const { answer, by } = event.payload ?? {};
     say(`The question of ${instance} was answered elsewhere${by ? `, by ${by}` : ''}${answer == null ? '' : `: ${String(answer).slice(0, 200)}`}`);
   } else if (!after || TERMINAL.has(after.status)) say(`${instance} has ended, and its question with it.`);
   else say(`The question of ${instance} was answered elsewhere.`);
@@ -189,7 +255,10 @@ function tellWho(key) {
 
 // -- events ----------------------------------------------------------------------------------------------------------
 
-/** Take an event of the stream, unless it was there before. */
+/**
+ * Take an event of the stream, unless it was there before.
+ * @param {Sent.Event} event
+ */
 export function takeEvent(event) {
   const last = events.lastSeq.get(event.taskId) ?? 0;
   if (event.seq <= last) return;
@@ -200,13 +269,19 @@ export function takeEvent(event) {
   changed('events');
 }
 
-/** The events behind the first `count`; null if not all of them are remembered. */
+/**
+ * The events behind the first `count`; null if not all of them are remembered.
+ * @param {number} count
+ */
 export function eventsSince(count) {
   const begin = events.recent.length - (events.count - count);
   return begin < 0 ? null : events.recent.slice(begin);
 }
 
-/** The stream cannot say what was missed: whoever shows events fetches what may be missing. */
+/**
+ * The stream cannot say what was missed: whoever shows events fetches what may be missing.
+ * @param {boolean} isLost
+ */
 export function takeReset(isLost) {
   events.epoch += 1;
   if (isLost) {
@@ -223,7 +298,7 @@ const SAID_MS = 12_000;
 /**
  * Tell the person what happened: a line that goes after a while, read out by screen readers.
  * @param {string} text
- * @param {{isError?: boolean, hint?: string, link?: {href: string, text: string}}} more
+ * @param {More} more
  */
 export function say(text, more = {}) {
   const line = { id: said.next, text, ...more };
@@ -234,11 +309,13 @@ export function say(text, more = {}) {
   return line.id;
 }
 
+/** @param {number} id */
 export function unsay(id) {
   said.lines = said.lines.filter((line) => line.id !== id);
   changed('said');
 }
 
+/** @param {Refused} error */
 export function sayRefusal(error, doing = '') {
   say(`${doing ? `${doing}: ` : ''}${error.message}`, { isError: true, hint: error.hint });
 }

@@ -1,8 +1,11 @@
-// The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself. A browser
-// opens few connections to one server, so a page that nobody looks at has none, and asks now and then what it counts.
+// The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself. A
+// browser opens few connections to one server, so a page that nobody looks at has none, and asks now and then what it
+// counts.
 import { get, urlOf } from './api.js';
 import { doubt, signedFetch } from './session.js';
 import { eventStreamParser } from './sse_parse.js';
+
+/** @import { Message } from './sse_parse.js' */
 
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5000;
@@ -12,12 +15,16 @@ const HIDDEN_POLL_MS = 15_000;
 const SILENT_MS = 40_000;
 
 /**
- * @param {{onFleet: Function, onEvent: Function, onReset: Function, onState: Function, onCount: Function}} tell
+ * @param {{ onFleet: (message: Sent.FleetMessage) => void, onEvent: (event: Sent.Event) => void,
+ *   onReset: (isLost: boolean) => void, onState: (state: 'opening' | 'open' | 'lost', heardAt: number) => void,
+ *   onCount: (count: number) => void }} tell
  *   `onReset(isLost)`: what came before may have been missed; `isLost`: so may be what has been told
  */
 export function openStream(tell) {
+  /** @type {string | null} */
   let cursor = null;
   let pause = FIRST_PAUSE_MS;
+  /** @type {AbortController | null} */
   let current = null;
   let timer = 0;
   let hiddenTimer = 0;
@@ -25,6 +32,7 @@ export function openStream(tell) {
   let heardAt = 0;
   let aliveAt = 0;
 
+  /** @param {Message} message */
   const take = ({ event, id, data }) => {
     if (event === 'reset') {
       cursor = null;
@@ -43,12 +51,14 @@ export function openStream(tell) {
     current = abort;
     aliveAt = Date.now();
     try {
+      /** @type {Record<string, string>} */
       const more = cursor ? { 'Last-Event-ID': cursor } : {};
       const response = await signedFetch(urlOf('/events', { fleet: true, since: cursor ? null : 'now' }), {
         headers: { Accept: 'text/event-stream', ...more }, signal: abort.signal, cache: 'no-store',
       });
       if (!response.ok) throw new Error(`the server answered ${response.status}`);
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (response.body);
+      const reader = body.pipeThrough(new TextDecoderStream()).getReader();
       const parse = eventStreamParser(take);
       for (;;) {
         const { done, value } = await reader.read();
@@ -66,7 +76,7 @@ export function openStream(tell) {
   const lose = () => {
     const was = current;
     current = null;
-    was.abort();
+    was?.abort();
     doubt(); // Whoever is at its port from now on may be another one.
     tell.onState('lost', heardAt);
     clearTimeout(timer);
@@ -96,6 +106,7 @@ export function openStream(tell) {
   const poll = async () => {
     if (isWanted) return;
     try {
+      /** @type {Array<{ taskId: string, agentInstance: string, idle?: boolean }>} */
       const asked = await get('/interact');
       if (!isWanted) tell.onCount(new Set(asked.filter((one) => !one.idle).map((one) => `${one.taskId}/${one.agentInstance}`)).size);
     } catch { /* The next one may come through. */ }

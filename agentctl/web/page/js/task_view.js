@@ -6,15 +6,19 @@ import { EventsTab } from './events_view.js';
 import { useKeys } from './keys.js';
 import { NeedsView } from './needs_view.js';
 import { Problem, Sign, Tabs } from './pieces.js';
-import { go, TASK_TABS, taskHref, workerHref } from './router.js';
+import { TASK_TABS } from './places.js';
+import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { about, fleet, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { UsageTab } from './usage_view.js';
-import { costWords, counted, duration, holdWords, secondsSince, shortNumber, signOfTask } from './words.js';
+import { costWords, counted, duration, holdWords, secondsSince, shortNumber, signOfTask, table } from './words.js';
 
-const WORDS = { workers: 'Workers', timeline: 'Timeline', usage: 'Usage', events: 'Events' };
+/** @import { Place } from './places.js' */
 
+const WORDS = table({ workers: 'Workers', timeline: 'Timeline', usage: 'Usage', events: 'Events' });
+
+/** @param {{ place: Place }} props */
 export function TaskView({ place }) {
   useTopics('fleet', 'now');
   const { task: id, tab } = place;
@@ -24,9 +28,13 @@ export function TaskView({ place }) {
   useEffect(() => {
     if (isMissing) get(`/tasks/${segments(id)}`).then(() => setError(null), setError);
   }, [id, isMissing]);
+  /** @param {string} name */
   const show = (name) => go(taskHref(id, name), { isReplacing: true });
   useKeys({
-    tab: (event) => show(TASK_TABS[(TASK_TABS.indexOf(tab) + (event.key === '[' ? TASK_TABS.length - 1 : 1)) % TASK_TABS.length]),
+    tab: (event) => {
+      const count = TASK_TABS.length;
+      show(TASK_TABS[(TASK_TABS.indexOf(tab) + (event.key === '[' ? count - 1 : 1)) % count]);
+    },
     ...(tab === 'workers' ? {} : { digit: (event) => {
       const name = TASK_TABS[Number(event.key) - 1];
       if (name) show(name);
@@ -34,16 +42,16 @@ export function TaskView({ place }) {
     } }),
   });
   if (isMissing && error) return html`<div class="empty"><h1 class="foreign">${plain(id)}</h1><${Problem} error=${error} /><p><a href="/">All workers</a></p></div>`;
-  const totals = task?.totals ?? {};
+  const { live = 0, asking = 0, tokens = 0, costUsd = 0, ...totals } = task?.totals ?? {};
   const children = [...fleet.tasks.values()].filter((one) => one.parent === id);
-  const until = totals.live ? Date.now() : Date.parse(totals.ended ?? '');
+  const until = live ? Date.now() : Date.parse(totals.ended ?? '');
   return html`<div class="worker-head">
       <p class="crumbs"><a href="/">All</a>${task?.parent && html` <span aria-hidden="true">/</span> <a class="foreign" href=${taskHref(task.parent)}>${plain(task.parent)}</a>${task.parentInstance && html` <span aria-hidden="true">/</span> <a class="foreign" href=${workerHref(task.parent, task.parentInstance)}>${plain(task.parentInstance)}</a>`}`}</p>
       <div class="title"><h1>${task && html`<${Sign} sign=${signOfTask(task)} /> `}<span class="foreign">${plain(task?.title || id)}</span></h1>
         <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.state)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}${task?.held && html`<span class="tag blocked foreign">${holdWords(task)}</span>`}
-          ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${totals.live ? `, ${totals.live} live` : ''}</span>`}
-          ${totals.asking > 0 && html`<span class="blocked">${totals.asking} ask</span>`}${totals.tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(totals.tokens)} tokens</span>`}${totals.costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(totals.costUsd)}</span>`}
-          ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), totals.live > 0)}</span>` : ''}</p></div>
+          ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${live ? `, ${live} live` : ''}</span>`}
+          ${asking > 0 && html`<span class="blocked">${asking} ask</span>`}${tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(costUsd)}</span>`}
+          ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), live > 0)}</span>` : ''}</p></div>
       ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
       ${task?.own && !about.readOnly && html`<div class="buttons">${task.held?.taskId === id
         ? html`<button type="button" onClick=${() => letQueueGo(id)}>Let the queue go</button>`

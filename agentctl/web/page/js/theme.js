@@ -2,7 +2,8 @@
 const NAME = 'agentctl.theme';
 const THEMES = ['system', 'light', 'dark'];
 
-export const themeNow = () => (THEMES.includes(localStorage.getItem(NAME)) ? localStorage.getItem(NAME) : 'system');
+export const themeNow = () => THEMES.find((one) => one === localStorage.getItem(NAME)) ?? 'system';
+/** @param {string} theme */
 export const themeWords = (theme) => (theme === 'system' ? 'as the system has them' : theme);
 
 export function applyTheme() {
@@ -10,7 +11,8 @@ export function applyTheme() {
   if (theme === 'system') delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
   const isDark = theme === 'dark' || (theme === 'system' && matchMedia('(prefers-color-scheme: dark)').matches);
-  document.querySelectorAll('meta[name=theme-color]').forEach((meta) => meta.setAttribute('content', isDark ? '#15171b' : '#fbfbfa'));
+  const colour = isDark ? '#15171b' : '#fbfbfa';
+  document.querySelectorAll('meta[name=theme-color]').forEach((meta) => meta.setAttribute('content', colour));
 }
 
 export function nextTheme() {

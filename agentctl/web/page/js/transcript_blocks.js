@@ -2,20 +2,37 @@
 // Pure.
 
 const PHASES = new Map([['start', 0], ['progress', 1], ['end', 2]]);
+/** @type {Array<keyof Fields>} */
 const FIELDS = ['parent', 'status', 'agentType', 'name', 'text', 'detail', 'percent'];
 
-/** @typedef {{key: string, type: string, id: any, at: string, endedAt: string, offset: number, children: Block[]}} Block */
+/**
+ * What rows tell of a block, each the latest.
+ * @typedef {Pick<Sent.ActivityRow, 'parent' | 'status' | 'agentType' | 'name' | 'text' | 'detail' | 'percent'>} Fields
+ *
+ * One thing that a worker said or did. `has`: which row each field is from; `cuts`: of which field the text is cut, and
+ * where the whole one is; `call`: of a sub-agent the call that started it; `revision` counts its changes.
+ * @typedef {Fields & { key: string, type: string, id?: string | number, first: number, at?: string, endedAt: string,
+ *   has: Partial<Record<keyof Fields, { phase: number, offset: number, size: number }>>,
+ *   cuts: Record<string, number | null>, label?: string, problem?: string, revision: number, children: Block[],
+ *   call?: Block }} Block
+ */
 
+/** @param {unknown} value */
 const size = (value) => (typeof value === 'string' ? value.length : JSON.stringify(value ?? '').length);
 
 /** What is known of all rows so far; rows may come in any order, and twice. */
 export class TranscriptBlocks {
   constructor() {
+    /** @type {Map<string, Block>} */
     this.byKey = new Map();
+    /** @type {Set<number>} */
     this.seen = new Set();
   }
 
-  /** Take rows; return whether any of them is new. */
+  /**
+   * Take rows; return whether any of them is new.
+   * @param {Sent.ActivityRow[]} rows
+   */
   add(rows) {
     let isNew = false;
     for (const row of rows) {
@@ -27,22 +44,26 @@ export class TranscriptBlocks {
     return isNew;
   }
 
+  /** @param {Sent.ActivityRow} row */
   _take(row) {
     const key = row.problem ? `problem:${row.offset}` : `${row.type}:${row.id ?? row.offset}`;
     let block = this.byKey.get(key);
     if (!block) {
-      block = { key, type: row.problem ? 'problem' : row.type, id: row.id, first: row.offset, at: row.at, endedAt: '', has: {}, cuts: {}, label: row.label, problem: row.problem, revision: 0 };
+      const { id, offset: first, at, label, problem } = row;
+      const type = problem ? 'problem' : row.type;
+      block = { key, type, id, first, at, endedAt: '', has: {}, cuts: {}, label, problem, revision: 0, children: [] };
       this.byKey.set(key, block);
     }
     block.revision += 1;
     if (row.offset < block.first) block.first = row.offset;
     if (row.at && (!block.at || row.at < block.at)) block.at = row.at;
-    const phase = PHASES.get(row.phase) ?? 2;
+    const phase = PHASES.get(row.phase ?? '') ?? 2;
     if (row.phase === 'end' && row.at) block.endedAt = row.at;
     for (const field of FIELDS) {
       if (row[field] == null) continue;
       const was = block.has[field];
-      const isStronger = !was || phase > was.phase || (phase === was.phase && (row.offset > was.offset || size(row[field]) > was.size));
+      const isLater = !was || row.offset > was.offset || size(row[field]) > was.size;
+      const isStronger = !was || phase > was.phase || (phase === was.phase && isLater);
       if (!isStronger) continue;
       block.has[field] = { phase, offset: row.offset, size: size(row[field]) };
       block[field] = row[field];
@@ -50,9 +71,13 @@ export class TranscriptBlocks {
     }
   }
 
-  /** Put the whole row in the place of the one that was cut. */
+  /**
+   * Put the whole row in the place of the one that was cut.
+   * @param {Block} block
+   * @param {Sent.ActivityRow} row
+   */
   putWhole(block, row) {
-    for (const field of ['text', 'detail']) {
+    for (const field of /** @type {const} */ (['text', 'detail'])) {
       if (block.cuts[field] === row.offset && row[field] != null) {
         block[field] = row[field];
         block.cuts[field] = null;
@@ -84,20 +109,40 @@ export class TranscriptBlocks {
   }
 }
 
-/** Whether one block is below another; a forged circle is none. */
+/**
+ * Whether one block is below another; a forged circle is none.
+ * @param {Block} block
+ * @param {Block} other
+ * @param {Map<unknown, Block>} agents
+ */
 function isBelow(block, other, agents) {
   const seen = new Set();
-  for (let one = block; one && !seen.has(one); one = one.parent != null ? agents.get(one.parent) : null) {
+  /** @type {Block | undefined} */
+  let one = block;
+  for (; one && !seen.has(one); one = one.parent != null ? agents.get(one.parent) : undefined) {
     if (one === other) return true;
     seen.add(one);
   }
   return false;
 }
 
-/** How many calls are in a sub-agent, with those below it. */
+/**
+ * How many calls are in a sub-agent, with those below it.
+ * @param {Block} block
+ * @returns {number}
+ */
 export function callsIn(block) {
-  return block.children.reduce((sum, child) => sum + (child.type === 'tool' ? 1 : 0) + (child.type === 'agent' ? callsIn(child) : 0), 0);
+  let count = 0;
+  for (const child of block.children) {
+    if (child.type === 'tool') count += 1;
+    else if (child.type === 'agent') count += callsIn(child);
+  }
+  return count;
 }
 
-/** Changes with everything that is drawn of a block. */
+/**
+ * Changes with everything that is drawn of a block.
+ * @param {Block} block
+ * @returns {number}
+ */
 export const stampOf = (block) => block.children.reduce((sum, child) => sum + stampOf(child) + 1, block.revision);

@@ -9,21 +9,38 @@ import { sayRefusal } from './store.js';
 import { callsIn, stampOf, TranscriptBlocks } from './transcript_blocks.js';
 import { clock, counted, duration, secondsSince, table } from './words.js';
 
+/** @import { Block } from './transcript_blocks.js' */
+
 const PAGE = 200;
 const FOLDED_LINES = 14;
 const FOLDED_CHARACTERS = 1600;
 /** More blocks than this make a page slow: what is far above is dropped while one follows. */
 const MOST_BLOCKS = 3000;
 
+/**
+ * The part of a transcript that is here; `begin` and `end` are bytes of its file.
+ * @typedef {{ blocks: TranscriptBlocks, begin: number, end: number, ended: boolean, isLoading: boolean }} Known
+ *
+ * What was unfolded, and what is done to a block.
+ * @typedef {{ folds: Map<string, boolean>, fold: (block: Block, key: string, value: boolean) => void,
+ *   showWhole: (block: Block) => Promise<void> }} Context
+ */
+
 const PREFIXES = table({ thought: 'thinks', question: 'asks', note: 'note', progress: 'progress', message: '' });
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker, asks: Asks }} props */
 export function TranscriptTab({ task, instance, worker, asks }) {
   const box = useRef(null);
-  const state = useRef(null);
+  const state = useRef(/** @type {Known | null} */ (null));
   const [revision, setRevision] = useState(0);
   const [error, setError] = useState(null);
   const [folds] = useState(() => new Map());
   const draw = () => setRevision((count) => count + 1);
+  /**
+   * @param {Block} block
+   * @param {string} key
+   * @param {boolean} value
+   */
   const fold = (block, key, value) => {
     folds.set(key, value);
     block.revision += 1;
@@ -36,7 +53,8 @@ export function TranscriptTab({ task, instance, worker, asks }) {
       const page = await get(path, { limit: PAGE });
       const blocks = new TranscriptBlocks();
       blocks.add(page.rows);
-      state.current = { blocks, begin: page.begin, end: page.end, ended: page.ended && page.end >= page.size, isLoading: false };
+      const { begin: from, end, size } = page;
+      state.current = { blocks, begin: from, end, ended: page.ended && end >= size, isLoading: false };
       setError(null);
       draw();
     } catch (refusal) {
@@ -82,11 +100,13 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   };
   const following = useFollowing({ box, revision, onOlder: loadOlder, hasOlder: (state.current?.begin ?? 0) > 0 });
   useScrollKeys(following.toEnd);
+  /** @param {Block} block */
   const showWhole = async (block) => {
+    const now = state.current;
     try {
       for (const offset of new Set(Object.values(block.cuts).filter((one) => one !== null))) {
         const { rows } = await get(path, { from: offset, limit: 1, whole: true });
-        if (rows[0]) state.current.blocks.putWhole(block, rows[0]);
+        if (rows[0]) now?.blocks.putWhole(block, rows[0]);
       }
       draw();
     } catch (refusal) {
@@ -111,6 +131,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
 
 const Root = stamped((props) => html`<${Block} ...${props} />`);
 
+/** @param {{ block: Block, context: Context }} props */
 function Block({ block, context }) {
   const { type } = block;
   if (type === 'problem') return html`<div class="block problem-row"><span class="at">--:--:--</span><div class="body quiet">A row that cannot be read: <span class="foreign">${plain(block.problem)}</span></div></div>`;
@@ -131,15 +152,18 @@ function Block({ block, context }) {
   </div>`;
 }
 
+/** @param {Block} block */
 const took = (block) => (block.endedAt && block.at ? duration(secondsSince(block.at, Date.parse(block.endedAt))) : '');
 
+/** @param {{ block: Block }} props */
 function Outcome({ block }) {
-  const [glyph, role] = ITEM_SIGNS[block.status] ?? ['●', 'running'];
+  const [glyph, role] = ITEM_SIGNS[block.status ?? ''] ?? ['●', 'running'];
   const words = plain(block.status ?? 'running');
   return html`<span class=${`outcome ${role}`}><span aria-hidden="true">${glyph}</span> <span class=${words === 'completed' ? 'unseen' : ''}>${words}</span></span>
     ${took(block) && took(block) !== '0.0s' && html`<span class="quiet time">${took(block)}</span>`}`;
 }
 
+/** @param {{ block: Block, context: Context }} props */
 function Call({ block, context }) {
   const arguments_ = block.detail && typeof block.detail === 'object' ? Object.entries(block.detail) : [];
   const isOpen = context.folds.get(block.key) ?? (block.status === 'failed' || block.status === 'denied');
@@ -160,6 +184,7 @@ function Call({ block, context }) {
   </div>`;
 }
 
+/** @param {{ block: Block, context: Context }} props */
 function SubAgent({ block, context }) {
   const isOpen = context.folds.get(block.key) ?? false;
   const toggle = () => context.fold(block, block.key, !isOpen);
@@ -181,7 +206,11 @@ function SubAgent({ block, context }) {
   </div>`;
 }
 
-/** A text, folded where it is long; what the server has cut is fetched when one wants to see it. */
+/**
+ * A text, folded where it is long; what the server has cut is fetched when one wants to see it.
+ * @param {{ block: Block, field: string, text: unknown, context: Context, isMono?: boolean,
+ *   isOutput?: boolean, isCutBy?: string }} props
+ */
 function Long({ block, field, text, context, isMono = false, isOutput = false, isCutBy = field }) {
   const key = `${block.key} ${field} all`;
   const isWhole = context.folds.get(key) ?? false;
@@ -197,12 +226,14 @@ function Long({ block, field, text, context, isMono = false, isOutput = false, i
     ${(isLong || isCut) && html`<button type="button" class="small plain" onClick=${toggle}>${isWhole && !isCut ? 'Show less' : isCut ? 'Show all' : `Show all (${lineCount(string) > FOLDED_LINES ? counted(lineCount(string), 'line') : counted(string.length, 'character')})`}</button>`}`;
 }
 
+/** @param {string} text */
 const lineCount = (text) => {
   let count = 1;
   for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count += 1;
   return count;
 };
 
+/** @param {string} text */
 function beginning(text) {
   let end = -1;
   for (let line = 0; line < FOLDED_LINES; line += 1) {

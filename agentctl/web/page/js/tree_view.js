@@ -1,7 +1,7 @@
 // The tree: every task with its sub-tasks, workers, and the sub-agents that agent programs start by themselves.
 import { useWorkerKeys } from './actions.js';
 import { get, workerPath } from './api.js';
-import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { focused, html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
 import { isBound, isField, useKeys } from './keys.js';
@@ -11,8 +11,12 @@ import { go, lastScroll, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
 import { belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
-import { costWords, duration, holdWords, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf } from './words.js';
+import {
+  costWords, duration, holdWords, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf,
+} from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
+
+/** @import { Line, ShownLine, WorkerLine } from './tree_order.js' */
 
 const OPENED = `agentctl.tree ${about.root}`;
 const FETCH_MS = 1500;
@@ -23,16 +27,28 @@ const MOST_LOADS = 4;
 const opened = new Set(sessionStorage.getItem(OPENED)?.split('\n'));
 const keepOpened = () => sessionStorage.setItem(OPENED, [...opened].slice(-500).join('\n'));
 const cursor = { id: '' };
-/** The items of opened workers: {items, error, at, isLive}. */
+/**
+ * The items of opened workers; `status`: that of the worker when they were asked for, `at`: when that was.
+ * @type {Map<string, { items: Sent.Item[], error?: Refused, at: number, status?: string, isLoading?: boolean }>}
+ */
 const items = new Map();
 
 const TYPE_SIGNS = table({ message: '“', thought: '…', note: '*', progress: '%', question: '?' });
-const COUNT_SIGNS = [['blocked', '?', 'ask'], ['running', '●', 'run'], ['paused', '‖', 'paused'], ['queued', '·', 'queued'], ['failed', '✗', 'failed'], ['completed', '✓', 'completed'], ['cancelled', '-', 'cancelled']];
+const COUNT_SIGNS = [
+  ['blocked', '?', 'ask'], ['running', '●', 'run'], ['paused', '‖', 'paused'], ['queued', '·', 'queued'],
+  ['failed', '✗', 'failed'], ['completed', '✓', 'completed'], ['cancelled', '-', 'cancelled'],
+];
 
 /** The workers of which a line, or that of an item, is near the screen. */
-const visibleKeys = () => new Set([...document.querySelectorAll('.tree-row[data-id]')].map((row) => row.dataset.id.split(':')[1]));
+const visibleKeys = () => {
+  const rows = [...document.querySelectorAll('.tree-row[data-id]')];
+  return new Set(rows.map((row) => row.getAttribute('data-id')?.split(':')[1]));
+};
 
-/** Fetch the items of opened workers: at once, and again while they work. */
+/**
+ * Fetch the items of opened workers: at once, and again while they work.
+ * @param {string[]} keys
+ */
 function useItems(keys) {
   const [, draw] = useState(0);
   const wanted = useRef(keys);
@@ -41,14 +57,20 @@ function useItems(keys) {
   useEffect(() => {
     let isOver = false;
     let loads = 0;
+    /**
+     * @param {string} key
+     * @param {string | undefined} status
+     */
     const load = async (key, status) => {
-      const known = items.get(key) ?? { items: [] };
+      const known = items.get(key) ?? { items: [], at: 0 };
       if (known.isLoading) return;
       loads += 1;
       items.set(key, { ...known, isLoading: true, at: Date.now() });
       try {
+        /** @type {{ items?: Sent.Item[] }} */
         const found = await get(workerPath(...partsOf(key), 'tree'));
-        items.set(key, { items: (found.items ?? []).filter((item) => item.id != null && item.depth !== 0), at: Date.now(), status });
+        const shown = (found.items ?? []).filter((item) => item.id != null && item.depth !== 0);
+        items.set(key, { items: shown, at: Date.now(), status });
       } catch (error) {
         items.set(key, { ...known, error, at: Date.now(), status });
       }
@@ -64,8 +86,8 @@ function useItems(keys) {
         if (!there.has(key) || loads >= MOST_LOADS) continue;
         const known = items.get(key);
         const worker = fleet.workers.get(key);
-        const isStale = known && worker && (isLive(worker) || known.status !== worker.status) && Date.now() - known.at >= FETCH_MS;
-        if (!known || isStale) load(key, worker?.status);
+        const mayChange = worker && (isLive(worker) || known?.status !== worker.status);
+        if (!known || (mayChange && Date.now() - known.at >= FETCH_MS)) load(key, worker?.status);
       }
     };
     look();
@@ -85,14 +107,24 @@ export function TreeView() {
   const wanted = useRef(false);
   const typed = useRef({ text: '', at: 0, isOn: false });
   const shows = filterOf(chosen.filter);
+  /** @param {Line} line */
   const isOpen = (line) => opened.has(line.id) || Boolean(shows && line.kind !== 'item' && !opened.has(`-${line.id}`) && below.has(line.id));
   const below = belowOf(fleet.tasks, fleet.workers, shows);
   const counts = countsOf(below);
-  const openKeys = [...opened].filter((id) => id.startsWith('w:') && fleet.workers.has(id.slice(2))).map((id) => id.slice(2));
+  const openKeys = [...opened].filter((id) => id.startsWith('w:')).map((id) => id.slice(2))
+    .filter((key) => fleet.workers.has(key));
   useItems(openKeys);
   const itemsBelow = new Map();
-  for (const key of openKeys) for (const [above, lines] of itemLines(key, items.get(key)?.items ?? [])) itemsBelow.set(above, lines);
-  const mayOpen = (line) => line.kind === 'worker' && Boolean(line.worker.driver || line.worker.progress) && !(items.get(line.key)?.at && !items.get(line.key).isLoading && !items.get(line.key).error && !items.get(line.key).items.length && !isLive(line.worker));
+  for (const key of openKeys) {
+    for (const [above, lines] of itemLines(key, items.get(key)?.items ?? [])) itemsBelow.set(above, lines);
+  }
+  /** @param {Line} line */
+  const mayOpen = (line) => {
+    if (line.kind !== 'worker' || !(line.worker.driver || line.worker.progress)) return false;
+    const known = items.get(line.key);
+    const isEmpty = known && known.at && !known.isLoading && !known.error && !known.items.length;
+    return !isEmpty || isLive(line.worker);
+  };
   const lines = linesOf(below, itemsBelow, isOpen, mayOpen);
 
   let at = lines.findIndex((line) => line.id === cursor.id);
@@ -105,8 +137,8 @@ export function TreeView() {
   const element = () => box.current?.querySelector(`[data-id="${CSS.escape(cursor.id)}"]`);
 
   // The line with the focus stays where it is on the screen, whatever comes above it.
-  const heldId = document.activeElement?.dataset?.id;
-  const before = heldId && !wanted.current ? document.activeElement.getBoundingClientRect().top : null;
+  const heldId = focused()?.dataset.id;
+  const before = heldId && !wanted.current ? focused()?.getBoundingClientRect().top : undefined;
   useLayoutEffect(() => {
     const scroller = main();
     if (wanted.current) {
@@ -115,8 +147,8 @@ export function TreeView() {
       wanted.current = false;
       line.focus({ preventScroll: true });
       line.scrollIntoView({ block: 'nearest' });
-    } else if (before !== null && document.activeElement?.dataset?.id === heldId) {
-      const moved = document.activeElement.getBoundingClientRect().top - before;
+    } else if (before !== undefined && focused()?.dataset.id === heldId) {
+      const moved = (focused()?.getBoundingClientRect().top ?? before) - before;
       if (Math.abs(moved) >= 1) scroller.scrollTop += moved;
     }
   });
@@ -127,6 +159,7 @@ export function TreeView() {
     if (cursor.id) requestAnimationFrame(() => element()?.focus({ preventScroll: true }));
   }, [fleet.isKnown]);
 
+  /** @param {number} index */
   const moveTo = (index) => {
     const line = lines[Math.max(0, Math.min(lines.length - 1, index))];
     if (!line) return;
@@ -134,6 +167,10 @@ export function TreeView() {
     wanted.current = true;
     draw((count) => count + 1);
   };
+  /**
+   * @param {ShownLine} line
+   * @param {boolean} open
+   */
   const setOpen = (line, open) => {
     if (open) {
       opened.add(line.id);
@@ -146,6 +183,7 @@ export function TreeView() {
     draw((count) => count + 1);
   };
   const lineNow = () => lines.find((line) => line.id === cursor.id);
+  /** @param {ShownLine} line */
   const openLine = (line) => {
     if (line.kind === 'worker') go(workerHref(...partsOf(line.key)));
     else if (line.kind === 'task') go(taskHref(line.task.taskId));
@@ -184,7 +222,8 @@ export function TreeView() {
       if (!line) return;
       let first = at;
       while (first > 0 && lines[first].depth >= line.depth) first -= 1;
-      for (let index = lines[first].depth < line.depth ? first + 1 : first; index < lines.length && lines[index].depth >= line.depth; index += 1) {
+      if (lines[first].depth < line.depth) first += 1;
+      for (let index = first; index < lines.length && lines[index].depth >= line.depth; index += 1) {
         if (lines[index].depth === line.depth && lines[index].open === false) opened.add(lines[index].id);
       }
       keepOpened();
@@ -200,8 +239,10 @@ export function TreeView() {
   });
 
   // Letters that are no keys, and all letters behind `f`, go to the next line that begins so.
+  /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.key.length !== 1 || event.key === ' ' || isField(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+    if (event.key.length !== 1 || event.key === ' ') return;
     const now = Date.now();
     const isGoingOn = now - typed.current.at < TYPING_MS && (typed.current.isOn || typed.current.text);
     if (!isGoingOn && (isBound(event.key) || !/[\p{L}\p{N}_-]/u.test(event.key))) return;
@@ -234,13 +275,19 @@ export function TreeView() {
     </div>`;
 }
 
+/** @param {ShownLine} line */
 function nameOf(line) {
   if (line.kind === 'task') return line.task.taskId;
   return line.kind === 'worker' ? partsOf(line.key)[1] : itemLabel(line.item);
 }
 
+/**
+ * @param {{ line: ShownLine, counts?: Map<string, number>, style: object, isFirst: boolean,
+ *   onFocus: () => void, onToggle: () => void, onOpen: () => void }} props
+ */
 function Line({ line, counts, style, isFirst, onFocus, onToggle, onOpen }) {
   const indent = { paddingLeft: `${Math.min(line.depth - 1, 14) * (innerWidth <= 640 ? 12 : 20)}px` };
+  /** @param {On<MouseEvent, HTMLElement>} event */
   const click = (event) => {
     if (event.target.closest('.twist')) return;
     event.currentTarget.focus();
@@ -252,34 +299,39 @@ function Line({ line, counts, style, isFirst, onFocus, onToggle, onOpen }) {
     <span class="what" style=${indent}>
       <span class="twist" aria-hidden="true" onClick=${line.open === null ? undefined : onToggle}>${line.open === null ? '' : line.open ? '▾' : '▸'}</span>
       ${line.kind === 'task' ? html`<${TaskParts} task=${line.task} />` : line.kind === 'worker' ? html`<${WorkerParts} worker=${line.worker} name=${partsOf(line.key)[1]} />` : html`<${ItemParts} item=${line.item} />`}
-      ${line.kind !== 'item' && !line.open && counts?.size > 0 && html`<${Counts} counts=${counts} />`}
+      ${line.kind !== 'item' && !line.open && counts && counts.size > 0 && html`<${Counts} counts=${counts} />`}
     </span>
     ${line.kind === 'task' ? html`<${TaskFigures} task=${line.task} />` : line.kind === 'worker' ? html`<${WorkerFigures} line=${line} />` : html`<${ItemFigures} item=${line.item} />`}
   </div>`;
 }
 
+/** @param {{ counts: Map<string, number> }} props */
 function Counts({ counts }) {
   return html`<span class="counts">${COUNT_SIGNS.filter(([state]) => counts.has(state)).map(([state, glyph, words]) => html`<span key=${state}><span class=${`sign ${state === 'paused' ? 'blocked' : state}`} aria-hidden="true">${glyph}</span>${counts.get(state)}<span class="unseen"> ${words}</span></span>`)}</span>`;
 }
 
+/** @param {{ task: Sent.Task }} props */
 function TaskParts({ task }) {
   return html`<${Sign} sign=${signOfTask(task)} /><span class="label foreign">${plain(task.taskId)}</span>
     ${task.own === false && html`<span class="tag">foreign</span>`}${task.held && html`<span class="tag blocked" title=${holdWords(task)}>held</span>`}
     ${task.title && task.title !== task.taskId && html`<span class="says foreign dim">${oneLine(task.title)}</span>`}`;
 }
 
+/** @param {{ task: Sent.Task }} props */
 function TaskFigures({ task }) {
-  const totals = task.totals ?? {};
-  const until = totals.live ? Date.now() : Date.parse(totals.ended ?? '');
+  const { live = 0, ...totals } = task.totals ?? {};
+  const until = live ? Date.now() : Date.parse(totals.ended ?? '');
   return html`<span class="figure">${totals.tokens ? `${totals.lacksTokens ? '≥' : ''}${shortNumber(totals.tokens)}` : ''}</span><span class="figure"></span><span class="figure">${totals.costUsd && totals.lacksCost ? '≥' : ''}${costWords(totals.costUsd)}</span>
-    <span class="figure time-figure">${totals.began && until ? duration(secondsSince(totals.began, until), totals.live > 0) : ''}</span>`;
+    <span class="figure time-figure">${totals.began && until ? duration(secondsSince(totals.began, until), live > 0) : ''}</span>`;
 }
 
+/** @param {{ worker: Sent.Worker, name: string }} props */
 function WorkerParts({ worker, name }) {
   return html`<${Sign} sign=${signOf(worker)} /><span class="label foreign">${plain(name)}</span>
     <span class="says">${saidOf(worker, fleet.tasks.get(worker.taskId)).map(([text, role], at) => html`<span key=${at} class=${`foreign ${role}`}>${text} </span>`)}</span>`;
 }
 
+/** @param {{ line: WorkerLine }} props */
 function WorkerFigures({ line }) {
   const { worker } = line;
   const own = items.get(line.key)?.items ?? [];
@@ -289,8 +341,9 @@ function WorkerFigures({ line }) {
     <span class="figure time-figure"><${WorkerTime} worker=${worker} /></span>`;
 }
 
+/** @param {{ item: Sent.Item }} props */
 function ItemParts({ item }) {
-  const [glyph, role] = ITEM_SIGNS[item.status] ?? [TYPE_SIGNS[item.type] ?? '·', 'queued'];
+  const [glyph, role] = ITEM_SIGNS[item.status ?? ''] ?? [TYPE_SIGNS[item.type] ?? '·', 'queued'];
   return html`<${Sign} sign=${{ glyph, role, words: plain(item.status ?? item.type) }} />
     ${item.type === 'agent' && html`<span class="tag">${oneLine(item.agentType || 'agent', 30)}</span>`}
     <span class="label foreign">${itemLabel(item)}</span>
@@ -298,6 +351,7 @@ function ItemParts({ item }) {
     ${item.earlier ? html`<span class="quiet">${item.earlier} earlier left out</span>` : ''}`;
 }
 
+/** @param {{ item: Sent.Item }} props */
 function ItemFigures({ item }) {
   const tokens = (item.tokens?.input ?? 0) + (item.tokens?.output ?? 0);
   const end = item.endedAt ?? (item.status === 'running' ? undefined : item.lastAt);

@@ -6,14 +6,17 @@ import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { clock, costWords, counted, duration, shortNumber, signOf, windowWords } from './words.js';
 
+/** @param {{ task: string }} props */
 export function UsageTab({ task }) {
-  const { data, error, isLoading, again } = useFetched(() => get(`/tasks/${segments(task)}/usage`), [task], 5000);
+  const { data, error, isLoading, again } = useFetched(/** @returns {Promise<Sent.Usage>} */ () => get(`/tasks/${segments(task)}/usage`), [task], 5000);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
-  const { total = {} } = data;
-  const limits = Object.entries(data.limits ?? {}).filter(([, value]) => value != null);
-  const rows = [...(data.workers ?? [])].sort((a, b) => (b.tokens ?? 0) - (a.tokens ?? 0) || (b.wallSeconds ?? 0) - (a.wallSeconds ?? 0));
+  const { total = {}, accounts = [], breakers = [] } = data;
+  const limits = Object.entries(data.limits ?? {}).flatMap(([name, most]) => (most == null ? [] : [{ name, most }]));
+  const rows = [...(data.workers ?? [])].sort((a, b) => most(a.tokens, b.tokens) || most(a.wallSeconds, b.wallSeconds));
   // Where some programs tell none, a sum is the least that was used.
+  /** @param {string} figure */
   const least = (figure) => (total.atLeast?.includes(figure) ? '≥' : '');
+  /** @param {number | null | undefined} count */
   const told = (count) => (count == null ? 'not told' : `${least('tokens')}${shortNumber(count)}`);
   return html`<div class="usage">
     <dl class="figures">
@@ -21,16 +24,16 @@ export function UsageTab({ task }) {
         ['cost', total.costUsd == null ? 'not told' : `${least('costUsd')}$${total.costUsd.toFixed(2)}`], ['workers', total.workers ?? 0], ['time', duration(total.wallSeconds)], ...(data.reservedUsd ? [['reserved', costWords(data.reservedUsd)]] : [])]
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
     </dl>
-    ${limits.length > 0 && html`<section><h2 class="section">Limits</h2><ul class="meters">${limits.map(([name, most]) => {
+    ${limits.length > 0 && html`<section><h2 class="section">Limits</h2><ul class="meters">${limits.map(({ name, most }) => {
       const left = data.left?.[name];
       const used = left == null ? null : Math.max(0, most - left);
       return html`<li key=${name}><span>${plain(name)}</span><meter min="0" max=${most} value=${used ?? 0} aria-label=${plain(name)}></meter><span class="quiet">${used == null ? '' : `${round(used)} of `}${round(most)}</span></li>`;
     })}</ul></section>`}
-    ${(data.accounts ?? []).length > 0 && html`<section><h2 class="section">Accounts</h2><ul class="meters">${data.accounts.flatMap((account) => (account.windows ?? []).map((window) => html`<li key=${`${account.account} ${window.window}`}>
+    ${accounts.length > 0 && html`<section><h2 class="section">Accounts</h2><ul class="meters">${accounts.flatMap((account) => (account.windows ?? []).map((window) => html`<li key=${`${account.account} ${window.window}`}>
       <span class="foreign">${plain(account.account)} ${plain(windowWords(window.window))}</span>${window.usedPercent != null ? html`<meter min="0" max="100" high="80" value=${window.usedPercent} aria-label=${`${plain(account.account)}, used`}></meter><span class="quiet">${Math.round(window.usedPercent)} %</span>` : html`<span></span><span></span>`}
       <span class="quiet">${window.isRejected ? 'used up' : ''}${window.resetsAt ? ` resets ${clock(window.resetsAt, false)}` : ''}</span></li>`))}
-      ${data.accounts.filter((one) => one.held).map((one) => html`<li key=${`held ${one.account}`}><span class="blocked foreign">${plain(one.account)} is on hold until ${clock(one.held.until, false)}</span></li>`)}</ul></section>`}
-    ${(data.breakers ?? []).some((one) => one.open) && html`<section><h2 class="section">Stopped agents</h2><ul class="plain-list">${data.breakers.filter((one) => one.open).map((one) => html`<li key=${one.agent} class="failed foreign">${plain(one.agent)}: ${counted(one.failures, 'failure')} in a row${one.reason ? ` (${plain(one.reason)})` : ''}</li>`)}</ul></section>`}
+      ${accounts.map((one) => one.held && html`<li key=${`held ${one.account}`}><span class="blocked foreign">${plain(one.account)} is on hold until ${clock(one.held.until, false)}</span></li>`)}</ul></section>`}
+    ${breakers.some((one) => one.open) && html`<section><h2 class="section">Stopped agents</h2><ul class="plain-list">${breakers.filter((one) => one.open).map((one) => html`<li key=${one.agent} class="failed foreign">${plain(one.agent)}: ${counted(one.failures, 'failure')} in a row${one.reason ? ` (${plain(one.reason)})` : ''}</li>`)}</ul></section>`}
     <section><h2 class="section">By worker</h2><div class="table-box"><table><thead><tr><th>Worker</th><th>Agent</th><th class="number">Input</th><th class="number">Output</th><th class="number">Cached</th><th class="number">Cost</th><th class="number">Time</th></tr></thead>
       <tbody>${rows.slice(0, 1000).map((one) => html`<tr key=${`${one.taskId}/${one.agentInstance}`}><td><${Sign} sign=${signOf(one)} /> <a class="foreign" href=${workerHref(one.taskId, one.agentInstance)}>${plain(one.agentInstance)}</a></td><td class="foreign">${plain(one.agent === 'command' ? '' : one.agent)}</td>
         <td class="number">${number(one.input)}</td><td class="number">${number(one.output)}</td><td class="number">${number(one.cached)}</td><td class="number">${costWords(one.costUsd)}</td><td class="number">${duration(one.wallSeconds)}</td></tr>`)}</tbody></table></div>
@@ -39,5 +42,14 @@ export function UsageTab({ task }) {
   </div>`;
 }
 
+/**
+ * Larger figures come first; what was not told counts as nothing.
+ * @param {number | null | undefined} one
+ * @param {number | null | undefined} other
+ */
+const most = (one, other) => (other ?? 0) - (one ?? 0);
+
+/** @param {number} value */
 const round = (value) => (Number.isInteger(value) ? value.toLocaleString('en') : value.toFixed(2));
+/** @param {number | null | undefined} value */
 const number = (value) => (value ? shortNumber(value) : '');

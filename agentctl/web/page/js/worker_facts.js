@@ -9,50 +9,79 @@ import { about, isLive } from './store.js';
 import { bytes, clock, endWords, signOf, table } from './words.js';
 
 const AGAIN_MS = 3000;
-const SOURCES = table({ agent: 'its final message', activity: 'what it said last', declared: 'what it declared', stdout: 'the end of its output' });
+const SOURCES = table({
+  agent: 'its final message', activity: 'what it said last', declared: 'what it declared',
+  stdout: 'the end of its output',
+});
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker }} props */
 export function ResultTab({ task, instance, worker }) {
   const live = isLive(worker);
-  const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance, 'result')), [task, instance, worker.status], live ? AGAIN_MS : 0);
+  /** @returns {Promise<Sent.Result>} */
+  const load = () => get(workerPath(task, instance, 'result'));
+  const deps = [task, instance, worker.status];
+  const { data, error, isLoading, again } = useFetched(load, deps, live ? AGAIN_MS : 0);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const from = SOURCES[data.source];
+  const { files = [] } = data;
   return html`<div class="result">
     <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}</p>
     ${data.message && html`<p class="failed foreign">${plainLines(data.message)}</p>`}
     ${data.summary && html`<section><h2>Summary</h2><p class="pre foreign">${plainLines(data.summary)}</p></section>`}
     ${data.text ? html`<section><h2>${data.source === 'stdout' ? 'Output' : 'Answer'}</h2><div class=${`answer pre foreign${data.source === 'stdout' ? ' mono' : ''}`}>${plainLines(data.text)}</div>
       ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
-    ${(data.files ?? []).length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${data.files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span></li>`)}</ul></section>`}
+    ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span></li>`)}</ul></section>`}
     ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
   </div>`;
 }
 
+/**
+ * Everything that is known of a worker, fetched again when `deps` change.
+ * @param {string} task
+ * @param {string} instance
+ * @param {readonly unknown[]} deps
+ */
+function useShown(task, instance, deps) {
+  /** @returns {Promise<Sent.Shown>} */
+  const load = () => get(workerPath(task, instance));
+  return useFetched(load, [task, instance, ...deps]);
+}
+
+/** @param {{ worktree: Sent.Worktree, task: string, instance: string, again: () => void, live: boolean }} props */
 function Worktree({ worktree, task, instance, again, live }) {
+  const { overlaps = [] } = worktree;
   return html`<dl class="facts">
       <div><dt>Folder</dt><dd>${worktree.removed ? html`<span class="quiet">removed</span>` : html`<${Command} text=${worktree.path ?? ''} />`}</dd></div>
       <div><dt>Branch</dt><dd class="foreign">${plain(worktree.branch ?? '')}</dd></div>
       <div><dt>Base</dt><dd class="foreign"><code>${plain(worktree.base ?? '')}</code></dd></div>
-      ${(worktree.overlaps ?? []).length > 0 && html`<div><dt>Overlaps</dt><dd>${worktree.overlaps.map((one) => html`<p key=${one.instance}><a href=${workerHref(task, one.instance)} class="foreign">${plain(one.instance)}</a>: <span class="foreign">${(one.files ?? []).map(plain).join(', ')}</span></p>`)}</dd></div>`}
+      ${overlaps.length > 0 && html`<div><dt>Overlaps</dt><dd>${overlaps.map((one) => html`<p key=${one.instance}><a href=${workerHref(task, one.instance)} class="foreign">${plain(one.instance)}</a>: <span class="foreign">${(one.files ?? []).map(plain).join(', ')}</span></p>`)}</dd></div>`}
       ${worktree.next && html`<div><dt>Next</dt><dd><${Command} text=${worktree.next} /></dd></div>`}
     </dl>
     <p class="buttons"><a class="button" href=${workerHref(task, instance, 'diff')}>See the diff</a>
       ${!worktree.removed && !live && !about.readOnly && html`<button type="button" class="danger" onClick=${() => removeWorktree(task, instance, again)}>Remove worktree…</button>`}</p>`;
 }
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker }} props */
 export function WhyTab({ task, instance, worker }) {
-  const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance, 'why')), [task, instance, worker.status], isLive(worker) ? AGAIN_MS : 0);
+  /** @returns {Promise<Sent.Why>} */
+  const load = () => get(workerPath(task, instance, 'why'));
+  const deps = [task, instance, worker.status];
+  const { data, error, isLoading, again } = useFetched(load, deps, isLive(worker) ? AGAIN_MS : 0);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} what="Looking" />`;
+  const { waysOut = [] } = data;
   return html`<div class="why">
     <p class="facts-line"><strong>${plain(data.state ?? data.status)}</strong>${data.since && html`<span>since ${clock(data.since)}</span>`}${data.judged === false && html`<span class="quiet">judged by its files alone</span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
     ${error && html`<${Problem} error=${error} />`}
     <ol class="statements">${(data.statements ?? []).map((one, at) => html`<li key=${at}><p class="foreign">${plainLines(one.text)}</p>
-      ${(one.evidence ?? []).length > 0 && html`<ul>${one.evidence.map((from, index) => html`<li key=${index} class="evidence"><span class="tag">${plain(from.kind)}</span> <code class="foreign">${plain(from.where)}</code>${from.says != null && html` <span class="foreign">${plain(typeof from.says === 'string' ? from.says : JSON.stringify(from.says))}</span>`}${from.at && html` <span class="quiet">${clock(from.at)}</span>`}</li>`)}</ul>`}</li>`)}</ol>
-    ${(data.waysOut ?? []).length > 0 && html`<section><h2>What would change it</h2><ul class="plain-list">${data.waysOut.map((one, at) => html`<li key=${at}><span class="foreign">${plainLines(one.text)}</span> ${one.command && html`<${Command} text=${one.command} />`}</li>`)}</ul></section>`}
+      ${one.evidence && one.evidence.length > 0 && html`<ul>${one.evidence.map((from, index) => html`<li key=${index} class="evidence"><span class="tag">${plain(from.kind)}</span> <code class="foreign">${plain(from.where)}</code>${from.says != null && html` <span class="foreign">${plain(typeof from.says === 'string' ? from.says : JSON.stringify(from.says))}</span>`}${from.at && html` <span class="quiet">${clock(from.at)}</span>`}</li>`)}</ul>`}</li>`)}</ol>
+    ${waysOut.length > 0 && html`<section><h2>What would change it</h2><ul class="plain-list">${waysOut.map((one, at) => html`<li key=${at}><span class="foreign">${plainLines(one.text)}</span> ${one.command && html`<${Command} text=${one.command} />`}</li>`)}</ul></section>`}
   </div>`;
 }
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker, asks: Asks }} props */
 export function QuestionsTab({ task, instance, worker, asks }) {
-  const { data, error, isLoading } = useFetched(() => get(workerPath(task, instance)), [task, instance, JSON.stringify((worker.questions ?? []).map((one) => one.id)), worker.status]);
+  const ids = (worker.questions ?? []).map((one) => one.id).join();
+  const { data, error, isLoading } = useShown(task, instance, [ids, worker.status]);
   const all = listed(data?.questions);
   const open = new Set((worker.questions ?? []).map((one) => one.id));
   const before = all.filter((one) => !open.has(one.id));
@@ -67,8 +96,10 @@ export function QuestionsTab({ task, instance, worker, asks }) {
       <p class="given">${answerWords(one)}</p></li>`)}</ul></section>`}`;
 }
 
+/** @param {unknown} value */
 const listed = (value) => (Array.isArray(value) ? value : []);
 
+/** @param {Sent.AskedQuestion} one */
 function answerWords(one) {
   const given = one.answer && typeof one.answer === 'object' ? one.answer : one;
   const answer = given.answer ?? (typeof one.answer === 'string' ? one.answer : null);
@@ -78,8 +109,9 @@ function answerWords(one) {
   return html`<span class="completed" aria-hidden="true">✓ </span><${Foreign} text=${answer} /> <span class="quiet">${by ? `by ${plain(by)}` : ''}${given.at ? ` at ${clock(given.at)}` : ''}${given.reason ? `: ${plain(given.reason)}` : ''}</span>`;
 }
 
+/** @param {{ task: string, instance: string, worker: Sent.Worker }} props */
 export function DetailsTab({ task, instance, worker }) {
-  const { data, error, isLoading, again } = useFetched(() => get(workerPath(task, instance)), [task, instance, worker.status]);
+  const { data, error, isLoading, again } = useShown(task, instance, [worker.status]);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<div class="details">
     <p class="buttons"><button type="button" class="small" onClick=${again}>Look again</button></p>
@@ -89,6 +121,7 @@ export function DetailsTab({ task, instance, worker }) {
 }
 
 const LONG = 2000;
+/** @param {{ value: unknown, depth: number }} props */
 function Value({ value, depth }) {
   if (value === null || value === undefined) return html`<span class="quiet">–</span>`;
   if (typeof value !== 'object') {

@@ -1,5 +1,8 @@
 // One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
-import { actionsFor, cancelWorker, copyName, learnFurtherRuns, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker, useWorkerKeys } from './actions.js';
+import {
+  actionsFor, cancelWorker, copyName, learnFurtherRuns, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker,
+  useWorkerKeys,
+} from './actions.js';
 import { get, workerPath } from './api.js';
 import { DiffTab } from './diff_view.js';
 import { html, useEffect, useRef, useState } from './dom.js';
@@ -7,29 +10,51 @@ import { EventsTab } from './events_view.js';
 import { useKeys } from './keys.js';
 import { LogsTab } from './logs_view.js';
 import { Foreign, Loading, Problem, Sign, Tabs, WorkerTime } from './pieces.js';
+import { WORKER_TABS } from './places.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
-import { go, taskHref, WORKER_TABS, workerHref } from './router.js';
+import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { about, fleet, keyOf, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
-import { costWords, endWords, progressWords, shortNumber, signOf, standing, TERMINAL, tokensOf } from './words.js';
+import {
+  costWords, endWords, progressWords, shortNumber, signOf, standing, table, TERMINAL, tokensOf,
+} from './words.js';
 import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
 
-const TAB_WORDS = { transcript: 'Transcript', output: 'Output', diff: 'Diff', result: 'Result', questions: 'Questions', timeline: 'Timeline', events: 'Events', why: 'Why', details: 'Details' };
+/** @import { Place } from './places.js' */
 
+/**
+ * What was told of a worker that is not in the fleet.
+ * @typedef {{ row: Sent.Shown | null, error: Refused | null }} Asked
+ */
+
+const TAB_WORDS = table({
+  transcript: 'Transcript', output: 'Output', diff: 'Diff', result: 'Result', questions: 'Questions',
+  timeline: 'Timeline', events: 'Events', why: 'Why', details: 'Details',
+});
+/** @type {Record<string, ((props: any) => object) | undefined>} */
+const TABS = table({
+  transcript: TranscriptTab, output: LogsTab, diff: DiffTab, result: ResultTab, questions: QuestionsTab,
+  timeline: TimelineTab, events: EventsTab, why: WhyTab, details: DetailsTab,
+});
+
+/** @param {{ place: Place }} props */
 export function WorkerView({ place }) {
   useTopics('fleet', 'about');
   const { task, instance } = place;
   const key = keyOf(task, instance);
-  const [asked, setAsked] = useState({ row: null, error: null });
+  const [asked, setAsked] = useState(/** @returns {Asked} */ () => ({ row: null, error: null }));
   const inFleet = fleet.workers.get(key);
   const isMissing = fleet.isKnown && !inFleet;
   useEffect(() => {
     if (!isMissing) return;
-    get(workerPath(task, instance)).then((row) => setAsked({ row, error: null }), (error) => setAsked({ row: null, error }));
+    const fail = (/** @type {Refused} */ error) => setAsked({ row: null, error });
+    get(workerPath(task, instance)).then((row) => setAsked({ row, error: null }), fail);
   }, [key, isMissing]);
-  const worker = inFleet ?? (asked.row && { ...asked.row, taskId: task, need: 'done' });
+  // What `show` has of its questions is no card: the fleet alone says which answers may be given.
+  /** @type {Sent.Worker | null} */
+  const worker = inFleet ?? (asked.row && { ...asked.row, questions: [], taskId: task, need: 'done' });
 
   // Whoever opens the screen of a worker has looked at its end, or at its answer.
   const isUnseen = worker?.need === 'review';
@@ -49,6 +74,7 @@ export function WorkerView({ place }) {
 
   const tab = place.tab || (worker?.driver ? 'transcript' : 'output');
   const questions = worker ? openQuestions(key, worker) : [];
+  /** @param {number} step */
   const showTab = (step) => {
     const at = WORKER_TABS.indexOf(tab) + step;
     go(workerHref(task, instance, WORKER_TABS[(at + WORKER_TABS.length) % WORKER_TABS.length]), { isReplacing: true });
@@ -70,7 +96,7 @@ export function WorkerView({ place }) {
     if (asked.error) return html`<div class="empty"><h1><${Foreign} text=${instance} /></h1><${Problem} error=${asked.error} /><p><a href=${taskHref(task)}>The task <${Foreign} text=${task} /></a></p></div>`;
     return html`<h1 class="unseen">${plain(instance)}</h1><${Loading} />`;
   }
-  const Tab = { transcript: TranscriptTab, output: LogsTab, diff: DiffTab, result: ResultTab, questions: QuestionsTab, timeline: TimelineTab, events: EventsTab, why: WhyTab, details: DetailsTab }[tab];
+  const Tab = TABS[tab];
   const asks = questions.length > 0 && html`<${Asking} key=${key} task=${task} instance=${instance} workerKey=${key} questions=${questions} wanted=${place.query.get('question')} />`;
   const isFollowing = tab === 'transcript' || tab === 'output';
   return html`<${WorkerHead} worker=${worker} task=${task} instance=${instance} tab=${tab} />
@@ -80,10 +106,12 @@ export function WorkerView({ place }) {
     </div>`;
 }
 
+/** @param {{ worker: Sent.Worker, task: string, instance: string, tab: string }} props */
 function WorkerHead({ worker, task, instance, tab }) {
   const can = actionsFor(worker);
   const sign = signOf(worker);
   const tokens = tokensOf(worker);
+  const cost = costWords(worker.usage?.costUsd);
   const ended = TERMINAL.has(worker.status);
   const unusual = worker.reason ? '' : standing(worker);
   return html`<div class="worker-head">
@@ -95,9 +123,9 @@ function WorkerHead({ worker, task, instance, tab }) {
         ${unusual && unusual !== sign.words && html`<span class="blocked">${unusual}</span>`}
         ${worker.agent && worker.agent !== 'command' && html`<span class="agent foreign">${plain(worker.agent)}${worker.driver && worker.driver !== worker.agent ? ` by ${plain(worker.driver)}` : ''}</span>`}
         <${WorkerTime} worker=${worker} />
-        ${worker.attempt > 1 && html`<span>attempt ${worker.attempt}</span>`}
+        ${(worker.attempt ?? 1) > 1 && html`<span>attempt ${worker.attempt}</span>`}
         ${tokens > 0 && html`<span>${shortNumber(tokens)} tokens</span>`}
-        ${worker.usage?.costUsd > 0 && html`<span>${costWords(worker.usage.costUsd)}</span>`}
+        ${cost && html`<span>${cost}</span>`}
         ${!ended && worker.progress && html`<span class="foreign">${progressWords(worker.progress)}</span>`}
       </p>
       <div class="buttons">
@@ -116,7 +144,11 @@ function WorkerHead({ worker, task, instance, tab }) {
     wordsOf=${(name) => html`${TAB_WORDS[name]}${name === 'diff' && worker.changedFiles ? html` <span class="count">${worker.changedFiles}</span>` : ''}${name === 'questions' && worker.questions?.length ? html` <span class="badge">${worker.questions.length}</span>` : ''}`} />`;
 }
 
-/** The open questions of a worker; the one that the address names gets the focus. */
+/**
+ * The open questions of a worker; the one that the address names gets the focus.
+ * @param {{ task: string, instance: string, workerKey: string, questions: Sent.Question[],
+ *   wanted: string | null }} props
+ */
 export function Asking({ task, instance, workerKey, questions, wanted }) {
   const box = useRef(null);
   useEffect(() => {

@@ -1,0 +1,298 @@
+// What the interface sends (docs/json.md, web/board.py), as far as the page reads it. Any worker, or a file that a
+// stranger has written, may be behind it: what is optional here may be missing.
+
+declare namespace Sent {
+  type Status = 'queued' | 'running' | 'blocked' | 'completed' | 'failed' | 'cancelled';
+  type Need = 'needs_you' | 'review' | 'working' | 'queued' | 'done';
+
+  /** An answer that may be given by a button; of a permission `means` says what it does. */
+  interface Offer { id: string; label: string; means: string | null }
+
+  interface Question {
+    id: string;
+    question: string;
+    line: string;
+    askedAt: string;
+    offered: Offer[];
+    takesText: boolean;
+    isWhole: boolean;
+    isPermission: boolean;
+    multiple?: boolean;
+    default?: string | null;
+    described?: string | null;
+    tool?: string | null;
+    arguments?: unknown;
+    askedBy?: string | null;
+    askedByType?: string | null;
+  }
+
+  /** A question with what came of it, as `show` has it: from its file, so without the answers that may be given. */
+  interface AskedQuestion extends Omit<Question, 'offered' | 'takesText' | 'isWhole' | 'isPermission' | 'line'> {
+    answer?: string | { answer?: string | null; by?: string; at?: string; reason?: string; expired?: boolean } | null;
+    by?: string;
+    at?: string;
+    reason?: string;
+    expired?: boolean;
+  }
+
+  interface Used { input?: number; output?: number; cached?: number; costUsd?: number | null; tokens?: number | null }
+  interface Progress { at?: string; percent?: number | null; text?: string | null }
+  interface Placement { runner: string; node?: string; state?: string; words?: string; reason?: string; problem?: string }
+  interface Survivor { pid: number; command?: string }
+
+  /** What signs and words are made of: each kind of row of a worker has it. */
+  interface Standing {
+    status?: Status;
+    reason?: string | null;
+    exitCode?: number | null;
+    signal?: string | null;
+    idle?: object | null;
+    paused?: boolean;
+    health?: string | null;
+  }
+
+  /** A row of the fleet: of what `list` has only what is not as usual. */
+  interface Worker extends Standing {
+    taskId: string;
+    agentInstance: string;
+    status: Status;
+    need?: Need;
+    needSince?: string;
+    questions?: Question[];
+    agent?: string;
+    driver?: string | null;
+    message?: string | null;
+    attempt?: number;
+    stalled?: boolean;
+    parked?: boolean;
+    awaitsAccount?: { account: string; until: string; window: string } | null;
+    usage?: Used | null;
+    parent?: string | null;
+    queuedAt?: string | null;
+    startedAt?: string | null;
+    endedAt?: string | null;
+    durationSeconds?: number | null;
+    progress?: Progress | null;
+    survivors?: Survivor[];
+    awaitsChildren?: boolean;
+    uncollected?: number;
+    command?: string;
+    askedBelow?: number;
+    placement?: Placement;
+    unreadable?: string;
+    observed?: boolean;
+    changedFiles?: number | null;
+    calls?: number;
+    lastWords?: string;
+  }
+
+  interface Totals {
+    workers?: number;
+    live?: number;
+    asking?: number;
+    tokens?: number;
+    lacksTokens?: boolean;
+    costUsd?: number;
+    lacksCost?: boolean;
+    began?: string | null;
+    ended?: string | null;
+  }
+
+  interface Task {
+    taskId: string;
+    title?: string;
+    state: string;
+    own?: boolean;
+    held?: { taskId: string; by?: string | null } | null;
+    parent?: string | null;
+    parentInstance?: string | null;
+    totals?: Totals;
+  }
+
+  /** What is new in the fleet, by key; null of what went. `whole`: nothing else is there. */
+  interface FleetMessage {
+    whole?: boolean;
+    isPartial?: boolean;
+    tasks?: Record<string, Task | null>;
+    workers?: Record<string, Worker | null>;
+  }
+
+  interface About { version: string; root: string; readOnly: boolean }
+
+  interface Event {
+    seq: number;
+    taskId: string;
+    agentInstance?: string;
+    type?: string;
+    ts?: string;
+    by?: string;
+    problem?: string;
+    payload?: Record<string, unknown> & { id?: string; answer?: unknown; by?: string };
+  }
+  interface EventsPage { events: Event[]; more: boolean; earlier: boolean }
+
+  /** A part of an output, in bytes of its file. */
+  interface LogPage { text: string; begin: number; end: number; size: number; ended: boolean }
+
+  type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
+
+  /** A row of an activity; `cut`: its text is in the file as a whole. */
+  interface ActivityRow {
+    offset: number;
+    type: string;
+    id?: string | number;
+    at?: string;
+    phase?: string;
+    label?: string;
+    problem?: string;
+    cut?: boolean;
+    parent?: string | number | null;
+    status?: string;
+    agentType?: string;
+    name?: string;
+    text?: string;
+    detail?: any;
+    percent?: number;
+  }
+  interface ActivityPage { rows: ActivityRow[]; begin: number; end: number; size: number; ended: boolean }
+
+  /** A line of the tree below a worker. */
+  interface Item {
+    id: string | number;
+    type: string;
+    parent?: string | number | null;
+    depth?: number;
+    status?: string;
+    name?: string;
+    text?: string;
+    agentType?: string;
+    detail?: any;
+    percent?: number | null;
+    calls?: number;
+    tokens?: Used;
+    startedAt?: string;
+    endedAt?: string;
+    lastAt?: string;
+    orphan?: boolean;
+    earlier?: number;
+  }
+
+  interface ChangedFile { path: string; status: string; added?: number | null; removed?: number | null }
+  interface Diff {
+    since: string | null;
+    until?: string;
+    origin?: string;
+    files: ChangedFile[];
+    fileCount?: number;
+    leftOut?: Array<{ path: string; why: string }>;
+    cut?: boolean;
+    diff: string;
+  }
+
+  interface Worktree {
+    path?: string;
+    branch?: string;
+    base?: string;
+    removed?: boolean;
+    next?: string;
+    overlaps?: Array<{ instance: string; files?: string[] }>;
+  }
+  interface Result extends Standing {
+    message?: string | null;
+    source: string;
+    summary?: string | null;
+    text?: string | null;
+    truncated?: boolean;
+    size?: number;
+    path?: string;
+    files?: Array<{ path: string; size?: number }>;
+    worktree?: Worktree | null;
+  }
+  interface Why {
+    status: string;
+    state?: string;
+    since?: string | null;
+    judged?: boolean;
+    statements?: Array<{ text: string; evidence?: Array<{ kind: string; where: string; says?: unknown; at?: string }> }>;
+    waysOut?: Array<{ text: string; command?: string }>;
+  }
+  /** `show`: a row, and everything that is known beside it. */
+  interface Shown extends Omit<Worker, 'questions'> {
+    folder?: string;
+    worktree?: Worktree | null;
+    result?: { touchedFiles?: string[] } | null;
+    questions?: AskedQuestion[];
+    furtherRuns?: { retry: boolean; resume: boolean } | null;
+  }
+
+  interface Account {
+    account: string;
+    windows?: Array<{ window: string; usedPercent?: number | null; resetsAt?: string | null; isRejected?: boolean }>;
+    held?: { until: string } | null;
+  }
+  interface UsedBy extends Standing, Used { taskId: string; agentInstance: string; agent: string; wallSeconds?: number }
+  interface Usage {
+    total?: Used & { workers?: number; wallSeconds?: number; atLeast?: string[] };
+    limits?: Record<string, number | null>;
+    left?: Record<string, number | null>;
+    reservedUsd?: number;
+    accounts?: Account[];
+    breakers?: Array<{ agent: string; open: boolean; failures: number; reason?: string }>;
+    workers?: UsedBy[];
+  }
+
+  type Shade = 'queued' | 'running' | 'blocked' | 'parked';
+  interface Piece { shade: Shade; from: string; to: string; attempt: number }
+  interface TimelineRow extends Standing {
+    taskId: string;
+    agentInstance: string;
+    depth: number;
+    from: string;
+    to: string;
+    startedAt?: string | null;
+    after?: Array<{ taskId: string; agentInstance: string }>;
+    command?: string;
+    pieces?: Piece[];
+    tokens?: number | null;
+    costUsd?: number | null;
+    critical?: boolean;
+  }
+  interface Timeline {
+    from: string;
+    to: string;
+    open?: boolean;
+    total?: Used & { atLeast?: string[] };
+    criticalPath?: Array<{ taskId: string; agentInstance: string; from: string; to: string; because: string }>;
+    workers?: TimelineRow[];
+  }
+
+  interface Hit {
+    taskId: string;
+    agentInstance: string | null;
+    source: string;
+    at?: string;
+    excerpt?: string;
+    begin?: number;
+    end?: number;
+    more?: number;
+  }
+  interface Agent { name: string; description?: string; usable: boolean; installed?: boolean }
+
+  /** What a command tells of each worker that it was about. */
+  interface Done {
+    agentInstance?: string;
+    taskId?: string;
+    status?: string;
+    message?: string;
+    note?: string;
+    cancelled?: boolean;
+    survivors?: Survivor[];
+    withIt?: Array<{ survivors?: Survivor[] }>;
+    branch?: string;
+    branchDeleted?: boolean;
+    warning?: string;
+    queued?: number;
+    answer?: string;
+  }
+  interface Problem { detail?: string; title?: string; hint?: string; name?: string }
+}
