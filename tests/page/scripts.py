@@ -1,7 +1,7 @@
 """Checks the scripts of the page without a browser: `python -m tests.page.scripts`, a part of `make lint`.
 
-Their types (TypeScript reads the JSDoc, with what `typing/` declares), and the rules of `eslint.config.mjs`. It needs
-Node, and what `tests.page.install` fetches from npm.
+Their types (TypeScript reads the JSDoc, with what `typing/` declares), the rules of `eslint.config.mjs`, and the tests
+of their pure modules in `unit/`. It needs Node, and what `tests.page.install` fetches from npm.
 """
 
 from __future__ import annotations
@@ -58,7 +58,14 @@ def types() -> bool:
 def rules() -> bool:
     """Check the rules, print what is wrong, and return whether nothing is."""
     argv = [_program("eslint"), "--config", str(HERE / "eslint.config.mjs"), "--max-warnings", "0"]
-    return _told(_said([*argv, str(FOLDER / "js"), str(FOLDER / "open.js")], ROOT))
+    return _told(_said([*argv, str(FOLDER / "js"), str(FOLDER / "open.js"), str(HERE / "unit")], ROOT))
+
+
+def tests() -> bool:
+    """Run the tests of the pure modules, print those that fail, and return whether none does."""
+    # The page has no package.json that would say what its modules are: they are served as they lie there.
+    argv = ["node", "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", "--test-reporter=spec"]
+    return _told(_said([*argv, *map(str, sorted((HERE / "unit").glob("*.test.mjs")))], ROOT))
 
 
 def _program(name: str) -> str:
@@ -83,7 +90,7 @@ def main() -> int:
     if lack := missing():
         print(f"left out: the checks of the page's scripts: {lack}")
         return os.EX_UNAVAILABLE
-    return 0 if all([types(), rules()]) else 1
+    return 0 if all([types(), rules(), tests()]) else 1
 
 
 if __name__ == "__main__":

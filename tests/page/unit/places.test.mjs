@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { placeOf } from '../../../agentctl/web/page/js/places.js';
+
+const at = (path) => {
+  const { query: _, ...place } = placeOf(`http://127.0.0.1:1${path}`);
+  return [place.view, place.task, place.instance, place.tab].join(' ').trim();
+};
+
+test('addresses and what they name', () => {
+  const named = {
+    '/': 'needs', '/tree': 'tree', '/search?q=x': 'search', '/tasks/t1': 'task t1  workers',
+    '/tasks/t1/usage': 'task t1  usage', '/tasks/t1/workers': 'task t1  workers',
+    '/tasks/t1/workers/a1': 'worker t1 a1', '/tasks/t1/workers/a1/diff': 'worker t1 a1 diff',
+    '/tasks/a%20b/workers/c%2Fd': 'worker a b c/d', '//tree/': 'tree',
+  };
+  for (const [path, place] of Object.entries(named)) assert.equal(at(path), place, path);
+});
+
+test('what names nothing is nowhere', () => {
+  for (const path of [
+    '/x', '/tasks', '/tree/x', '/search/x', '/tasks/t1/other', '/tasks/t1/usage/x', '/tasks/t1/workers/a1/other',
+    '/tasks/t1/workers/a1/diff/x', '/tasks/%zz', '/tasks/t1/workers/a1/constructor',
+  ]) assert.equal(at(path), 'nowhere', path);
+});
