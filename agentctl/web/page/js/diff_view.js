@@ -4,12 +4,13 @@ import { get, workerPath } from './api.js';
 import { commentsAt, lineNumber, messageOf, placeComments } from './comments.js';
 import { parseDiff } from './diff_parse.js';
 import { useDraft } from './dialogs.js';
-import { focused, html, main, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import { focused, html, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
 import { keep, kept } from './kept.js';
 import { useKeys } from './keys.js';
 import { Arrow, copyText, Loading, Problem, useFetched } from './pieces.js';
 import { plain, plainLines } from './safe_text.js';
 import { go, workerHref } from './router.js';
+import { reveal, toBegin, upperEdge } from './scrolling.js';
 import { about, isLive, say } from './store.js';
 import { counted, table } from './words.js';
 
@@ -78,18 +79,17 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     const all = rows();
     if (!all.length) return false;
     const at = all.findIndex((one) => one === document.activeElement);
-    const seen = main().getBoundingClientRect();
-    const next = at >= 0 ? at + by : all.findIndex((one) => one.getBoundingClientRect().top >= seen.top + 60);
+    const next = at >= 0 ? at + by : all.findIndex((one) => one.getBoundingClientRect().top >= upperEdge() + 60);
     const element = all[Math.max(0, Math.min(all.length - 1, next))];
     element?.focus({ preventScroll: true });
-    element?.scrollIntoView({ block: 'nearest' });
+    reveal(element);
     return true;
   };
   useKeys({
     since: toggleSince,
     down: () => move(1),
     up: () => move(-1),
-    first: () => { main().scrollTop = 0; },
+    first: toBegin,
     comment: () => {
       const place = focused()?.dataset.place;
       if (!place || about.readOnly) return false;
@@ -128,7 +128,7 @@ export function DiffTab({ task, instance, worker, workerKey }) {
   const stats = new Map((data.files ?? []).map((one) => [one.path, one]));
   const context = { placed, writing, setWriting, write, add, edit, remove, canComment: !about.readOnly };
   /** @param {string} name */
-  const scrollTo = (name) => box.current?.querySelector(`[data-file="${CSS.escape(name)}"]`)?.scrollIntoView({ block: 'start' });
+  const scrollTo = (name) => reveal(within(box.current, `[data-file="${CSS.escape(name)}"]`), 'start');
   /**
    * @param {string} name
    * @param {boolean} isOpen

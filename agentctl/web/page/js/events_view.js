@@ -1,10 +1,11 @@
 // The events of a task, or of one worker of it: the last ones, those that come, and earlier ones on demand; each once.
 import { get, segments } from './api.js';
-import { html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useScrollKeys } from './following.js';
 import { Loading, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
+import { follow, isAtEnd, toEnd, topOf, upperEdge, useScrolled } from './scrolling.js';
 import { connection, events, eventsSince, sayRefusal, useTopics } from './store.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, table } from './words.js';
@@ -13,7 +14,6 @@ const PAGE = 500;
 /** More are dropped above while one follows; while one reads above, no more come then. */
 const MOST = 20_000;
 const LAST = Number.MAX_SAFE_INTEGER;
-const NEAR_PX = 40;
 const EARLIER_PX = 600;
 
 /**
@@ -126,34 +126,21 @@ export function EventsTab({ task, instance = null }) {
   const rowHeight = useRowHeight(28, 64);
   const { rows } = now;
   const first = useRef(0);
-  const earlier = useRef(null);
-  earlier.current = loadEarlier;
+  const box = useRef(null);
   useLayoutEffect(() => {
-    const scroller = main();
-    if (follows.current) scroller.scrollTop = scroller.scrollHeight;
-    else {
-      const above = rows.findIndex((one) => one.seq === first.current);
-      if (above > 0) scroller.scrollTop += above * rowHeight;
-    }
+    if (follows.current) toEnd();
+    else follow(Math.max(0, rows.findIndex((one) => one.seq === first.current)) * rowHeight);
     first.current = rows[0]?.seq ?? 0;
   }, [rows]);
-  useEffect(() => {
-    const scroller = main();
-    let last = scroller.scrollTop;
-    const onScroll = () => {
-      const isUp = scroller.scrollTop < last;
-      last = scroller.scrollTop;
-      follows.current = scroller.scrollHeight - last - scroller.clientHeight < NEAR_PX;
-      if (isUp && last < EARLIER_PX) earlier.current();
-    };
-    scroller.addEventListener('scroll', onScroll, { passive: true });
-    return () => scroller.removeEventListener('scroll', onScroll);
-  }, []);
-  useScrollKeys(() => { main().scrollTop = main().scrollHeight; });
+  useScrolled((isUp) => {
+    follows.current = isAtEnd();
+    if (isUp && upperEdge() - (topOf(box.current) ?? 0) < EARLIER_PX) loadEarlier();
+  });
+  useScrollKeys();
   if (now.error && !rows.length) return html`<${Problem} error=${now.error} />`;
   if (!rows.length) return now.isBehind ? html`<${Loading} />` : html`<div class="empty"><p>There are no events yet.</p></div>`;
   const total = now.hasEarlier ? -1 : rows.length;
-  return html`<div class="events">
+  return html`<div class="events" ref=${box}>
     ${now.error && html`<${Problem} error=${now.error} />`}
     ${now.hasEarlier && html`<p class="older"><button type="button" class="small" onClick=${loadEarlier}>Earlier events</button></p>`}
     <${VirtualRows} count=${rows.length} rowHeight=${rowHeight} role="list" aria-label="Events"

@@ -1,14 +1,11 @@
 // A text that grows below: it follows while one is at its end, and stays where it is while one reads above.
 import { main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
+import { follow, isAtEnd, scrollDown, toBegin, toEnd, topOf, upperEdge, useScrolled } from './scrolling.js';
 
-const NEAR_PX = 48;
 const FAST_MS = 500;
 const SLOW_MS = 2000;
 const OLDER_PX = 600;
-
-/** @param {Element} element */
-const isAtEnd = (element) => element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_PX;
 
 /**
  * Fetch what comes later, every 500 ms while something comes, every 2 s while nothing does, and no more at the end.
@@ -53,13 +50,13 @@ export function usePolling(load, deps) {
 export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = true }) {
   const follows = useRef(startsAtEnd);
   const [isFollowing, setFollowing] = useState(startsAtEnd);
-  const anchor = useRef(null);
+  const anchor = useRef(/** @type {{ element: Element, top: number } | null} */ (null));
   const older = useRef(/** @type {(() => void) | null} */ (onOlder));
   older.current = hasOlder ? onOlder : null;
 
   // What is at the top of the screen now keeps its place when something is put above it.
   const noteAnchor = () => {
-    const top = main().getBoundingClientRect().top;
+    const top = upperEdge();
     const children = box.current?.children ?? [];
     let low = 0;
     let high = children.length;
@@ -73,38 +70,27 @@ export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = t
   };
 
   useLayoutEffect(() => {
-    const scroller = main();
-    if (follows.current) scroller.scrollTop = scroller.scrollHeight;
+    if (follows.current) toEnd();
     else if (anchor.current?.element.isConnected) {
-      const moved = anchor.current.element.getBoundingClientRect().top - anchor.current.top;
-      if (Math.abs(moved) >= 1) scroller.scrollTop += moved;
+      follow(anchor.current.element.getBoundingClientRect().top - anchor.current.top);
     }
     noteAnchor();
   }, [revision]);
 
+  useScrolled((isUp) => {
+    if (isAtEnd()) follows.current = true;
+    else if (isUp) follows.current = false;
+    setFollowing(follows.current);
+    noteAnchor();
+    if (upperEdge() - (topOf(box.current) ?? 0) < OLDER_PX) older.current?.();
+  });
   useEffect(() => {
-    const scroller = main();
-    let last = scroller.scrollTop;
-    const onScroll = () => {
-      const isUp = scroller.scrollTop < last - 2;
-      last = scroller.scrollTop;
-      if (isAtEnd(scroller)) follows.current = true;
-      else if (isUp) follows.current = false;
-      setFollowing(follows.current);
-      noteAnchor();
-      const above = scroller.getBoundingClientRect().top - (box.current?.getBoundingClientRect().top ?? 0);
-      if (above < OLDER_PX) older.current?.();
-    };
-    scroller.addEventListener('scroll', onScroll, { passive: true });
     // The heights of what was never on the screen are estimates: while it follows, it stays at the end.
     const observer = new ResizeObserver(() => {
-      if (follows.current) scroller.scrollTop = scroller.scrollHeight;
+      if (follows.current) toEnd();
     });
     if (box.current) observer.observe(box.current);
-    return () => {
-      scroller.removeEventListener('scroll', onScroll);
-      observer.disconnect();
-    };
+    return () => observer.disconnect();
   }, []);
 
   // A first page that does not fill the screen can never be scrolled: what is older is fetched at once.
@@ -117,7 +103,7 @@ export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = t
     toEnd: () => {
       follows.current = true;
       setFollowing(true);
-      main().scrollTop = main().scrollHeight;
+      toEnd();
     },
     leave: () => {
       follows.current = false;
@@ -128,14 +114,14 @@ export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = t
 
 /**
  * The keys that scroll a text.
- * @param {() => void} toEnd
+ * @param {() => void} last
  */
-export function useScrollKeys(toEnd, more = {}) {
+export function useScrollKeys(last = toEnd, more = {}) {
   useKeys({
-    down: () => { main().scrollBy(0, 60); },
-    up: () => { main().scrollBy(0, -60); },
-    first: () => { main().scrollTop = 0; },
-    last: toEnd,
+    down: () => scrollDown(60),
+    up: () => scrollDown(-60),
+    first: toBegin,
+    last,
     ...more,
   });
 }

@@ -5,6 +5,7 @@ import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { LogChunks, LONG_LINE } from './log_chunks.js';
 import { Loading, Problem } from './pieces.js';
 import { plain, plainOutput } from './safe_text.js';
+import { follow, reveal } from './scrolling.js';
 import { say, sayRefusal } from './store.js';
 import { bytes, clock } from './words.js';
 
@@ -127,7 +128,7 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
     setNeedle(text);
     const hits = state.current?.chunks.find(text, shownLine) ?? [];
     setFound({ hits, at: hits.length ? hits.length - 1 : -1 });
-    if (hits.length) reveal(hits[hits.length - 1], text);
+    if (hits.length) revealHit(hits[hits.length - 1], text);
     else CSS.highlights?.delete('found');
   };
   /** @param {number} by */
@@ -135,18 +136,18 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
     if (!found.hits.length) return;
     const at = (found.at + by + found.hits.length) % found.hits.length;
     setFound({ ...found, at });
-    reveal(found.hits[at], needle);
+    revealHit(found.hits[at], needle);
   };
   /**
    * @param {Hit} hit
    * @param {string} text
    */
-  const reveal = (hit, text) => {
+  const revealHit = (hit, text) => {
     following.leave();
     const element = box.current?.querySelector(`[data-chunk="${hit.chunk.id}"]`);
     const node = element?.querySelector('.text')?.firstChild;
     if (!node) return;
-    element.scrollIntoView({ block: 'nearest' });
+    reveal(element);
     requestAnimationFrame(() => {
       const before = hit.chunk.lines.slice(0, hit.line).reduce((sum, line) => sum + shownLine(line).length + 1, 0);
       const range = document.createRange();
@@ -155,7 +156,7 @@ function Log({ stream, setStream, task, instance, worker, asks }) {
       if (CSS.highlights) CSS.highlights.set('found', new Highlight(range));
       const there = range.getBoundingClientRect();
       const seen = main().getBoundingClientRect();
-      main().scrollTop += there.top - seen.top - seen.height / 2;
+      follow(there.top - seen.top - seen.height / 2);
       const log = box.current.parentElement;
       const isAside = there.left < seen.left + 20 || there.right > seen.right - 20;
       if (isAside) log.scrollLeft += there.left - seen.left - seen.width / 3;

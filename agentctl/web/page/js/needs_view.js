@@ -1,12 +1,13 @@
 // Workers by need: who needs a person is on top, with what it asks. What has the pointer or the focus does not move.
-import { html, main, useEffect, useLayoutEffect, useRef, useState, within } from './dom.js';
+import { html, useEffect, useLayoutEffect, useRef, useState, within } from './dom.js';
 import { actionsFor, markSeen, sendToWorker, useWorkerKeys } from './actions.js';
 import { filterOf } from './filtering.js';
 import { useKeys } from './keys.js';
 import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
-import { go, lastScroll, workerHref } from './router.js';
+import { go, workerHref } from './router.js';
 import { plain } from './safe_text.js';
+import { follow, reveal, useLastScroll, useScrolled, useStaying } from './scrolling.js';
 import { changed, connection, fleet, partsOf, sending, useTopics } from './store.js';
 import { costWords, NEEDS, saidOf, shortNumber, signOf, tokensOf } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
@@ -122,12 +123,9 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   });
   useWorkerKeys(keyNow);
 
-  useLayoutEffect(() => {
-    if (!fleet.isKnown) return;
-    const scroll = lastScroll();
-    if (scroll !== undefined) main().scrollTop = scroll;
-    if (lastScroll() !== undefined && chosen.cursor) requestAnimationFrame(() => focusOn(chosen.cursor, true));
-  }, [fleet.isKnown]);
+  useLastScroll(fleet.isKnown, () => {
+    if (chosen.cursor) focusOn(chosen.cursor, true);
+  });
 
   if (!fleet.isKnown) return html`<p class="quiet pad">${connection.heardAt ? 'Loading…' : 'Connecting…'}</p>`;
   /** @param {Sent.Need} need */
@@ -209,19 +207,12 @@ function usePointer(box, pointAt) {
     const element = x < 0 ? null : document.elementFromPoint(x, y);
     tell.current(box.current?.contains(element) ? keyOf(element) : null);
   };
-  useEffect(() => {
-    const scroller = main();
-    const onScroll = () => {
-      state.current.scrolledAt = performance.now();
-      clearTimeout(state.current.timer);
-      state.current.timer = setTimeout(look, STILL_MS);
-    };
-    scroller.addEventListener('scroll', onScroll, { passive: true });
-    return () => {
-      scroller.removeEventListener('scroll', onScroll);
-      clearTimeout(state.current.timer);
-    };
-  }, []);
+  useScrolled(() => {
+    state.current.scrolledAt = performance.now();
+    clearTimeout(state.current.timer);
+    state.current.timer = setTimeout(look, STILL_MS);
+  });
+  useEffect(() => () => clearTimeout(state.current.timer), []);
   /** @param {On<PointerEvent, Element>} event */
   return (event) => {
     if (event.pointerType !== 'mouse') return;
@@ -288,38 +279,27 @@ function useKeepPlace(box, keys) {
   const anchor = held.pointer?.key ?? held.focus?.key ?? null;
   /** @param {string | null} key */
   const elementOf = (key) => within(box.current, `[data-key="${CSS.escape(key ?? '')}"]`);
-  const before = wanted.current ? null : elementOf(anchor)?.getBoundingClientRect().top ?? null;
+  const spacer = () => within(box.current, '.spacer');
+  /** @param {number} px */
+  const setRoom = (px) => {
+    const element = spacer();
+    if (element) element.style.height = px ? `${px}px` : '';
+  };
+  useStaying(() => (wanted.current ? null : elementOf(anchor)), (moved) => {
+    const room = spacer()?.offsetHeight ?? 0;
+    const less = Math.min(room, Math.max(0, moved));
+    if (less) setRoom(room - less);
+    const missing = follow(moved - less);
+    if (missing < -0.5) setRoom(room - less - missing);
+  });
   useLayoutEffect(() => {
-    const scroller = main();
-    const spacer = within(box.current, '.spacer');
-    if (wanted.current) {
-      const { key, isQuiet } = wanted.current;
-      const element = elementOf(key);
-      wanted.current = null;
-      if (spacer) spacer.style.height = '';
-      (element?.hasAttribute('tabindex') ? element : within(element, 'a.main'))?.focus({ preventScroll: true });
-      if (!isQuiet) element?.scrollIntoView({ block: 'nearest' });
-      return;
-    }
-    if (!spacer) return;
-    if (!anchor) {
-      spacer.style.height = '';
-      return;
-    }
-    const element = elementOf(anchor);
-    if (before === null || !element) return;
-    let moved = element.getBoundingClientRect().top - before;
-    if (Math.abs(moved) < 1) return;
-    const room = spacer.offsetHeight;
-    if (moved > 0 && room) {
-      const less = Math.min(room, moved);
-      spacer.style.height = `${room - less}px`;
-      moved -= less;
-    }
-    const top = scroller.scrollTop;
-    scroller.scrollTop = top + moved;
-    const missing = top + moved - scroller.scrollTop;
-    if (missing < -0.5) spacer.style.height = `${spacer.offsetHeight - missing}px`;
+    if (!anchor || wanted.current) setRoom(0);
+    if (!wanted.current) return;
+    const { key, isQuiet } = wanted.current;
+    wanted.current = null;
+    const element = elementOf(key);
+    (element?.hasAttribute('tabindex') ? element : within(element, 'a.main'))?.focus({ preventScroll: true });
+    if (!isQuiet) reveal(element);
   });
   return (key, isQuiet = false) => {
     wanted.current = { key, isQuiet };

@@ -6,6 +6,7 @@ import { sendByKey, useDraft } from './dialogs.js';
 import { Problem, Since } from './pieces.js';
 import { workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
+import { reveal } from './scrolling.js';
 import { about, answered, changed, fleet, noteShown, say, sending } from './store.js';
 
 /** How long a question is on the screen before an answer counts. */
@@ -221,7 +222,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
         const option = options[number - 1];
         if (!option || about.readOnly) return false;
         if (!isOnScreen.current) {
-          root.current.scrollIntoView({ block: 'center' });
+          reveal(root.current, 'center');
           say('This is what it asks: press the digit again.');
         } else if (question.multiple) choose(option[0]);
         else if (isSettled && !mayGive(option[0])) {

@@ -8,6 +8,7 @@ import { chosen, NeedsView } from './needs_view.js';
 import { Foreign } from './pieces.js';
 import { oneLine } from './safe_text.js';
 import { back, go, route } from './router.js';
+import { toBegin } from './scrolling.js';
 import { SearchView } from './search_view.js';
 import { about, changed, connection, fleet, said, unsay, useTopics } from './store.js';
 import { TaskView } from './task_view.js';
@@ -63,7 +64,7 @@ export function App() {
     },
   });
   useLayoutEffect(() => {
-    if (!route.isBack) frame.current.scrollTop = 0;
+    if (!route.isBack) toBegin();
     // After a change of view the focus is at its beginning, as after a load; a list takes it to its line.
     if (!isFirst.current && focused() === document.body) frame.current.focus({ preventScroll: true });
     isFirst.current = false;

@@ -1,14 +1,15 @@
 // The tree: every task with its sub-tasks, workers, and the sub-agents that agent programs start by themselves.
 import { useWorkerKeys } from './actions.js';
 import { get, workerPath } from './api.js';
-import { focused, html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { focused, html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
 import { isBound, isField, useKeys } from './keys.js';
 import { chosen } from './needs_view.js';
 import { Sign, WorkerTime } from './pieces.js';
-import { go, lastScroll, taskHref, workerHref } from './router.js';
+import { go, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
+import { reveal, useLastScroll, useStaying } from './scrolling.js';
 import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
 import { belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
 import {
@@ -138,26 +139,15 @@ export function TreeView() {
 
   // The line with the focus stays where it is on the screen, whatever comes above it.
   const heldId = focused()?.dataset.id;
-  const before = heldId && !wanted.current ? focused()?.getBoundingClientRect().top : undefined;
+  useStaying(() => (heldId && !wanted.current && focused()?.dataset.id === heldId ? focused() : null));
   useLayoutEffect(() => {
-    const scroller = main();
-    if (wanted.current) {
-      const line = element();
-      if (!line) return; // It is drawn with a later frame.
-      wanted.current = false;
-      line.focus({ preventScroll: true });
-      line.scrollIntoView({ block: 'nearest' });
-    } else if (before !== undefined && focused()?.dataset.id === heldId) {
-      const moved = (focused()?.getBoundingClientRect().top ?? before) - before;
-      if (Math.abs(moved) >= 1) scroller.scrollTop += moved;
-    }
+    const line = wanted.current ? element() : null;
+    if (!line) return; // It is drawn with a later frame.
+    wanted.current = false;
+    line.focus({ preventScroll: true });
+    reveal(line);
   });
-  useLayoutEffect(() => {
-    const scroll = lastScroll();
-    if (scroll === undefined || !fleet.isKnown) return;
-    main().scrollTop = scroll;
-    if (cursor.id) requestAnimationFrame(() => element()?.focus({ preventScroll: true }));
-  }, [fleet.isKnown]);
+  useLastScroll(fleet.isKnown, () => element()?.focus({ preventScroll: true }));
 
   /** @param {number} index */
   const moveTo = (index) => {

@@ -14,6 +14,7 @@ import { WORKER_TABS } from './places.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
+import { reveal } from './scrolling.js';
 import { about, fleet, keyOf, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
@@ -155,7 +156,7 @@ export function Asking({ task, instance, workerKey, questions, wanted }) {
     if (!wanted) return;
     const element = box.current.querySelector(`[data-question="${CSS.escape(`${workerKey}/${wanted}`)}"]`);
     requestAnimationFrame(() => requestAnimationFrame(() => {
-      element?.scrollIntoView({ block: 'center' });
+      reveal(element, 'center');
       element?.focus({ preventScroll: true });
     }));
   }, [wanted]);

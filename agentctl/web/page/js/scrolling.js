@@ -1,0 +1,86 @@
+// Where the page is scrolled to. Nothing else scrolls it: what changes above the reader's place does not move it.
+import { main, useEffect, useLayoutEffect, useRef } from './dom.js';
+import { lastScroll } from './router.js';
+
+const NEAR_PX = 48;
+
+export const toBegin = () => { main().scrollTop = 0; };
+export const toEnd = () => { main().scrollTop = main().scrollHeight; };
+/** @param {number} px */
+export const scrollDown = (px) => main().scrollBy(0, px);
+
+export const isAtEnd = () => main().scrollHeight - main().scrollTop - main().clientHeight < NEAR_PX;
+
+/** The upper edge of what is seen of the page, in the window. */
+export const upperEdge = () => main().getBoundingClientRect().top;
+
+/**
+ * Scroll until an element is seen: no further than it takes, or until it is in the middle or at the top.
+ * @param {Element | null | undefined} element
+ * @param {'nearest' | 'center' | 'start'} block
+ */
+export const reveal = (element, block = 'nearest') => element?.scrollIntoView({ block });
+
+/** @param {Element | null | undefined} element */
+export const topOf = (element) => element?.getBoundingClientRect().top;
+
+/**
+ * Scroll after something that has moved by so many pixels, so that it stays where it was in the window.
+ * @param {number} moved
+ * @returns {number} how many of them are missing, where the page ends before that
+ */
+export function follow(moved) {
+  if (Math.abs(moved) < 1) return 0;
+  const scroller = main();
+  const wanted = scroller.scrollTop + moved;
+  scroller.scrollTop = wanted;
+  return wanted - scroller.scrollTop;
+}
+
+/**
+ * Let an element stay where it is in the window, whatever the drawing of this part changes.
+ * @param {() => Element | null | undefined} find the element; nothing if none is to stay
+ * @param {(moved: number) => void} makeUp
+ */
+export function useStaying(find, makeUp = follow) {
+  const before = topOf(find());
+  useLayoutEffect(() => {
+    const after = topOf(find());
+    if (before === undefined || after === undefined || Math.abs(after - before) < 1) return;
+    makeUp(after - before);
+  });
+}
+
+/**
+ * Tell of each scroll of the page, and whether it went up.
+ * @param {(isUp: boolean) => void} tell
+ */
+export function useScrolled(tell) {
+  const latest = useRef(tell);
+  latest.current = tell;
+  useEffect(() => {
+    const scroller = main();
+    let last = scroller.scrollTop;
+    const onScroll = () => {
+      const isUp = scroller.scrollTop < last - 2;
+      last = scroller.scrollTop;
+      latest.current(isUp);
+    };
+    scroller.addEventListener('scroll', onScroll, { passive: true });
+    return () => scroller.removeEventListener('scroll', onScroll);
+  }, []);
+}
+
+/**
+ * Once a part is there, scroll it back to where it was when one left it.
+ * @param {boolean} isThere
+ * @param {() => void} then
+ */
+export function useLastScroll(isThere, then) {
+  useLayoutEffect(() => {
+    const scroll = lastScroll();
+    if (scroll === undefined || !isThere) return;
+    main().scrollTop = scroll;
+    requestAnimationFrame(then);
+  }, [isThere]);
+}
