@@ -1,11 +1,11 @@
 // The events of a task, or of one worker of it: the last ones, those that come, and earlier ones on demand; each once.
 import { get, segments } from './api.js';
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { useScrollKeys } from './following.js';
 import { Loading, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
-import { follow, isAtEnd, toEnd, topOf, upperEdge, useScrolled } from './scrolling.js';
+import { isAtEnd, toEnd, topOf, upperEdge, useEnd, useScrolled } from './scrolling.js';
 import { connection, events, eventsSince, sayRefusal, useTopics } from './store.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, table } from './words.js';
@@ -125,13 +125,12 @@ export function EventsTab({ task, instance = null }) {
   const { now, loadEarlier } = useEvents(task, instance, follows);
   const rowHeight = useRowHeight(28, 64);
   const { rows } = now;
-  const first = useRef(0);
+  const keys = useMemo(() => rows.map((one) => one.seq), [rows]);
   const box = useRef(null);
   useLayoutEffect(() => {
     if (follows.current) toEnd();
-    else follow(Math.max(0, rows.findIndex((one) => one.seq === first.current)) * rowHeight);
-    first.current = rows[0]?.seq ?? 0;
   }, [rows]);
+  useEnd(box, follows, [rows.length > 0]);
   useScrolled((isUp) => {
     follows.current = isAtEnd();
     if (isUp && upperEdge() - (topOf(box.current) ?? 0) < EARLIER_PX) loadEarlier();
@@ -143,7 +142,7 @@ export function EventsTab({ task, instance = null }) {
   return html`<div class="events" ref=${box}>
     ${now.error && html`<${Problem} error=${now.error} />`}
     ${now.hasEarlier && html`<p class="older"><button type="button" class="small" onClick=${loadEarlier}>Earlier events</button></p>`}
-    <${VirtualRows} count=${rows.length} rowHeight=${rowHeight} role="list" aria-label="Events"
+    <${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Events"
       render=${(index, style) => html`<${EventRow} key=${rows[index].seq} event=${rows[index]} task=${task} style=${style} isNamed=${!instance} size=${total} position=${now.hasEarlier ? undefined : index + 1} />`} />
   </div>`;
 }

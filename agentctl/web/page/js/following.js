@@ -1,7 +1,7 @@
 // A text that grows below: it follows while one is at its end, and stays where it is while one reads above.
 import { main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useKeys } from './keys.js';
-import { follow, isAtEnd, scrollDown, toBegin, toEnd, topOf, upperEdge, useScrolled } from './scrolling.js';
+import { follow, isAtEnd, scrollDown, toBegin, toEnd, topOf, upperEdge, useEnd, useScrolled } from './scrolling.js';
 
 const FAST_MS = 500;
 const SLOW_MS = 2000;
@@ -84,14 +84,7 @@ export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = t
     noteAnchor();
     if (upperEdge() - (topOf(box.current) ?? 0) < OLDER_PX) older.current?.();
   });
-  useEffect(() => {
-    // The heights of what was never on the screen are estimates: while it follows, it stays at the end.
-    const observer = new ResizeObserver(() => {
-      if (follows.current) toEnd();
-    });
-    if (box.current) observer.observe(box.current);
-    return () => observer.disconnect();
-  }, []);
+  useEnd(box, follows);
 
   // A first page that does not fill the screen can never be scrolled: what is older is fetched at once.
   useEffect(() => {

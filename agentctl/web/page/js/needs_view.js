@@ -21,6 +21,9 @@ import { useRowHeight, VirtualRows } from './virtual_rows.js';
 const MOST_CARDS = 20;
 const STILL_MS = 120;
 
+/** How high rows are, so that the list comes back with its place. */
+const heights = new Map();
+
 /** What a person has chosen to see, kept while the page is. */
 export const chosen = { filter: '', cursor: '', folded: new Map([[/** @type {Sent.Need} */ ('done'), true]]) };
 
@@ -157,6 +160,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
       const all = groups.get(need) ?? [];
       if (!all.length) return null;
       const rows = visible.get(need) ?? [];
+      const cards = need === 'needs_you' ? MOST_CARDS : 0;
       const failed = need === 'done' ? all.filter((rank) => hasFailed(rank.key)).length : 0;
       return html`<section key=${need} class=${`group ${need}`} aria-labelledby=${`group-${need}`}>
         <h2 id=${`group-${need}`}><button type="button" class="fold" aria-expanded=${String(!isFolded(need))} onClick=${() => {
@@ -164,11 +168,11 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
           changed('chosen');
         }}><${Arrow} isOpen=${!isFolded(need)} />${words} <span class="count">${all.length.toLocaleString('en')}</span></button>
         ${failed > 0 && html`<span class="failed-count">${failed.toLocaleString('en')} failed</span>`}</h2>
-        ${need === 'needs_you' && html`<${Asking} ranks=${rows.slice(0, MOST_CARDS)} firstKey=${firstKey} hasTasks=${hasTasks} />`}
-        <${VirtualRows} count=${need === 'needs_you' ? Math.max(0, rows.length - MOST_CARDS) : rows.length} rowHeight=${rowHeight} role="list" aria-labelledby=${`group-${need}`}
-          keep=${cursorAt(need).map((index) => index - (need === 'needs_you' ? MOST_CARDS : 0))}
+        ${need === 'needs_you' && html`<${Asking} ranks=${rows.slice(0, cards)} firstKey=${firstKey} hasTasks=${hasTasks} />`}
+        <${VirtualRows} keys=${rows.slice(cards).map((rank) => rank.key)} rowHeight=${rowHeight} heights=${heights} role="list" aria-labelledby=${`group-${need}`}
+          keep=${cursorAt(need).map((index) => index - cards)}
           render=${(index, style) => {
-            const rank = rows[index + (need === 'needs_you' ? MOST_CARDS : 0)];
+            const rank = rows[index + cards];
             return html`<${Row} key=${rank.key} rankKey=${rank.key} style=${style} isFirst=${rank.key === firstKey} isCursor=${rank.key === chosen.cursor} hasTasks=${hasTasks}
               position=${index + 1} size=${rows.length} worker=${fleet.workers.get(rank.key)} />`;
           }} />

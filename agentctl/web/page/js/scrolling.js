@@ -52,6 +52,22 @@ export function useStaying(find, makeUp = follow) {
 }
 
 /**
+ * Keep the page at its end, while that is wanted: what was never on the screen has an estimated height.
+ * @param {Ref<Element | null>} box what grows
+ * @param {Ref<boolean>} isWanted
+ * @param {readonly unknown[]} deps change with the element in the box
+ */
+export function useEnd(box, isWanted, deps = []) {
+  useEffect(() => {
+    const observer = new ResizeObserver(() => {
+      if (isWanted.current) toEnd();
+    });
+    if (box.current) observer.observe(box.current);
+    return () => observer.disconnect();
+  }, deps);
+}
+
+/**
  * Tell of each scroll of the page, and whether it went up.
  * @param {(isUp: boolean) => void} tell
  */

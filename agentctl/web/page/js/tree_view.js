@@ -28,6 +28,8 @@ const MOST_LOADS = 4;
 const opened = new Set(sessionStorage.getItem(OPENED)?.split('\n'));
 const keepOpened = () => sessionStorage.setItem(OPENED, [...opened].slice(-500).join('\n'));
 const cursor = { id: '' };
+/** How high lines are, so that the tree comes back with its place. */
+const heights = new Map();
 /**
  * The items of opened workers; `status`: that of the worker when they were asked for, `at`: when that was.
  * @type {Map<string, { items: Sent.Item[], error?: Refused, at: number, status?: string, isLoading?: boolean }>}
@@ -255,7 +257,7 @@ export function TreeView() {
   const tabId = at >= 0 ? cursor.id : lines[0].id;
   return html`<div class="tree-head" aria-hidden="true"><span></span><span>tokens</span><span>calls</span><span>cost</span><span>time</span></div>
     <div class="tree" ref=${box} onKeyDown=${onKeyDown}>
-      <${VirtualRows} count=${lines.length} rowHeight=${rowHeight} role="tree" aria-label="Tasks and workers" keep=${at >= 0 ? [at] : [0]}
+      <${VirtualRows} keys=${lines.map((line) => line.id)} rowHeight=${rowHeight} heights=${heights} role="tree" aria-label="Tasks and workers" keep=${at >= 0 ? [at] : [0]}
         render=${(index, style) => html`<${Line} key=${lines[index].id} line=${lines[index]} counts=${counts.get(lines[index].id)} style=${style} isFirst=${lines[index].id === tabId}
           onFocus=${() => {
             if (cursor.id === lines[index].id) return;
