@@ -85,6 +85,15 @@ def test_an_agent_that_has_answered_is_to_be_reviewed_until_it_was_opened(task: 
     expect(group(page, "Done")).to_be_visible()
 
 
+def test_a_worker_in_the_timeline_opens_without_a_load(task: Task, visit: Visit) -> None:
+    spawn(worker("exits", 0), "--wait", name="works")
+    page = visit.open("/tasks/t1/timeline")
+    page.evaluate("window.isTheSame = true")
+    page.get_by_role("group", name=re.compile("^Timeline")).get_by_role("link", name="works").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("works")
+    assert page.evaluate("window.isTheSame") is True
+
+
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 

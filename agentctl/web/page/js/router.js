@@ -57,14 +57,15 @@ addEventListener('popstate', (event) => {
   changed('route');
 });
 
-// Links of the page itself need no load.
+// Links of the page itself need no load; those of a picture are no HTML, and have but the attribute.
 document.addEventListener('click', (event) => {
   if (event.defaultPrevented || event.button) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  const link = /** @type {Partial<HTMLElement>} */ (event.target).closest?.('a[href]');
-  if (!(link instanceof HTMLAnchorElement) || link.target || link.hasAttribute('download')) return;
-  if (link.origin !== location.origin) return;
-  if (link.getAttribute('href')?.startsWith('#') || link.pathname.startsWith('/api/')) return;
+  const link = event.target instanceof Element ? event.target.closest('a[href]') : null;
+  const href = link?.getAttribute('href');
+  if (!href || href.startsWith('#') || link?.hasAttribute('target') || link?.hasAttribute('download')) return;
+  const { origin, pathname, search, hash } = new URL(href, location.href);
+  if (origin !== location.origin || pathname.startsWith('/api/')) return;
   event.preventDefault();
-  go(link.pathname + link.search + link.hash);
+  go(pathname + search + hash);
 });
