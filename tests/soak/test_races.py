@@ -34,10 +34,12 @@ CANCELLER = """
 import os, random, sys, time
 from agentctl.operations.stop.cancelling import cancel_workers
 from agentctl.operations.where.locating import find_task
+from agentctl.adapters.treedir import tree_of
 task, chance = find_task(None), random.Random(int(sys.argv[1]))
+queue = tree_of(task).queue
 for name in map(str.strip, sys.stdin):
     worker = task.worker(name)
-    while not (worker.shim.exists() or any(ticket.endswith("." + name) for ticket in os.listdir(task.queue))):
+    while not (worker.shim.exists() or any(ticket.endswith("." + name) for ticket in os.listdir(queue))):
         pass
     until = time.monotonic() + chance.random() * 0.03
     while time.monotonic() < until:
