@@ -14,7 +14,7 @@ HOST = {
         "projection", "quiet", "reports", "targets", "treefacts", "worker_row", "worktime",
     ),
     "agentctl.domain.activity": ("rows",),
-    "agentctl.drivers": ("values",),
+    "agentctl.drivers": ("complaints", "values"),
     "agentctl.drivers.acp": ("denials", "known", "program"),
     "agentctl.drivers.codex": ("rules",),
     "agentctl.drivers.llm": ("dialogue", "opening", "providers"),

@@ -35,7 +35,7 @@ POST = {
         "own_tools", "quiet", "targets", "versions", "windows", "worker_row",
     ),
     "agentctl.domain.activity": ("rows",),
-    "agentctl.drivers": ("dialogue", "marks", "order", "registry", "values"),
+    "agentctl.drivers": ("complaints", "dialogue", "marks", "order", "registry", "values"),
     "agentctl.drivers.acp": ("denials", "known", "program"),
     "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
     "agentctl.operations.start": (

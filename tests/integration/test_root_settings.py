@@ -82,7 +82,7 @@ def test_a_root_that_names_resources_alone_sends_nobody_away(task: Task, root: P
     ("text", "words"),
     [
         ("notify: {}\n", "config.yaml:1: unknown key 'notify'; known in a root: runner, resources"),
-        ("runner: slurm\nresources: {cores: 2}\n", "config.yaml:2: cores is no resource"),
+        ("runner: slurm\nresources: {cores: 2}\n", "config.yaml:2: cores is not a resource"),
         ("runner: [slurm]\n", "config.yaml:1: runner must be the name of a runner"),
         ("runner: a b\n", "config.yaml:1: runner must be the name of a runner"),
     ],

@@ -117,7 +117,7 @@ def test_no_spelling_of_a_path_passes_a_rule_that_denies_it(
 @pytest.mark.parametrize("pattern", ["a{99999999999}", "(" * 3000 + ")" * 3000, "[z-a]", "("])
 def test_a_pattern_that_is_none_is_told_as_such(folder: Path, pattern: str) -> None:
     (told,) = answers(tools_in(folder), ("search", {"pattern": pattern}))
-    assert "the pattern is no regular expression" in told.text
+    assert "the pattern is not a regular expression" in told.text
 
 
 @pytest.mark.parametrize("every", [True, False])

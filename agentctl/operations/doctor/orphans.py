@@ -26,7 +26,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.where.findings import Finding, finding
 from agentctl.supervision.life.belonging import Claim
 from agentctl.supervision.life.process_tree import UnsupervisedTree
-from agentctl.supervision.life.strangers import seems_a_shim
+from agentctl.supervision.life.strangers import shim_command
 from agentctl.supervision.worker.environment import AGENT_DIR, COOKIE
 
 #: By then a shim has noticed that its task is gone, has waited out two short grace periods, and has left.
@@ -84,7 +84,7 @@ def _look(root: Root | None) -> list[_Orphan]:
         return []
     view = _view_of("self")
     pids = [pid for pid in processes.all_pids() if _view_of(pid) == view]
-    shims = {pid: processes.command_line(pid) for pid in pids if seems_a_shim(pid)}
+    shims = {pid: command for pid in pids if (command := shim_command(pid))}
     orphans = []
     for pid in pids:
         orphan = _worker_of(pid, root) if pid not in shims else None

@@ -179,7 +179,13 @@ def _verified_worker(pid: int) -> WorkerDir | None:
 
 def seems_a_shim(pid: int) -> bool:
     """Return whether a process has the command line of a shim; nothing else is looked at, as a worker can write it."""
-    return _is_of_a_shim(processes.command_line(pid))
+    return bool(shim_command(pid))
+
+
+def shim_command(pid: int) -> list[str]:
+    """Return the command line of a process if it is that of a shim, by one look; [] if not, or if the process ended."""
+    arguments = processes.command_line(pid)
+    return arguments if _is_of_a_shim(arguments) else []
 
 
 def _is_of_a_shim(arguments: list[str]) -> bool:
