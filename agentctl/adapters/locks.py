@@ -194,7 +194,10 @@ def _open_to_live(path: str | os.PathLike[str]) -> tuple[int, int]:
     except OSError as error:
         if isinstance(error, FileNotFoundError | PermissionError) or next_step(error) is None:
             raise
-    return open_plain(path, os.O_RDONLY), fcntl.F_RDLCK
+        try:
+            return open_plain(path, os.O_RDONLY), fcntl.F_RDLCK
+        except FileNotFoundError:
+            raise error from None  # It is the disk that does not let it be made.
 
 
 def is_alive_held(path: str | os.PathLike[str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import subprocess
@@ -285,3 +286,11 @@ def test_on_a_read_only_disk_one_process_at_a_time_holds_a_life(root: Path) -> N
     with read_only(root):
         assert locks.hold_alive(lock) is None
     os.close(writer)
+
+
+def test_a_lock_that_a_read_only_disk_does_not_let_be_made_says_so(root: Path) -> None:
+    """Whoever may write nothing but an outbox knows by this error that it is in a sandbox."""
+    root.mkdir(exist_ok=True)
+    with read_only(root), pytest.raises(OSError, match="Read-only") as caught:
+        locks.hold_alive(root / "new.lock")
+    assert caught.value.errno == errno.EROFS
