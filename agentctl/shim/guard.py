@@ -26,15 +26,13 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.birth import BirthError, Unborn, fork_worker
 from agentctl.shim.deferral import Deferral
 from agentctl.shim.notes import Notes
-from agentctl.shim.parking import ParkedTicket, Parking, WaitTooLong
-from agentctl.shim.retrying import is_tried_again, pause_after, put_aside, waited
+from agentctl.shim.retrying import WaitTooLong, is_tried_again, pause_after, put_aside, waited
 from agentctl.shim.rosterdebt import RosterDebt
 from agentctl.shim.unloaded import PAUSE_S, Unloaded
 from agentctl.shim.wakeups import Wakeups
 from agentctl.shim.wallclock import WallClock
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
-from agentctl.supervision.account.accounts import account_in
 from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.queue.tickets import Ticket, remove_ticket
 from agentctl.supervision.stop.offspring import Offspring, wake_parent
@@ -64,6 +62,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from agentctl.shim.outcome import Outcome
+    from agentctl.shim.parking import Parking
     from agentctl.supervision.account.holds import Hold
     from agentctl.supervision.notify.switch import Switch
 
@@ -241,11 +240,20 @@ class _Attempts:
         self.clock.where = guard.where
         self.deferral = Deferral(self.worker)
         self.unloaded = Unloaded()
-        place = ParkedTicket(self.shim.tree, self.shim.folder, self.ticket, blob)
-        self.parking = Parking(self.worker, place, account_in(spec.order, self.worker), spec.max_park_s)
-        self.attempt = record_of(self.worker).attempt if is_taken_over else self.parking.take_up(self.clock)
+        self.parking = self._parking() if spec.order is not None else None
+        self.attempt = record_of(self.worker).attempt if is_taken_over else self._next_attempt()
         #: The FIFO that wakes this shim, while it is open.
         self.control: int | None = None
+
+    def _parking(self) -> Parking:
+        from agentctl.shim.parking import ParkedTicket, Parking  # A command has no account, and never waits for one.
+        from agentctl.supervision.account.accounts import account_in
+
+        place = ParkedTicket(self.shim.tree, self.shim.folder, self.ticket, self.blob)
+        return Parking(self.worker, place, account_in(self.spec.order, self.worker), self.spec.max_park_s)
+
+    def _next_attempt(self) -> int:
+        return 1 if self.parking is None else self.parking.take_up(self.clock)
 
     def run(self) -> bool:
         """Run all attempts; return whether processes of the last one were left alive (`--keep-children`)."""
@@ -272,8 +280,7 @@ class _Attempts:
                 return False
             ending, kept = self._one_attempt(control, self.attempt)
             try:
-                is_parkable = self.parking.may_follow(ending) and self._goes_on()
-                hold = self.guard.known(partial(self.parking.after, ending)) if is_parkable else None
+                hold = self._hold_after(ending)
                 if hold is not None and self._is_parked(ending, hold):
                     return kept
                 if hold is not None or not self._is_tried_again(control, ending):
@@ -290,6 +297,12 @@ class _Attempts:
         worked = self.clock.to_json() if self.clock.spans else None
         self._write_end(ending._replace(uncollected=self._outlast(control), worked=worked))
         return kept
+
+    def _hold_after(self, ending: Decision) -> Hold | None:
+        """Return the hold for which it is to be parked after an attempt; None if it is not."""
+        if self.parking is None or not self.parking.may_follow(ending) or not self._goes_on():
+            return None
+        return self.guard.known(partial(self.parking.after, ending))
 
     def _goes_on(self) -> bool:
         """Return whether another attempt may follow."""
@@ -384,6 +397,8 @@ class _Attempts:
 
     def _waits(self) -> bool:
         """Leave the worker in the queue if it must wait for its account; return whether this shim is done with it."""
+        if self.parking is None:
+            return False
         hold = self.guard.known(self.parking.held)
         if hold is None or self._is_to_be_cancelled() or held_end(self.worker) is not None:
             return False
@@ -402,6 +417,7 @@ class _Attempts:
 
     def _is_parked(self, ending: Decision, hold: Hold) -> bool:
         """Put the worker back into the queue; return False if a cancel came first."""
+        assert self.parking is not None
         self.clock.tell()
         is_parked = self.parking.park(ending, hold, self.attempt, self._is_to_be_cancelled)
         if is_parked:
@@ -491,7 +507,7 @@ class _Attempts:
 
     def _pause_after(self, ending: Decision) -> float | None:
         """Return the pause before the next attempt; None if there is none."""
-        own = self.attempt - self.parking.times - self.unloaded.times
+        own = self.attempt - (0 if self.parking is None else self.parking.times) - self.unloaded.times
         if self.spec.order is not None:
             from agentctl.supervision.worker.driver_end import end_by_driver  # As late as its verdict.
 

@@ -15,8 +15,8 @@ SHIM = {
         "attempt_state", "breaker", "budget", "ends", "escalation", "nesting", "placement", "plaintext", "projection",
         "treefacts", "windows", "worktime",
     ),
-    "agentctl.shim": ("openquestions", "outcome", "patching", "placed", "waiting", "watching"),
-    "agentctl.supervision.account": ("holds", "ledger", "waiters"),
+    "agentctl.shim": ("openquestions", "outcome", "parking", "patching", "placed", "waiting", "watching"),
+    "agentctl.supervision.account": ("accounts", "holds", "ledger", "waiters"),
     "agentctl.supervision.dispatch": (
         "ahead", "dispatch", "eligibility", "idle_places", "launching", "slots", "standby", "stop_order",
         "succession", "taking_over", "waking",

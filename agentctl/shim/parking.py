@@ -20,7 +20,7 @@ from agentctl.domain.events import Event
 from agentctl.domain.states import Reason
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
-from agentctl.shim.retrying import put_aside
+from agentctl.shim.retrying import WaitTooLong, put_aside
 from agentctl.shim.workclock import WorkClock
 from agentctl.supervision import failpoints
 from agentctl.supervision.account.accounts import Account, note_held
@@ -36,10 +36,6 @@ MOST_BACK_OFFS, MOST_WINDOWS = 5, 1000
 _LOCK_LIMIT_S = 3600
 
 
-class WaitTooLong(Exception):
-    """A worker would have to wait longer than it may."""
-
-
 class ParkedTicket(NamedTuple):
     """A worker's ticket, and what has to be kept for the worker while it is parked."""
 
@@ -51,7 +47,7 @@ class ParkedTicket(NamedTuple):
 
 
 class Parking:
-    """Decides whether one worker waits for its account. A command has no account and never waits.
+    """Decides whether one agent waits for its account.
 
     Args:
         most_s: How long the worker may be parked; None takes the limit of its tree.

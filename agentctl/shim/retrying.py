@@ -20,6 +20,10 @@ _TRIED_AGAIN = frozenset({Reason.EXIT_CODE, Reason.SIGNAL})
 _AGENT_TRIED_AGAIN = frozenset({Reason.RATE_LIMITED, Reason.OVERLOADED, Reason.MODEL_ERROR})
 
 
+class WaitTooLong(Exception):
+    """A worker would have to wait longer for another attempt than it may."""
+
+
 def is_tried_again(spec: WorkerSpec, ending: Decision, own_attempts: int) -> bool:
     """Return whether this ending is retried, after `own_attempts` attempts that were not due to parking."""
     reasons = _TRIED_AGAIN if spec.order is None else _AGENT_TRIED_AGAIN
