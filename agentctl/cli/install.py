@@ -15,7 +15,7 @@ from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
 from agentctl.mcp.serving import check_library
 from agentctl.operations.install.boot import CRONTAB, boot_entry, needs_linger, remove_entry, write_entry
-from agentctl.operations.install.installing import Change, carry_out, plan
+from agentctl.operations.install.installing import Change, carry_out_changes, plan
 
 app = module()
 
@@ -78,7 +78,7 @@ def install(
         note("there is nothing to change")
     else:
         _confirm(changes, yes=yes)
-        carry_out(changes, undo=undo)
+        carry_out_changes(changes, undo=undo)
     call.show(
         [{"path": change.path, "removed": change.after is None} for change in changes],
         (f"{'removed' if change.after is None else 'written'}: {plain(change.path)}" for change in changes),

@@ -105,17 +105,17 @@ def taken_up(submissions: int, *, is_held: bool) -> LaunchState:
     return LaunchState(phase, submissions, is_held=is_held)
 
 
-def after(state: LaunchState, news: LaunchNews, now: float = 0.0) -> LaunchState:
+def launch_after(state: LaunchState, news: LaunchNews, now: float = 0.0) -> LaunchState:
     """Return the state that follows when something happens.
 
     Args:
         now: Monotonic seconds.
 
-    >>> state = after(LaunchState(is_held=True), LaunchNews.SUBMITTED)
-    >>> state.phase.name, state.submissions, state.is_calm, after(state, LaunchNews.RELEASED).is_calm
+    >>> state = launch_after(LaunchState(is_held=True), LaunchNews.SUBMITTED)
+    >>> state.phase.name, state.submissions, state.is_calm, launch_after(state, LaunchNews.RELEASED).is_calm
     ('SUBMITTED', 1, False, True)
-    >>> state = after(state, LaunchNews.CLAIMED)
-    >>> state.phase.name, state.is_held, after(state, LaunchNews.DROPPED) == state
+    >>> state = launch_after(state, LaunchNews.CLAIMED)
+    >>> state.phase.name, state.is_held, launch_after(state, LaunchNews.DROPPED) == state
     ('BEGUN', False, True)
     """
     phase, has_begun = state.phase, state.has_begun
@@ -138,7 +138,7 @@ def after(state: LaunchState, news: LaunchNews, now: float = 0.0) -> LaunchState
     return state
 
 
-def answered(
+def after_engine_answer(
     state: LaunchState, seen: Sighting, at: float, *, silent_s: float, apart_s: float, silence_s: float
 ) -> LaunchState:
     """Return the state after an answer of the engine; the arguments are those of `sightings.looked`."""

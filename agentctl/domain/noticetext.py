@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from agentctl.domain.plaintext import cut, plain, whole
+from agentctl.domain.plaintext import plain, shortened, whole
 
 LEFT_OUT = "[left out]"
 #: Of a longer text only this much is looked at.
@@ -60,7 +60,7 @@ def clean(value: object, longest: int) -> str:
     line = value.lstrip()[: 2 * _LOOKED_AT].partition("\n")[0].strip()
     if len(line) > _LOOKED_AT:  # A word that was cut is not recognised any more.
         line = line[:_LOOKED_AT].rpartition(" ")[0] or LEFT_OUT
-    return cut(plain(whole(without_secrets(line))), longest)
+    return shortened(plain(whole(without_secrets(line))), longest)
 
 
 def without_secrets(text: str) -> str:

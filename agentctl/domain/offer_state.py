@@ -60,13 +60,13 @@ class Followed(NamedTuple):
     step: OfferStep | None = None
 
 
-def after(state: OfferState, news: OfferNews) -> Followed:
+def offer_after(state: OfferState, news: OfferNews) -> Followed:
     """Return what follows when something happens.
 
-    >>> state, step = after(OfferState.NONE, OfferNews.ASKED)
-    >>> state.value, step.value, after(state, OfferNews.PRINTED).step.value
+    >>> state, step = offer_after(OfferState.NONE, OfferNews.ASKED)
+    >>> state.value, step.value, offer_after(state, OfferNews.PRINTED).step.value
     ('offered', 'ask', 'yes')
-    >>> after(OfferState.DECLINED, OfferNews.PRINTED).step
+    >>> offer_after(OfferState.DECLINED, OfferNews.PRINTED).step
     """
     return _TABLE[state].get(news, Followed(state))
 

@@ -53,10 +53,10 @@ def beginning(text: str, longest: int, mark: str | None = None) -> str:
     return text[:longest] + (f" [cut: {len(text)} characters]" if mark is None else mark)
 
 
-def cut(text: str, longest: int, mark: str = "...") -> str:
+def shortened(text: str, longest: int, mark: str = "...") -> str:
     """Return a text in at most `longest` characters: where it was cut, it ends with the mark.
 
-    >>> cut("abcd", 4), cut("abcde", 4), cut("abcde", 4, "~")
+    >>> shortened("abcd", 4), shortened("abcde", 4), shortened("abcde", 4, "~")
     ('abcd', 'a...', 'abc~')
     """
     return text if len(text) <= longest else text[: max(0, longest - len(mark))] + mark

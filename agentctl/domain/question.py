@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from agentctl.domain.nesting import TOO_DEEP
-from agentctl.domain.plaintext import beginning, cut, distinct, plain, whole, whole_json
+from agentctl.domain.plaintext import beginning, distinct, plain, shortened, whole, whole_json
 from agentctl.domain.states import OWN
 from agentctl.domain.telling import DESCRIPTION, telling_of
 from agentctl.lean import Any, NamedTuple
@@ -297,7 +297,7 @@ def wording(tool: str, arguments: Mapping[str, Any] | None, permissions: str | N
     'Allow Bash: rm -rf ~?'
     """
     about = plain(_about(arguments)[1])
-    request = f"Allow {tool}{f': {cut(about, LINE)}' if about else ''}?"
+    request = f"Allow {tool}{f': {shortened(about, LINE)}' if about else ''}?"
     return f"{request} (permissions {permissions}: your settings of the program count too)" if permissions else request
 
 
@@ -315,15 +315,17 @@ def in_one_line(question: Question, most: int = LINE) -> ShownQuestion:
     if not question.is_permission:
         lines = [line.strip() for line in question.text.splitlines() if line.strip()]
         first = whole(plain(lines[0])) if lines else "?"
-        return ShownQuestion(cut(first, most), "", len(lines) == 1 and len(first) <= most and not question.is_cut, 0)
+        return ShownQuestion(
+            shortened(first, most), "", len(lines) == 1 and len(first) <= most and not question.is_cut, 0
+        )
     name, about = _about(question.arguments)
     rest = {key for key in arguments_of(question) if name and key not in (name, DESCRIPTION)}
     words, call = _words_of(question), safe(question, question.tool or "a call")
     call += f": {safe(question, about)}" if about else ""
     claimed = safe(question, words) if name else ""
     parts = [
-        f"Allow {cut(call, most)}{', and more' if rest else ''}?",
-        f" (in its own words: {cut(claimed, _LONGEST_WORDS)})" if claimed else "",
+        f"Allow {shortened(call, most)}{', and more' if rest else ''}?",
+        f" (in its own words: {shortened(claimed, _LONGEST_WORDS)})" if claimed else "",
         f" (permissions {OWN})" if question.permissions == OWN else "",
     ]
     is_whole = not rest and len(call) <= most and len(claimed) <= _LONGEST_WORDS and not question.is_cut

@@ -8,7 +8,7 @@ from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 
 
-def environ_of(order: Order, driver: Driver) -> dict[str, str]:
+def program_environ(order: Order, driver: Driver) -> dict[str, str]:
     """Return the environment of the program of an order."""
     own = {order.home["variable"]: order.home["own"]} if order.home else {}
     return driver.environ(order, {**os.environ, **own})

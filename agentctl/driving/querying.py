@@ -9,7 +9,7 @@ from typing import Any
 
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
-from agentctl.driving.program_environ import environ_of
+from agentctl.driving.program_environ import program_environ
 from agentctl.errors import Refused
 
 #: How long the program may take to print it.
@@ -33,7 +33,7 @@ class Query:
         self.argv, self._driver = argv, driver
         try:
             self._process = subprocess.Popen(
-                argv, env=environ_of(order, driver), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                argv, env=program_environ(order, driver), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
             )  # fmt: skip
         except OSError as error:

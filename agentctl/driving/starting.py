@@ -23,7 +23,7 @@ from agentctl.drivers.order import Order
 from agentctl.drivers.registry import COMMAND
 from agentctl.driving.fulldisk import when_there_is_room
 from agentctl.driving.offering import Offering
-from agentctl.driving.program_environ import environ_of
+from agentctl.driving.program_environ import program_environ
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
@@ -87,7 +87,7 @@ def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None =
         order, launched = _launched(order, driver)
     if isinstance(launched, AgentOutcome):
         return StartedProgram(order, driver, meter, outbox, driver.dialogue(order), b"", [], None, None, launched)
-    offering = Offering(worker, order, environ_of(order, driver))
+    offering = Offering(worker, order, program_environ(order, driver))
     dialogue = driver.dialogue(order)
     said, opening = _say(launched, dialogue.begin())
     return StartedProgram(order, driver, meter, outbox, dialogue, said, opening, launched, offering, None)
@@ -136,7 +136,7 @@ def _begun(order: Order, driver: Driver) -> subprocess.Popen[bytes] | AgentOutco
     if refusal is not None:
         return refusal
     try:
-        return _popen(driver.argv(order), {**environ_of(order, driver), **_secrets_of(driver)})
+        return _popen(driver.argv(order), {**program_environ(order, driver), **_secrets_of(driver)})
     except OSError as error:
         return _not_started(order.program, driver, error)
 

@@ -53,7 +53,7 @@ def command_of(order: FarOrder) -> str:
     return next(iter(order.argv), "")
 
 
-def carry_out(order: FarOrder, streams: Streams, main: Main) -> NoReturn:
+def carry_out_order(order: FarOrder, streams: Streams, main: Main) -> NoReturn:
     """Carry out the command and leave."""
     code = 1
     try:

@@ -19,7 +19,7 @@ import agentctl
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.descriptors import write_some
 from agentctl.adapters.files import write_all
-from agentctl.domain.offer_state import OfferNews, OfferState, OfferStep, after
+from agentctl.domain.offer_state import OfferNews, OfferState, OfferStep, offer_after
 from agentctl.errors import Refused, UsageError
 from agentctl.hosts import frames
 from agentctl.hosts.far_command import (
@@ -30,7 +30,7 @@ from agentctl.hosts.far_command import (
     YES,
     Main,
     Streams,
-    carry_out,
+    carry_out_order,
     command_of,
     delivers,
     set_size,
@@ -174,7 +174,7 @@ def _start(order: FarOrder, main: Main, others: tuple[int, ...]) -> _Command:
     if pid == 0:
         for fd in {*others, *ours, given, asked, answering}:
             os.close(fd)
-        carry_out(order, Streams(streams_in, out, err, asks, answers), main)
+        carry_out_order(order, Streams(streams_in, out, err, asks, answers), main)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     if not order.is_screen:
         with contextlib.suppress(OSError):  # The command does this, too: whoever is first.
@@ -330,7 +330,7 @@ class _Exchange:
                 self._close(content)
 
     def _offer_becomes(self, news: OfferNews) -> None:
-        self._offer, step = after(self._offer, news)
+        self._offer, step = offer_after(self._offer, news)
         match step:
             case OfferStep.ASK:
                 self._to_send += frame(frames.PRINT)

@@ -53,7 +53,7 @@ def read_file(real: str, first: int = 1, count: int | None = None) -> str:
     return "\n".join(shown) + rest
 
 
-def edited(real: str, old: str, new: str, *, every: bool) -> tuple[bytes, bytes]:
+def edit_of(real: str, old: str, new: str, *, every: bool) -> tuple[bytes, bytes]:
     """Return the content of a file, and what it becomes with a text replaced.
 
     Raises:

@@ -18,7 +18,7 @@ from agentctl.llm.answer import ToolCall
 from agentctl.llm.breaking import Interrupted
 from agentctl.llm.delegation import DelegationTools
 from agentctl.llm.errors import ToolError
-from agentctl.llm.file_tools import edited, put_file, read_file
+from agentctl.llm.file_tools import edit_of, put_file, read_file
 from agentctl.llm.history import UNKNOWN
 from agentctl.llm.places import Places, looked_into
 from agentctl.llm.processes import Output, look, run_shell
@@ -228,10 +228,10 @@ class ToolCalls:
         real = self._places.real(given["path"])
         self._places.check_write(given["path"], real)
         if self._places.is_free(real):
-            edited(real, old, new, every=every)  # Nobody is asked about an edit that cannot be made.
+            edit_of(real, old, new, every=every)  # Nobody is asked about an edit that cannot be made.
         self._ask(call_id, "edit_file", {**given, "path": self._places.shown(given["path"], real)})
         self._places.check_same(given["path"], real)
-        was, becomes = edited(real, old, new, every=every)
+        was, becomes = edit_of(real, old, new, every=every)
         put_file(real, becomes, was)
         return Result(f"{given['path']} was changed.", file=real)
 

@@ -17,7 +17,7 @@ from agentctl.adapters.files import to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.launch_state import LaunchNews, after, answered, taken_up
+from agentctl.domain.launch_state import LaunchNews, after_engine_answer, launch_after, taken_up
 from agentctl.domain.sightings import LaunchFinding
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError
@@ -142,7 +142,7 @@ class StandIn:
         return self.wakes.is_asked_to_end or cancel_request.is_asked(self.worker)
 
     def _take(self, news: LaunchNews) -> None:
-        self.state = after(self.state, news, monotonic())
+        self.state = launch_after(self.state, news, monotonic())
 
     # -- one look ----------------------------------------------------------------------------------------------------
 
@@ -306,7 +306,7 @@ class StandIn:
         silent_s = self.heard.silent_s() if self.state.has_begun else 0.0
         seen = answer.seen
         self._note_handle(engine={"state": seen.state, "words": seen.words, "reason": seen.reason or answer.problem})
-        self.state = answered(
+        self.state = after_engine_answer(
             self.state, seen, answer.at,
             silent_s=silent_s, apart_s=self._apart_s, silence_s=self.placement.silence_s,
         )  # fmt: skip

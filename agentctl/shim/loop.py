@@ -139,7 +139,7 @@ class _Shim:
     def _next(self, takes_more: bool) -> Ticket | None:
         """Give the place back and take the next ticket, under one lock."""
         from agentctl.supervision.dispatch.dispatch import (  # Only now: the first worker need not wait for it.
-            carry_out,
+            complete_dispatch,
         )
 
         failpoints.reached("shim.before-release")
@@ -168,7 +168,7 @@ class _Shim:
             self.wakeups.rest(STORAGE_RETRY_S)
         if done is None:
             return None
-        carry_out(self.tree, done, folder=self.folder)
+        complete_dispatch(self.tree, done, folder=self.folder)
         for ticket in done.removed:
             self.debt.add_ended(self.tree.worker_at(ticket.worker_id))
         if done.mine is None:

@@ -10,7 +10,7 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.ends import end_in_words
-from agentctl.domain.plaintext import cut, plain
+from agentctl.domain.plaintext import plain, shortened
 from agentctl.domain.telling import telling_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.text.words import NOTHING, duration, short_number, shown_json
@@ -124,7 +124,7 @@ def telling(detail: Mapping[str, Any] | None) -> str:
 
 def short(text: object) -> str:
     """Return one line of a text, cut and safe to show."""
-    return cut(plain(" ".join(str(text or "").split())), _LONGEST)
+    return shortened(plain(" ".join(str(text or "").split())), _LONGEST)
 
 
 def _count(number: int, what: str) -> str:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from agentctl.domain.budget import Spent
 from agentctl.domain.critical_path import Because
 from agentctl.domain.ends import end_in_words
-from agentctl.domain.plaintext import cut, plain, whole
+from agentctl.domain.plaintext import plain, shortened, whole
 from agentctl.domain.states import Status
 from agentctl.domain.timeline import Shade, runs
 from agentctl.domain.timescale import DAY, Scale, scale_of
@@ -60,7 +60,7 @@ def name_of(row: TimelineRow, timeline: Timeline) -> str:
 
 def cut_line(text: str, longest: int, mark: str = "…") -> str:
     """Return one line of a text, safe to show and cut to a length."""
-    return cut(plain(" ".join(whole(text[: 10 * longest + 100]).split())), longest, mark)
+    return shortened(plain(" ".join(whole(text[: 10 * longest + 100]).split())), longest, mark)
 
 
 def time_of(row: TimelineRow) -> str:

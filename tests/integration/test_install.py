@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from agentctl.errors import Refused
-from agentctl.operations.install.installing import carry_out, plan
+from agentctl.operations.install.installing import carry_out_changes, plan
 from tests.support import Completed, alike, run
 
 CLIENTS = ("claude", "codex", "gemini", "opencode")
@@ -260,5 +260,5 @@ def test_what_the_program_saves_at_the_last_moment_is_not_written_over(
 
     monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(Refused, match="was changed meanwhile"):
-        carry_out(changes, undo=False)
+        carry_out_changes(changes, undo=False)
     assert files_of(home) == {**before, ".claude.json": (0o640, theirs.encode())}

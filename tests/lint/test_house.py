@@ -28,7 +28,12 @@ MOST_FLAGS = 3
 INTERFACE = {"main", "install", "load", "run", "serve", "to_json"}
 #: German in word order: "X is no Y", "is none", "shown to who".
 GERMAN = re.compile(r"(?<![Tt]here )\b(?:is|are) no(?:ne)?\b(?! longer| more)|\bto who (?=\w)")
-DOCUMENTS = [REPOSITORY / "README.md", REPOSITORY / "SECURITY.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *(REPOSITORY / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")),
+    *sorted((REPOSITORY / "docs").rglob("*.md")),
+    *sorted(path for path in (REPOSITORY / "agentctl/web/page").rglob("*.js") if "vendor" not in path.parts),
+    *sorted((REPOSITORY / "tests/page/unit").glob("*.mjs")),
+]
 
 
 def check(kind: str, found: Iterable[str]) -> None:
@@ -80,7 +85,7 @@ def test_the_first_line_of_a_module_says_what_it_decides() -> None:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """Yield each text and comment of the code, and each line of the documents, with its place."""
+    """Yield each text and comment of the code, and each line of documents and of the page's scripts, with its place."""
     for module, tree in house.trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.drivers.acp import dialogue_state
-from agentctl.drivers.acp.dialogue_state import DialogueHappening, DialoguePhase, DialogueState, TurnCancel, after
+from agentctl.drivers.acp.dialogue_state import (
+    DialogueHappening,
+    DialoguePhase,
+    DialogueState,
+    TurnCancel,
+    dialogue_after,
+)
 
 OPENING = [DialogueHappening.GREETED, DialogueHappening.OPENED, DialogueHappening.WAS_SET]
 LATER = st.lists(st.sampled_from(DialogueHappening), max_size=30)
@@ -23,7 +29,7 @@ CANCELS = {cancel.name for cancel in TurnCancel}
 
 def states_of(story: list[DialogueHappening]) -> list[DialogueState]:
     """Return the states of a dialogue, one after the other."""
-    return list(itertools.accumulate(story, after, initial=DialogueState()))
+    return list(itertools.accumulate(story, dialogue_after, initial=DialogueState()))
 
 
 @given(STORY)
@@ -54,7 +60,7 @@ def test_nothing_begins_once_it_was_interrupted(story: list[DialogueHappening]) 
 
 @given(STORY)
 def test_a_message_is_forgotten_with_its_turn(story: list[DialogueHappening]) -> None:
-    ended = after(states_of([*story, DialogueHappening.STEERED])[-1], DialogueHappening.TURN_ENDED)
+    ended = dialogue_after(states_of([*story, DialogueHappening.STEERED])[-1], DialogueHappening.TURN_ENDED)
     assert ended.cancel is not TurnCancel.MESSAGE
     assert not ended.phase.is_turn
 
@@ -74,5 +80,5 @@ def test_the_picture_of_the_table_is_the_table(phase: DialoguePhase, happening: 
             expected = expected._replace(cancel=TurnCancel[word])
         else:
             expected = expected._replace(phase=DialoguePhase[word])
-    assert after(state, happening) == expected
+    assert dialogue_after(state, happening) == expected
     assert (expected != state) == bool(shown)

@@ -608,6 +608,30 @@ def test_a_round_whose_call_was_refused_unseen_is_counted_in_any_order() -> None
     assert [told(Conversation(order()).begun(), events) for events in ("mumu", "mmuu", "mu")] == [1, 1, 0]
 
 
+def rounds(talk: Conversation, count: int) -> None:
+    """Have the model answer that often within a turn."""
+    for number in range(1, count + 1):
+        talk.told("item/started", threadId=ROOT, item={"type": "agentMessage", "id": f"m{number}"})
+        usage = {"total": {"inputTokens": 10 * number}}
+        talk.told("thread/tokenUsage/updated", threadId=ROOT, turnId="t1", tokenUsage=usage)
+
+
+def test_a_turn_that_was_cancelled_for_its_worker_is_not_interrupted_once_more_for_its_limit() -> None:
+    talk = Conversation(order(max_turns=1)).begun()
+    talk.do(talk.dialogue.interrupted())
+    rounds(talk, 3)
+    assert talk.dialogue.rounds.used > 1
+    assert [message["method"] for message in talk.said].count("turn/interrupt") == 1
+    assert talk.dialogue.ended(-2).reason is not Reason.MAX_TURNS
+
+
+def test_a_limit_stays_the_cause_where_the_cancel_comes_later() -> None:
+    talk = Conversation(order(max_turns=1)).begun()
+    rounds(talk, 2)
+    talk.do(talk.dialogue.interrupted())
+    assert talk.dialogue.ended(-2).reason is Reason.MAX_TURNS
+
+
 def test_touched_files_and_the_files_of_a_change() -> None:
     talk = held("app-server-patch-accept", order(PATCH, permissions=ASK_ALL), "accept")
     assert talk.outcome.touched_files == ["/project/new.txt", "/project/old.txt", "/project/moved.txt"]

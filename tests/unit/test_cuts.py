@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentctl.domain.plaintext import beginning, cut
+from agentctl.domain.plaintext import beginning, shortened
 
 LENGTHS = st.integers(0, 12)
 MARKS = st.sampled_from(["...", "…", "", " [cut]"])
@@ -24,7 +24,7 @@ def test_a_beginning_has_all_the_characters_that_it_may(text: str, longest: int,
 @example(text="abcde", longest=4, mark="...")
 @example(text="abcde", longest=2, mark="...")
 def test_a_cut_text_has_room_for_its_mark(text: str, longest: int, mark: str) -> None:
-    found = cut(text, longest, mark)
+    found = shortened(text, longest, mark)
     if len(text) <= longest:
         assert found == text
     else:

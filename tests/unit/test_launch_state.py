@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain import launch_state
-from agentctl.domain.launch_state import LaunchNews, LaunchPhase, LaunchState, after, answered, taken_up
+from agentctl.domain.launch_state import (
+    LaunchNews,
+    LaunchPhase,
+    LaunchState,
+    after_engine_answer,
+    launch_after,
+    taken_up,
+)
 from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Sighting, Watched
 
 NEW, SUBMITTED, BEGUN, ENDED = LaunchPhase
@@ -32,9 +39,9 @@ def states_of(story: Story) -> list[LaunchState]:
     for one, pause in happenings:
         now += pause
         if isinstance(one, EngineState):
-            states.append(answered(states[-1], Sighting(one), now, silent_s=now, apart_s=5, silence_s=10))
+            states.append(after_engine_answer(states[-1], Sighting(one), now, silent_s=now, apart_s=5, silence_s=10))
         else:
-            states.append(after(states[-1], one, now))
+            states.append(launch_after(states[-1], one, now))
     return states
 
 
@@ -94,22 +101,25 @@ def test_the_picture_of_the_table_is_the_table(phase: LaunchPhase, news: LaunchN
         "interrupted": state._replace(is_interrupted=True),
         "to do again": state._replace(is_interrupted=False),
     }
-    assert after(state, news, 7.0) == expected[shown]
+    assert launch_after(state, news, 7.0) == expected[shown]
 
 
 def test_the_engine_may_say_only_after_the_beginning_that_it_has_taken_it() -> None:
-    state = after(after(LaunchState(), LaunchNews.CLAIMED), LaunchNews.SUBMITTED)
+    state = launch_after(launch_after(LaunchState(), LaunchNews.CLAIMED), LaunchNews.SUBMITTED)
     assert (state.phase, state.submissions) == (BEGUN, 1)
 
 
 def test_what_was_said_before_the_beginning_proves_nothing_about_what_has_begun() -> None:
-    state = after(taken_up(1, is_held=False)._replace(watched=DOUBTED), LaunchNews.CLAIMED)
-    found = answered(state, Sighting(EngineState.ABSENT), 99.0, silent_s=99, apart_s=5, silence_s=10)
+    state = launch_after(taken_up(1, is_held=False)._replace(watched=DOUBTED), LaunchNews.CLAIMED)
+    found = after_engine_answer(state, Sighting(EngineState.ABSENT), 99.0, silent_s=99, apart_s=5, silence_s=10)
     assert found.watched == Watched(LaunchFinding.DOUBTED, 99.0, 99.0)
 
 
 def test_it_is_given_to_the_engine_a_few_times_and_no_more() -> None:
     state, submissions = taken_up(1, is_held=False), 1
     while state.may_be_submitted_again:
-        state, submissions = after(after(state, LaunchNews.DROPPED), LaunchNews.SUBMITTED), submissions + 1
+        state, submissions = (
+            launch_after(launch_after(state, LaunchNews.DROPPED), LaunchNews.SUBMITTED),
+            submissions + 1,
+        )
     assert submissions == MOST_SUBMISSIONS

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain import offer_state
-from agentctl.domain.offer_state import Followed, OfferNews, OfferState, OfferStep, after
+from agentctl.domain.offer_state import Followed, OfferNews, OfferState, OfferStep, offer_after
 
 STORY = st.lists(st.sampled_from(OfferNews), max_size=30)
 
@@ -19,7 +19,7 @@ def followed(story: list[OfferNews]) -> list[Followed]:
     """Return what follows from each of the news, one after the other."""
     found = [Followed(OfferState.NONE)]
     for news in story:
-        found.append(after(found[-1].state, news))
+        found.append(offer_after(found[-1].state, news))
     return found[1:]
 
 
@@ -45,7 +45,7 @@ def test_a_refusal_is_for_good_and_told_once(story: list[OfferNews]) -> None:
 @given(STORY)
 def test_a_command_that_has_asked_is_never_left_waiting_for_a_reader_that_is_gone(story: list[OfferNews]) -> None:
     state = followed([*story, OfferNews.ASKED])[-1].state
-    assert after(state, OfferNews.CLOSED).step is OfferStep.HANG_UP
+    assert offer_after(state, OfferNews.CLOSED).step is OfferStep.HANG_UP
 
 
 @pytest.mark.parametrize("state", OfferState)
@@ -55,4 +55,4 @@ def test_the_picture_of_the_table_is_the_table(state: OfferState, news: OfferNew
     cells = {name: [cell.strip() for cell in cells.split("|")] for name, cells in rows}
     name, _, step = cells[news.name][list(OfferState).index(state)].partition(", ")
     expected = Followed(OfferState[name], OfferStep(step)) if name else Followed(state)
-    assert after(state, news) == expected
+    assert offer_after(state, news) == expected

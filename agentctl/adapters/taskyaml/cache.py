@@ -98,7 +98,7 @@ def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
 def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
     value = read_known(task.config_cache)
     try:
-        said = checked(value)
+        said = checked_fields(value)
         head = str(value.get("head")) if said.keys() == _FIELDS.keys() else None
         return _Known(version, head, TaskConfig(**said))
     except (BadLimit, KeyError, TypeError, ValueError, AttributeError):
@@ -121,7 +121,7 @@ def version_of(task: TaskDir) -> tuple[int, int] | None:
     return found.st_ino, found.st_mtime_ns
 
 
-def checked(values: Mapping[str, Any], but: Container[str] = ()) -> dict[str, Any]:
+def checked_fields(values: Mapping[str, Any], but: Container[str] = ()) -> dict[str, Any]:
     """Return the fields whose keys are in `values`, each checked, but for those in `but`."""
     return {field: check(values[key]) for field, (key, check) in _FIELDS.items() if key in values and field not in but}
 

@@ -9,7 +9,7 @@ import agentctl
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
-from agentctl.drivers.acp.dialogue_state import DialogueHappening, DialoguePhase, DialogueState, after
+from agentctl.drivers.acp.dialogue_state import DialogueHappening, DialoguePhase, DialogueState, dialogue_after
 from agentctl.drivers.acp.ends import INTERRUPTED, Decision, auth_hint, ended_early, failed, failure_in, stopped
 from agentctl.drivers.acp.modes import Modes
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
@@ -114,7 +114,7 @@ class AcpDialogue(Complaining):
 
     def _happen(self, happening: DialogueHappening) -> bool:
         """Enter the state that follows; return whether it is another one."""
-        before, self._state = self._state, after(self._state, happening)
+        before, self._state = self._state, dialogue_after(self._state, happening)
         return self._state != before
 
     # -- opening ---------------------------------------------------------------------------------------------------

@@ -116,13 +116,13 @@ class DialogueState(NamedTuple):
         return self.phase.is_turn and not self.has_passed_limit
 
 
-def after(state: DialogueState, happening: DialogueHappening) -> DialogueState:
+def dialogue_after(state: DialogueState, happening: DialogueHappening) -> DialogueState:
     """Return the state that follows when something happens.
 
     >>> state = DialogueState(DialoguePhase.RETRYING, TurnCancel.MESSAGE)
-    >>> after(state, DialogueHappening.LIMIT_PASSED)._asdict()
+    >>> dialogue_after(state, DialogueHappening.LIMIT_PASSED)._asdict()
     {'phase': <DialoguePhase.TURNING: 6>, 'cancel': <TurnCancel.LIMIT: 2>, 'is_interrupted': False}
-    >>> after(state, DialogueHappening.PROMPTED) == state
+    >>> dialogue_after(state, DialogueHappening.PROMPTED) == state
     True
     """
     if happening is DialogueHappening.INTERRUPTED:

@@ -211,8 +211,8 @@ class CodexDialogue(Complaining):
         if thread == self.threads.root:
             self.rounds.response_ended()
             limit = self.order.max_turns
-            if limit is not None and self.rounds.used >= limit and not self.turns.is_over:
-                actions += self.turns.stop_over()
+            if limit is not None and self.rounds.used >= limit:
+                actions += self.turns.pass_limit()
         return actions
 
     def _error(self, params: Mapping[str, Any]) -> Actions:

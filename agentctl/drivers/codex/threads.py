@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
-from agentctl.domain.plaintext import cut
+from agentctl.domain.plaintext import shortened
 from agentctl.drivers.codex.items import is_tool, row_id
 from agentctl.drivers.values import count_in, list_in, object_in, text_in
 
@@ -179,7 +179,7 @@ class AgentThreads:
 
 
 def _first_line(text: str) -> str:
-    return cut(text.strip().partition("\n")[0], _LONGEST_NAME, "…")
+    return shortened(text.strip().partition("\n")[0], _LONGEST_NAME, "…")
 
 
 def _tokens(counts: Mapping[str, Any]) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from typing import Any
 
 from agentctl.domain.states import Reason
@@ -27,6 +28,33 @@ _ELSE_HINT = (
 )
 
 
+class TurnsStop(IntEnum):
+    """Why the turns are stopped, as a table: what happens, and which value follows.
+
+        what happens | NONE   | LIMIT              | CANCEL
+        -------------|--------|--------------------|-------
+        limit passed | LIMIT  |                    |
+        cancelled    | CANCEL | CANCEL_AFTER_LIMIT |
+
+    An empty cell changes nothing, and the first cause stays the cause.
+    """
+
+    NONE = 0
+    #: The limit of turns was reached, so the turn is being interrupted.
+    LIMIT = 1
+    #: The worker is cancelled.
+    CANCEL = 2
+    CANCEL_AFTER_LIMIT = 3
+
+    def after_limit(self) -> TurnsStop:
+        """Return what follows when the limit of turns is passed."""
+        return TurnsStop.LIMIT if self is TurnsStop.NONE else self
+
+    def after_cancel(self) -> TurnsStop:
+        """Return what follows when the worker is cancelled."""
+        return TurnsStop.CANCEL if self in (TurnsStop.NONE, TurnsStop.CANCEL) else TurnsStop.CANCEL_AFTER_LIMIT
+
+
 class Turns:
     """Runs the turns of the root thread. `report_end` returns the actions that report an end."""
 
@@ -42,9 +70,7 @@ class Turns:
         self.model = order.model
         #: The sandbox was ordered with the network; None: that is not known.
         self._has_network: bool | None = None
-        self.is_interrupted = False
-        #: The limit of turns was reached, so the turn is being interrupted.
-        self.is_over = False
+        self.stop = TurnsStop.NONE
         #: How the last turn ended, until that is reported.
         self.ending: Decision | None = None
         self._outcome, self._report_end = outcome, report_end
@@ -54,6 +80,16 @@ class Turns:
         self._waiting = [order.prompt]
         #: The number of messages sent into the turn that Codex has not accepted yet.
         self._steering = 0
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether the worker is cancelled: nothing begins any more."""
+        return self.stop >= TurnsStop.CANCEL
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the limit of turns was reached, before any cancel."""
+        return self.stop in (TurnsStop.LIMIT, TurnsStop.CANCEL_AFTER_LIMIT)
 
     # -- opening ---------------------------------------------------------------------------------------------------
 
@@ -157,7 +193,7 @@ class Turns:
         is_new, self._turn, self._is_turning = turn != self._turn, turn, True
         self.ending = INTERRUPTED if self.is_interrupted else None
         self.threads.get(self.threads.root or "").turns.add(turn)
-        return self._interrupt_turn() if is_new and (self.is_interrupted or self.is_over) else []
+        return self._interrupt_turn() if is_new and self.stop is not TurnsStop.NONE else []
 
     def _steer(self, text: str) -> Actions:
         self._steering += 1
@@ -179,13 +215,13 @@ class Turns:
 
     def interrupt(self) -> Actions:
         """Interrupt the turn. Then the program's input is closed, so that running tools end with it."""
-        self.is_interrupted, self.ending = True, INTERRUPTED
+        self.stop, self.ending = self.stop.after_cancel(), INTERRUPTED
         return self._interrupt_turn() if self._is_turning else [HangUp()]
 
-    def stop_over(self) -> Actions:
-        """Interrupt the turn because the limit of turns is reached."""
-        self.is_over = True
-        return self._interrupt_turn()
+    def pass_limit(self) -> Actions:
+        """Interrupt the turn because the limit of turns is reached, unless it is being stopped already."""
+        before, self.stop = self.stop, self.stop.after_limit()
+        return self._interrupt_turn() if self.stop is not before else []
 
     def _interrupt_turn(self) -> Actions:
         if not self._turn:

@@ -87,7 +87,7 @@ def _essence(text: str) -> object:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
-def carry_out(changes: Sequence[Change], *, undo: bool) -> None:
+def carry_out_changes(changes: Sequence[Change], *, undo: bool) -> None:
     """Make the changes; if one fails, undo those before it."""
     done: list[Change] = []
     try:

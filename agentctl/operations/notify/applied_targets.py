@@ -65,7 +65,7 @@ def _arm(tree: TreeDir) -> Sequence[Applied]:
         UsageError: The configuration is not well-formed.
     """
     from agentctl.adapters.clock import now_iso
-    from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed, arm
+    from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed, write_armed
 
     personal = section(NOTIFY)
     found = _applied_to(tree, personal)
@@ -77,7 +77,7 @@ def _arm(tree: TreeDir) -> Sequence[Applied]:
         environ={name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ},
         state=str(state_folder(os.environ)),
     )
-    arm(tree, store_folder(), armed)
+    write_armed(tree, store_folder(), armed)
     return found
 
 

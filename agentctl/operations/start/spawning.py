@@ -54,8 +54,8 @@ from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.dispatch import (
     Dispatched,
     answers,
-    carry_out,
     check_free,
+    complete_dispatch,
     dispatch_locked,
     give_orders,
 )
@@ -245,7 +245,7 @@ def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) ->
             _line_up(start, prepared)
             done = _start_locked(tree, blobs)
     finally:
-        carry_out(tree, before)
+        complete_dispatch(tree, before)
     give_orders(tree, done, blobs)
     replace_spares(tree)  # While the shims start their workers: the next start may come soon.
     return done

@@ -8,7 +8,7 @@ from agentctl.adapters.locks import locked
 from agentctl.domain.names import WorkerId
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.calling import caller
-from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
+from agentctl.supervision.dispatch.dispatch import complete_dispatch, dispatch_locked
 from agentctl.supervision.dispatch.slots import loan_lock, place_of
 
 
@@ -43,7 +43,7 @@ class Loan:
         if self._fd is not None:
             with locked(self._live_task.tree.queue_lock):
                 done = dispatch_locked(self._live_task.tree)
-            carry_out(self._live_task.tree, done)
+            complete_dispatch(self._live_task.tree, done)
 
     def close(self) -> None:
         """Let no new guest into the place."""

@@ -57,7 +57,7 @@ def _keep(task: TaskDir, head: bytes, found: TaskConfig) -> None:
 
 def _understood(document: Document) -> TaskConfig:
     said = {field: read(document) for field, read in _IN_CONFIG.items()}
-    return TaskConfig(**said, **cache.checked(document.value, but=said))
+    return TaskConfig(**said, **cache.checked_fields(document.value, but=said))
 
 
 def _limits(document: Document) -> Limits:

@@ -72,11 +72,13 @@ def dispatch(tree: TreeDir, *, given: Blobs | None = None, lender: WorkerId | No
         return Dispatched()
     with locked(tree.queue_lock):
         done = dispatch_locked(tree, given=given, lender=lender)
-    carry_out(tree, done, given)
+    complete_dispatch(tree, done, given)
     return done
 
 
-def carry_out(tree: TreeDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None) -> None:
+def complete_dispatch(
+    tree: TreeDir, done: Dispatched, given: Blobs | None = None, folder: FilePath | None = None
+) -> None:
     """Do what a dispatch leaves to be done without the queue's lock; does not wait for the shims' answers."""
     give_orders(tree, done, given, folder)
     for launched in done.launches:

@@ -13,7 +13,7 @@ from agentctl.adapters.locks import locked, try_lock
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.errors import AgentctlError
-from agentctl.supervision.dispatch.dispatch import carry_out, dispatch_locked
+from agentctl.supervision.dispatch.dispatch import complete_dispatch, dispatch_locked
 from agentctl.supervision.dispatch.idle_places import come_back
 from agentctl.supervision.dispatch.slots import IDLE, place_of
 
@@ -40,7 +40,7 @@ class Standby:
                 if place is not None and self._loan is None:
                     self._loan = try_lock(self.tree.slots / (place + IDLE))
                 done = dispatch_locked(self.tree, folder=self.folder)
-            carry_out(self.tree, done, folder=self.folder)
+            complete_dispatch(self.tree, done, folder=self.folder)
             return True
         return False
 
@@ -60,7 +60,7 @@ class Standby:
                 done = dispatch_locked(self.tree, folder=self.folder)
                 place = self._place()
                 has_own = place is None or come_back(self.tree, place)
-            carry_out(self.tree, done, folder=self.folder)
+            complete_dispatch(self.tree, done, folder=self.folder)
             return has_own
         return False
 

@@ -15,7 +15,7 @@ from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.errors import StorageError
-from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out
+from agentctl.supervision.dispatch.dispatch import Dispatched, complete_dispatch
 from agentctl.supervision.dispatch.launching import launch
 from agentctl.supervision.dispatch.slots import held_places
 from agentctl.supervision.life.belonging import claim_of, record_of
@@ -53,7 +53,7 @@ def take_over(worker: WorkerDir) -> bool:
         except (StorageError, OSError):
             place.let_go()
             return False
-    carry_out(tree, done, {worker.id: blob})
+    complete_dispatch(tree, done, {worker.id: blob})
     return True
 
 

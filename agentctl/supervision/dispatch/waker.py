@@ -23,7 +23,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.account.accounts import account_of
-from agentctl.supervision.dispatch.dispatch import Dispatched, carry_out, dispatch_locked
+from agentctl.supervision.dispatch.dispatch import Dispatched, complete_dispatch, dispatch_locked
 from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.queue.tickets import read_queue
 from agentctl.supervision.worker.control import name_holder
@@ -95,7 +95,7 @@ class _Waker:
     def _dispatch(self) -> Dispatched:
         with locked(self.tree.queue_lock):
             done = dispatch_locked(self.tree, folder=self.folder)
-        carry_out(self.tree, done, folder=self.folder)
+        complete_dispatch(self.tree, done, folder=self.folder)
         return done
 
     def _sleep(self, watch: Watch, held_s: float, folders: list[str], stamps: list[int]) -> None:

@@ -79,7 +79,7 @@ def _armed_from(value: Mapping[str, Any]) -> Armed:
     )
 
 
-def arm(tree: TreeDir, folder: FilePath, armed: Armed) -> None:
+def write_armed(tree: TreeDir, folder: FilePath, armed: Armed) -> None:
     """Keep who is to be told; of a target that is already there, what happened since then is told.
 
     Raises:

@@ -56,7 +56,7 @@ test('a file that was renamed has both names, and one that is not text has notes
   assert.deepEqual([binary.notes, binary.hunks], [['Binary files a/p.png and b/p.png differ'], []]);
 });
 
-test('what is no diff has no files, and a diff that is cut has what is there', () => {
+test('what is not a diff has no files, and a diff that is cut has what is there', () => {
   assert.deepEqual(parseDiff(''), []);
   assert.deepEqual(parseDiff('hello\n@@ -1 +1 @@\n-x\n+y\n'), []);
   const [cut] = diff(...head('a'), '@@ -1,900 +1,900 @@', ' a', '-b');

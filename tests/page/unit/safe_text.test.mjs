@@ -16,11 +16,11 @@ test('colours of an output are dropped, and nothing else', () => {
   assert.equal(plainOutput('\x1b[1;31mred\x1b[0m \x1b[2Jx'), 'red \\x1b[2Jx');
 });
 
-test('half a character is none', () => {
+test('half a character is replaced', () => {
   assert.equal(plain('a\ud800b\udc00c😀'), 'a\ufffdb\ufffdc😀');
 });
 
-test('what is no text is written as one', () => {
+test('what is not a text is written as one', () => {
   assert.deepEqual([plain(null), plain(undefined), plain(7), plain({})], ['', '', '7', '[object Object]']);
 });
 

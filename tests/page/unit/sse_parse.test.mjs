@@ -30,7 +30,7 @@ test('wherever a stream is cut into pieces, the messages are the same', () => {
   assert.deepEqual(parsed(...STREAM), MESSAGES);
 });
 
-test('what has no end yet is no message', () => {
+test('what has no end yet is not a message', () => {
   assert.deepEqual(parsed('data: x\n'), []);
   assert.deepEqual(parsed('event: x'), []);
   assert.deepEqual(parsed('id: 3\n\n'), []);

@@ -73,7 +73,7 @@ test('forged circles of sub-agents end, and nothing is lost', () => {
   }
 });
 
-test('a row that cannot be read is a block of its own, and one of usage is none', () => {
+test('a row that cannot be read is a block of its own, and one of usage is not a block', () => {
   const roots = blocksOf([
     { offset: 0, type: '', problem: 'bad' }, { offset: 1, type: 'usage' },
     { offset: 2, type: 'toString', id: 'constructor' },

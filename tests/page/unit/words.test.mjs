@@ -19,7 +19,7 @@ test('numbers', () => {
   assert.deepEqual([null, undefined, 0, -1, 0.004, 12.5].map(words.costWords), ['', '', '', '', '$0.00', '$12.50']);
 });
 
-test('times that are none', () => {
+test('times that are not valid', () => {
   assert.equal(words.clock('yesterday'), '--:--');
   assert.equal(words.secondsSince('yesterday'), null);
   assert.equal(words.secondsSince(null), null);
@@ -37,7 +37,7 @@ test('signs: what is more pressing than the state comes first, and an end is an 
   }
 });
 
-test('words that every object has are no states', () => {
+test('words that every object has are not states', () => {
   for (const status of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
     assert.deepEqual(words.signOf(worker({ status })), { glyph: '·', role: 'queued', words: status });
     assert.equal(words.signOfTask({ taskId: 't', state: status }).glyph, '·');

@@ -10,7 +10,7 @@
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)$/;
 
 /**
- * The path of a line `--- a/x`: git quotes what is no plain name, with octal bytes.
+ * The path of a line `--- a/x`: git quotes a name that is not plain, with octal bytes.
  * @param {string} text
  */
 function pathOf(text) {

@@ -32,7 +32,7 @@ export const KEYS = [
   ['Tree', ['l', 'ArrowRight'], 'unfold', 'Open the line, or go into it'],
   ['Tree', ['h', 'ArrowLeft'], 'fold', 'Fold the line, or go to the one above'],
   ['Tree', ['*'], 'siblings', 'Open all lines beside this one'],
-  ['Tree', ['f'], 'find', 'Type the beginning of a name (letters that are no keys do so at once)'],
+  ['Tree', ['f'], 'find', 'Type the beginning of a name (letters that are not keys do so at once)'],
   ['Texts', ['m'], 'mark', 'Draw a line below what is there now'],
   ['Texts', ['w'], 'wrap', 'Wrap long lines, or not'],
   ['Diff', ['c'], 'comment', 'Write a comment on the line'],

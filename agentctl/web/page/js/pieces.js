@@ -115,7 +115,7 @@ export function NotYet({ error, isLoading, what }) {
 }
 
 /**
- * The tabs of a view, each with an address of its own; to change the tab is no step that leads back.
+ * The tabs of a view, each with an address of its own; changing the tab is not a step that leads back.
  * @param {{ label: string, names: string[], current: string, hrefOf: (name: string) => string,
  *   wordsOf: (name: string) => string | object }} props
  */

@@ -60,7 +60,7 @@ export const openQuestions = (key, worker) => (worker?.questions ?? []).filter((
 });
 
 /**
- * These scroll what has the focus, and are no keys of the list.
+ * These scroll what has the focus, and are not keys of the list.
  * @param {KeyboardEvent} event
  */
 const leaveScrolling = (event) => {

@@ -57,7 +57,7 @@ addEventListener('popstate', (event) => {
   changed('route');
 });
 
-// Links of the page itself need no load; those of a picture are no HTML, and have but the attribute.
+// Links of the page itself need no load; those of a picture are not HTML, and have but the attribute.
 document.addEventListener('click', (event) => {
   if (event.defaultPrevented || event.button) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

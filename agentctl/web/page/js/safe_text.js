@@ -31,7 +31,7 @@ export function plain(text) {
 }
 
 /**
- * The same with its lines and tabs. A `\r` at the end of a line is no news.
+ * The same with its lines and tabs. A `\r` at the end of a line says nothing.
  * @param {unknown} text
  */
 export function plainLines(text) {

@@ -110,7 +110,7 @@ export class TranscriptBlocks {
 }
 
 /**
- * Whether one block is below another; a forged circle is none.
+ * Whether one block is below another; a forged circle does not count.
  * @param {Block} block
  * @param {Block} other
  * @param {Map<unknown, Block>} agents

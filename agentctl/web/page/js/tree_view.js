@@ -230,7 +230,7 @@ export function TreeView() {
     return line && line.kind !== 'task' ? line.key : null;
   });
 
-  // Letters that are no keys, and all letters behind `f`, go to the next line that begins so.
+  // Letters that are not keys, and all letters behind `f`, go to the next line that begins so.
   /** @param {KeyboardEvent} event */
   const onKeyDown = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;

@@ -53,7 +53,7 @@ export function WorkerView({ place }) {
     const fail = (/** @type {Refused} */ error) => setAsked({ row: null, error });
     get(workerPath(task, instance)).then((row) => setAsked({ row, error: null }), fail);
   }, [key, isMissing]);
-  // What `show` has of its questions is no card: the fleet alone says which answers may be given.
+  // What `show` has of its questions does not make a card: the fleet alone says which answers may be given.
   /** @type {Sent.Worker | null} */
   const worker = inFleet ?? (asked.row && { ...asked.row, questions: [], taskId: task, need: 'done' });
 
