@@ -15,7 +15,7 @@ from hashlib import blake2b
 from typing import Any
 
 from agentctl.adapters.clock import now_iso
-from agentctl.adapters.eventlog import blocks_of
+from agentctl.adapters.eventlog import blocks, blocks_of
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.events import BadLine, decode
@@ -274,9 +274,13 @@ def _events_of(task: TaskDir, key: TaskKey, behind: int, until: int) -> Iterator
     offset = seq = 0
     while seq < until:
         try:
-            piece = next(blocks_of(task.events, offset), None)
+            fd = open_plain(task.events)
         except (OSError, AgentctlError):
             return
+        try:  # What fails while it is read is told: a reader would count as having had the rest.
+            piece = next(blocks(fd, offset), None)
+        finally:
+            os.close(fd)
         if piece is None:
             return
         offset, lines = piece
