@@ -12,6 +12,7 @@ import io
 import os
 import sys
 
+from agentctl.cli.lost_signals import send_lost_again
 from agentctl.encoding import ensure_utf8, prepare_stream
 from agentctl.errors import AgentctlError, ExitCode, StartInterrupted
 from agentctl.lean import Any, NoReturn
@@ -35,6 +36,7 @@ def run(argv: list[str] | None = None, begun: Any = None) -> NoReturn:
     """
     # Modules and rows stay until the end: looking for garbage among them takes a tenth of a short command's time.
     gc.set_threshold(1_000_000)
+    send_lost_again()
     code = main(sys.argv[1:] if argv is None else argv, begun)
     # The cleanup of the interpreter at its end takes as long.
     _flush()

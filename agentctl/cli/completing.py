@@ -82,7 +82,7 @@ def _offer(
 def _bounded_time() -> Iterator[None]:
     """Interrupt the block with `_TooLong`, even if it waits in the kernel for someone to write to a FIFO."""
     before = signal.signal(signal.SIGALRM, _too_long)
-    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
+    signal.setitimer(signal.ITIMER_REAL, _LIMIT_S, _LIMIT_S)  # Again, where Python loses the first `_TooLong`.
     try:
         yield
     finally:
