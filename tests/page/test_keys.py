@@ -476,6 +476,27 @@ def test_starting_workers_by_keys(task: Task, visit: Visit) -> None:
     assert run("logs", name, "--task", made["taskId"]).out == "0ne tw0\n"
 
 
+def test_a_list_of_agents_that_did_not_come_decides_nothing(task: Task, visit: Visit) -> None:
+    """As when the page is loaded again while the list is on its way: what was typed is still for an agent."""
+    page = visit.open()
+    page.route("**/agents", lambda route: route.abort())
+    page.keyboard.press("n")
+    dialog = page.get_by_role("dialog", name="New worker")
+    prompt = dialog.get_by_role("textbox", name="What it should do")
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    prompt.fill("say It was typed without the list.")
+    dialog.get_by_label("Agent").select_option("a command")
+    expect(dialog.get_by_role("textbox", name="Command")).to_be_visible()
+    dialog.get_by_label("Agent").select_option("…")
+    expect(prompt).to_have_value("say It was typed without the list.")
+    page.unroute("**/agents")
+    page.reload()
+    visit.live()
+    page.keyboard.press("n")
+    expect(prompt).to_have_value("say It was typed without the list.")
+    expect(dialog.get_by_label("Agent")).to_have_value("general")
+
+
 def test_what_is_refused_stays_in_the_form(task: Task, visit: Visit, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     page = visit.open()

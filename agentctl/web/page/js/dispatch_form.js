@@ -44,11 +44,7 @@ export function Dispatch({ close, task: first }) {
       if (latest.current.what !== '!' && !found.some((one) => one.name === latest.current.what)) {
         set('what', usable.find((one) => one.name === 'general')?.name ?? usable[0]?.name ?? '!');
       }
-    }, (refusal) => {
-      setError(refusal);
-      setAgents([]);
-      if (!latest.current.what) set('what', '!');
-    });
+    }, setError);
   }, []);
   // Where this part of the page came only after its dialog had opened.
   useLayoutEffect(() => box.current.querySelector('textarea').focus(), []);
@@ -103,9 +99,9 @@ export function Dispatch({ close, task: first }) {
     <h2 id="dialog-title">New worker</h2>
     <div class="pair">
       <label class="field"><span>Agent</span><select value=${form.what} onChange=${(event) => set('what', event.target.value)}>
-        ${agents === null && html`<option value=${form.what}>${isCommand ? 'a command' : form.what || '…'}</option>`}
+        ${agents === null && html`<option value=${isCommand ? '' : form.what}>${isCommand || !form.what ? '…' : plain(form.what)}</option>`}
         ${(agents ?? []).map((one) => html`<option key=${one.name} value=${one.name} disabled=${!one.usable}>${plain(one.name)}${one.usable ? one.installed === false ? ' (not installed)' : '' : ' (not trusted)'}</option>`)}
-        ${agents !== null && html`<option value="!">a command</option>`}
+        <option value="!">a command</option>
       </select></label>
       <label class="field"><span>Task</span><select value=${known} onChange=${(event) => set('task', event.target.value)}>
         <option value=${NEW_TASK}>a new task</option>
