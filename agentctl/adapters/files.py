@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 from collections.abc import Callable, Sequence
 
 from agentctl.adapters.libc import libc
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
+from agentctl.adapters.signals import signal
 from agentctl.domain.numbers import finite
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import Any
@@ -160,14 +162,21 @@ def write_whole(path: AnyPath, data: bytes, *, durable: bool = True) -> None:
 
 def replace_if_same(path: AnyPath, was: bytes, data: bytes) -> bool:
     """Replace, durably, a file that somebody else may be saving; return False, with theirs in place, where they did."""
+    folder = os.path.dirname(path)
     with storage_errors(path, "write"):
         beside = _write_beside(path, data, durable=True)
         try:
             is_same = put_if_same(beside, path, was)
+            sync_folder(folder)
+            # The kernel finds the file that a save names before it notes that it is being written: such a save may only
+            # now have begun.
+            if is_same and os.path.exists(beside) and not _is_left(beside, was):
+                is_same = False
+                _put_back(beside, path)
+                sync_folder(folder)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 _repeated(os.unlink, beside)
-        sync_folder(os.path.dirname(path))
         return is_same
 
 
@@ -185,11 +194,16 @@ def put_if_same(beside: AnyPath, path: AnyPath, was: bytes) -> bool:
         return is_same
     is_same = False
     try:
-        is_same = _holds(beside, was)
+        is_same = _is_left(beside, was)
     finally:
-        if not is_same and not _exchange(beside, path):
-            _rename(beside, path)
+        if not is_same:
+            _put_back(beside, path)
     return is_same
+
+
+def _put_back(beside: AnyPath, path: AnyPath) -> None:
+    if not _exchange(beside, path):
+        _rename(beside, path)
 
 
 def _exchange(one: AnyPath, other: AnyPath) -> bool:
@@ -201,6 +215,30 @@ def _exchange(one: AnyPath, other: AnyPath) -> bool:
 def _holds(path: AnyPath, data: bytes) -> bool:
     with os.fdopen(open_plain(path), "rb") as file:
         return file.read(len(data) + 1) == data
+
+
+def _is_left(path: AnyPath, was: bytes) -> bool:
+    """Return whether a file still holds `was`, and nobody has it open to change that."""
+    with os.fdopen(open_plain(path), "rb") as file:
+        return not _is_being_written(file.fileno()) and file.read(len(was) + 1) == was
+
+
+def _is_being_written(fd: int) -> bool:
+    """Return whether anybody has a file open for writing; False where that cannot be known.
+
+    Nobody gets a lease for reading on such a file: fcntl(2), "Leases". There are none on NFS, and outside of Linux. Who
+    opens the file while the lease is held waits for that moment, and the holder gets a signal; SIGURG is ignored where
+    nobody handles it, while SIGIO, which is sent otherwise, would end this process.
+    """
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except AttributeError:
+        return False
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
 
 
 def _put(temporary: str, path: AnyPath) -> None:

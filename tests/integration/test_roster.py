@@ -7,6 +7,8 @@ import json
 import operator
 import os
 import signal
+import stat
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -176,6 +178,35 @@ def test_what_a_person_saves_at_the_last_moment_stays(
     assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
     assert (tmp_path / "task.yaml").read_bytes() == saved
     assert sorted(os.listdir(tmp_path)) == ["config.json", "roster.stale", "task.lock", "task.yaml"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who has a file open for writing")
+def test_what_is_open_for_writing_is_left_alone(tmp_path: Path) -> None:
+    """A program that reads the file, changes it and writes it back has it open all the time."""
+    task, saved = task_with(tmp_path, b"id: t\n"), roster.initial(b"id: t\ntitle: mine\n")
+    with (tmp_path / "task.yaml").open("r+b") as file:
+        assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
+        file.write(saved)
+        file.truncate()
+    assert (tmp_path / "task.yaml").read_bytes() == saved
+    assert not list(tmp_path.glob("*.tmp"))
+
+
+def test_a_save_that_begins_only_after_the_exchange_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel had found the file for it before the exchange: it writes into the one that lies beside by now."""
+    task, flush = task_with(tmp_path, b"id: t\n"), os.fsync
+    saved = roster.initial(b"id: t\ntitle: mine\n")
+
+    def fsync(fd: int) -> None:
+        flush(fd)
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            for beside in tmp_path.glob("*.tmp"):
+                beside.write_bytes(saved)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
+    assert (tmp_path / "task.yaml").read_bytes() == saved
+    assert not list(tmp_path.glob("*.tmp"))
 
 
 @SAVES
