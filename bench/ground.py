@@ -126,7 +126,7 @@ class Ground:
 
     def settle(self, task: TaskDir) -> None:
         """Wait until no shim of a task is left."""
-        wait_until(lambda: not any(task.path in processes.command_line(pid) for pid in processes.all_pids()))
+        wait_until(lambda: not any(task.path in processes.command_line_of(pid) for pid in processes.all_pids()))
 
     def drop(self, task: TaskDir) -> None:
         """Cancel the live workers of a task.
@@ -150,7 +150,7 @@ class Ground:
                 self.drop(task)
         with contextlib.suppress(BenchError):
             wait_until(lambda: not self.running(), limit_s=5)
-        left = [f"{pid} {' '.join(processes.command_line(pid))[:150]}" for pid in self._kill()]
+        left = [f"{pid} {' '.join(processes.command_line_of(pid))[:150]}" for pid in self._kill()]
         for path in (self.disk, self.memory):
             if path is not None:
                 shutil.rmtree(path, ignore_errors=True)
@@ -171,7 +171,7 @@ def _program() -> list[str]:
 
 
 def _mentions(pid: int, names: list[str]) -> bool:
-    texts = [*processes.command_line(pid), *map(os.fsdecode, processes.environment_of(pid).values())]
+    texts = [*processes.command_line_of(pid), *map(os.fsdecode, processes.environment_of(pid).values())]
     return any(name in text for text in texts for name in names)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.answer_links import LIFETIME_S, AnswerLink, digest_of, sign
+from agentctl.domain.answer_links import LIFETIME_S, AnswerLink, question_digest, sign
 from agentctl.operations.talk.answering_link import answer_by_link
-from agentctl.supervision.notify.served import RootServer, announce, hold_server, place_of
+from agentctl.supervision.notify.served import RootServer, announce, hold_server, server_file
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.supervision.worker.questions import read_question
 
@@ -34,7 +34,7 @@ def serving(root: Path, *, read_only: bool = False) -> Iterator[Root]:
 
 def file_of(root: Path) -> Path:
     """Return the file in which the server of a root says where it is."""
-    return Path(place_of(store_folder(), Root(str(root)), "json"))
+    return Path(server_file(store_folder(), Root(str(root)), "json"))
 
 
 def labels(post: dict[str, Any]) -> list[tuple[str, str]]:
@@ -54,7 +54,7 @@ def pressed(root: Path, post: dict[str, Any], label: str) -> dict[str, Any]:
 def link_to(root: Path, answer: str) -> AnswerLink:
     """Return a link to the question q1 of worker a, as it is now."""
     question = read_question(Root(str(root)).task("t1").worker("a"), "q1")
-    digest = digest_of(question) if question is not None else ""
+    digest = question_digest(question) if question is not None else ""
     return AnswerLink("t1", "a", "q1", answer, digest, int(time.time()) + LIFETIME_S)
 
 

@@ -29,11 +29,11 @@ from agentctl import __version__
 from agentctl.acp import choices as chosen
 from agentctl.acp import dialogs, history, runs
 from agentctl.acp.choices import AGENT, Choices
-from agentctl.acp.endings import in_words
+from agentctl.acp.endings import error_for_client
 from agentctl.acp.following import thought
 from agentctl.acp.keeping import let_abandoned_end
 from agentctl.acp.link import EditorLink
-from agentctl.acp.prompts import text_of
+from agentctl.acp.prompts import prompt_text
 from agentctl.acp.servers import ClientServers, servers_of
 from agentctl.acp.session import EditorSession, Turn
 from agentctl.acp.turning import Turning
@@ -121,7 +121,7 @@ class EditorAgent:
             root = self._root()
             if self.serving.task is not None:
                 find_task(self.serving.task, root=self.serving.root)
-            return runs.new_name(root), _options(chosen.check(choices, root), root)
+            return runs.new_name(root), _options(chosen.check_choices(choices, root), root)
 
         name, options = await self._in_folder(cwd, opened)
         await self._see_to_abandoned(cwd)
@@ -157,7 +157,7 @@ class EditorAgent:
             return loaded, choices, _options(choices, root)
 
         loaded, choices, options = await self._in_folder(cwd, found)
-        updates = history.replay(loaded)
+        updates = history.replay_session(loaded)
         while (update := await self._in_thread(lambda: next(updates, None))) is not None:
             if is_told:
                 await self.link.update(session_id, update)
@@ -198,7 +198,7 @@ class EditorAgent:
         session.let_go()
         worker = session.worker
         if worker is not None:
-            await self._in_thread(lambda: runs.stop(worker) if is_at_work else runs.leave(iter([worker])))
+            await self._in_thread(lambda: runs.stop(worker) if is_at_work else runs.leave_alone(iter([worker])))
         return CloseSessionResponse()
 
     async def _see_to_abandoned(self, cwd: str) -> None:
@@ -237,7 +237,7 @@ class EditorAgent:
 
         def made() -> tuple[Choices, dict[str, Any]]:
             root = self._root()
-            choices = chosen.changed(session.choices, name, value, root)
+            choices = chosen.with_choice(session.choices, name, value, root)
             return choices, _options(choices, root)
 
         session.choices, options = await self._in_folder(session.cwd, made)
@@ -259,7 +259,7 @@ class EditorAgent:
                 f"a prompt of {plain(session_id)} is under way",
                 hint="wait for its answer, or cancel it with session/cancel",
             )
-        text = text_of(prompt)
+        text = prompt_text(prompt)
         if self.link.is_taken_back(request):
             return PromptResponse(stop_reason="cancelled")  # Nothing was started.
         turn = session.turn = Turn(request)
@@ -278,15 +278,15 @@ class EditorAgent:
     def _give(self, session: EditorSession, text: str) -> runs.GivenPrompt:
         asks = session.asks
         if asks is not None and runs.waits_for_answer(asks):
-            runs.answer(asks, dialogs.written(asks, text))
+            runs.answer_question(asks, dialogs.written(asks, text))
             session.asks = None
             return runs.GivenPrompt(session.worker or asks.worker)
         session.asks = None
         if session.worker is not None:
-            return runs.go_on(session.worker, text)
+            return runs.prompt_again(session.worker, text)
         task, root, is_kept = self.serving.task, self.serving.root, self.serving.keep
         begin = runs.Beginning(session.id, session.cwd, session.choices, session.servers, task, root, is_kept)
-        return runs.start(begin, text)
+        return runs.start_session(begin, text)
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         """Cancel the prompt of a session; without one, do nothing."""
@@ -312,10 +312,10 @@ class EditorAgent:
 
     async def _request_end(self, session_id: str, turn: Turn, worker: WorkerDir) -> None:
         try:
-            await self._in_thread(lambda: runs.cancel(worker))
+            await self._in_thread(lambda: runs.cancel_run(worker))
         except AgentctlError as error:
             turn.is_cancelled = False  # A full disk, for example: the turn goes on, and can be cancelled again.
-            await self.link.update(session_id, thought(f"The cancel has failed: {in_words(error)}"))
+            await self.link.update(session_id, thought(f"The cancel has failed: {error_for_client(error)}"))
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -325,7 +325,7 @@ class EditorAgent:
         await self.link.close()
         await self._all_given()  # What a turn has begun to give meanwhile.
         workers = [one.worker for one in self.sessions.values() if one.worker is not None]
-        await self._in_thread(lambda: runs.leave(iter(workers)))
+        await self._in_thread(lambda: runs.leave_alone(iter(workers)))
 
     # -- in threads ----------------------------------------------------------------------------------------------
 

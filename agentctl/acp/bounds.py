@@ -63,10 +63,10 @@ def _number(value: Any) -> Any:
         return "a number of thousands of digits"
 
 
-def pieces(text: str) -> list[str]:
+def pieces_of_text(text: str) -> list[str]:
     """Return a text in pieces that fit a line of any client; one empty piece where there is no text.
 
-    >>> [len(piece) for piece in pieces("x" * 8001)]
+    >>> [len(piece) for piece in pieces_of_text("x" * 8001)]
     [8000, 1]
     """
     text = whole(text)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.acp.bounds import bounded_json
-from agentctl.text.activity import label, short
+from agentctl.text.activity import label, short_line
 
 Detail = Mapping[str, Any]
 _KINDS = {
@@ -26,10 +26,10 @@ _LONGEST_PATH, _MOST_PATHS = 4000, 20
 _CUT = " [cut: "
 
 
-def kind_of(name: str) -> str:
+def tool_kind(name: str) -> str:
     """Return the protocol's kind of a tool.
 
-    >>> kind_of("Bash"), kind_of("mcp__tracker__close")
+    >>> tool_kind("Bash"), tool_kind("mcp__tracker__close")
     ('execute', 'other')
     """
     return _KIND_OF.get(name.lower(), "other")
@@ -46,7 +46,7 @@ def call_fields(name: str, detail: Detail | None, cwd: str) -> dict[str, Any]:
     Args:
         cwd: The folder from which relative paths lead.
     """
-    fields: dict[str, Any] = {"title": title_of(name, detail), "kind": kind_of(name)}
+    fields: dict[str, Any] = {"title": title_of(name, detail), "kind": tool_kind(name)}
     if detail:
         fields["rawInput"] = bounded_json(dict(detail))
         paths = paths_in(detail, cwd)
@@ -94,7 +94,7 @@ def plan_in(name: str, detail: Detail | None) -> list[dict[str, str]] | None:
     entries = [one for one in todos[:_MOST_ENTRIES] if isinstance(one, dict) and isinstance(one.get("content"), str)]
     return [
         {
-            "content": short(one["content"]),
+            "content": short_line(one["content"]),
             "priority": one["priority"] if one.get("priority") in _PRIORITIES else "medium",
             "status": one["status"] if one.get("status") in _STATUSES else "pending",
         }

@@ -39,7 +39,7 @@ class Choices(NamedTuple):
     known_model: str | None = None
 
 
-def check(choices: Choices, root: Root | None) -> Choices:
+def check_choices(choices: Choices, root: Root | None) -> Choices:
     """Check what was chosen on the command line, as a start would: a session would fail with its first prompt only.
 
     Raises:
@@ -49,7 +49,7 @@ def check(choices: Choices, root: Root | None) -> Choices:
     if choices.driver is not None:
         load(choices.driver)
     given_rules(AgentWork(prompt="", permissions=choices.permissions))
-    return changed(choices, AGENT, choices.agent, root)
+    return with_choice(choices, AGENT, choices.agent, root)
 
 
 def config_options(choices: Choices, root: Root | None) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def _select(name: str, title: str, category: str, current: str, options: list[di
     return {"id": name, "name": title, **known, "type": "select", "currentValue": current, "options": options}
 
 
-def changed(choices: Choices, name: str, value: object, root: Root | None) -> Choices:
+def with_choice(choices: Choices, name: str, value: object, root: Root | None) -> Choices:
     """Return the choices with one of them changed.
 
     Raises:

@@ -31,11 +31,11 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.delegating import error_of
-from agentctl.operations.show.results import text_of
+from agentctl.operations.show.results import text_fields
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.kinship import descendants, parent_of
 from agentctl.supervision.worker.questions import read_question, waiting_askers
-from agentctl.text.activity import short, telling
+from agentctl.text.activity import short_line, telling
 
 _RESULT_BYTES = 8000
 #: Of more workers below a session, the further ones are not shown.
@@ -164,7 +164,7 @@ class EditorConversation:
         order, agent = spec.get("order"), str(spec.get("agent") or "command")
         work = order.get("prompt") if isinstance(order, dict) else telling({"command": spec.get("argv")})
         followed.status = _status_of(followed.worker)
-        title = f"{followed.worker.instance} [{short(agent)}] {short(work)}".strip()
+        title = f"{followed.worker.instance} [{short_line(agent)}] {short_line(work)}".strip()
         return {
             "sessionUpdate": "tool_call", "toolCallId": followed.place.call, "title": title, "status": followed.status,
             "kind": "execute" if agent == "command" else "think",
@@ -212,7 +212,7 @@ def _ended(followed: _Followed) -> Iterator[Update]:
     yield from followed.updates.close()
     decision = decision_of(followed.worker)
     assert decision is not None
-    text = str(text_of(followed.worker, _RESULT_BYTES)["text"])
+    text = str(text_fields(followed.worker, _RESULT_BYTES)["text"])
     is_good = decision.status is Status.COMPLETED
     if not is_good:
         text = "\n\n".join(part for part in (error_of(followed.worker, decision), text) if part)

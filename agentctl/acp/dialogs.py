@@ -11,7 +11,7 @@ import shlex
 from typing import Any
 
 from agentctl.acp.bounds import bounded_json
-from agentctl.acp.calls import kind_of, title_of
+from agentctl.acp.calls import title_of, tool_kind
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.updates import text_content
 from agentctl.domain.answers import answers_in_words, check_answer
@@ -24,8 +24,8 @@ from agentctl.domain.question import (
     Question,
     ShownQuestion,
     offered,
+    question_within,
     safe,
-    shown,
 )
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
@@ -43,9 +43,9 @@ class Choice(NamedTuple):
     options: list[dict[str, str]]
 
 
-def words_of(question: EditorQuestion) -> str:
+def dialog_words(question: EditorQuestion) -> str:
     """Return a question as a text, with the call that it is about."""
-    asked, seen = question.asked, seen_of(question)
+    asked, seen = question.asked, part_shown(question)
     by = asked.asked_by_type
     who = question.worker.instance + (f" ({safe(asked, by)})" if by else "")
     lines = [f"{who} asks: {seen.text}", seen.call]
@@ -56,9 +56,9 @@ def words_of(question: EditorQuestion) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def seen_of(question: EditorQuestion) -> ShownQuestion:
+def part_shown(question: EditorQuestion) -> ShownQuestion:
     """Return how much of a question a client shows."""
-    return shown(question.asked, _LONGEST)
+    return question_within(question.asked, _LONGEST)
 
 
 def is_for_chat(question: EditorQuestion, *, shows_forms: bool) -> bool:
@@ -76,7 +76,7 @@ def written(question: EditorQuestion, said: str) -> str:
     """
     asked = question.asked
     answer = check_answer(asked, said.strip() if asked.choices else said)
-    if asked.is_permission and answer not in {one.id for one in offered(asked, seen_of(question))}:
+    if asked.is_permission and answer not in {one.id for one in offered(asked, part_shown(question))}:
         raise Refused("this call was not shown whole, so it cannot be allowed here", hint=way_to_answer(question))
     return answer
 
@@ -85,7 +85,7 @@ def way_to_answer(question: EditorQuestion) -> str:
     """Return the command that answers a question at a terminal, with the answers that this one may be given here."""
     worker, root = question.worker, shlex.quote(str(question.worker.task.root.path))
     where = f"--task {worker.task.id} --root {root} --id {question.asked.id}"
-    answers = answers_in_words(question.asked, seen_of(question))
+    answers = answers_in_words(question.asked, part_shown(question))
     return f"agentctl interact respond {worker.instance} ANSWER {where} (ANSWER: {answers})"
 
 
@@ -99,16 +99,16 @@ def choice_of(question: EditorQuestion, call: str) -> Choice | None:
         call: The id of the tool call that the dialog is about.
     """
     asked = question.asked
-    options = [_button(asked, one) for one in offered(asked, seen_of(question))]
+    options = [_button(asked, one) for one in offered(asked, part_shown(question))]
     if not options:
         return None
     tool, arguments = asked.tool, asked.arguments
     title = title_of(tool, arguments if isinstance(arguments, dict) else None) if tool else ""
     words = title or beginning(safe(asked, asked.text), LONGEST_LABEL)
     fields: dict[str, Any] = {
-        "toolCallId": call, "status": "pending", "kind": kind_of(tool) if tool else "other",
+        "toolCallId": call, "status": "pending", "kind": tool_kind(tool) if tool else "other",
         "title": words if question.is_own else f"{question.worker.instance}: {words}",
-        "content": text_content(words_of(question)),
+        "content": text_content(dialog_words(question)),
     }  # fmt: skip
     if arguments:
         fields["rawInput"] = bounded_json(arguments)
@@ -127,7 +127,7 @@ def _label(asked: Question, option: AnswerOption) -> str:
     return beginning(safe(asked, option.label), LONGEST_LABEL) or option.id
 
 
-def chosen(choice: Choice, reply: object) -> str | None:
+def chosen_option(choice: Choice, reply: object) -> str | None:
     """Return the option that a client's reply names; None if it chose none that was offered."""
     outcome = reply.get("outcome") if isinstance(reply, dict) else None
     if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
@@ -140,7 +140,7 @@ def chosen(choice: Choice, reply: object) -> str | None:
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
-def form_of(question: EditorQuestion) -> dict[str, Any]:
+def dialog_form(question: EditorQuestion) -> dict[str, Any]:
     """Return the schema of a question's form; what is asked goes with it as the message."""
     asked = question.asked
     options = [{"const": one.id, "title": _label(asked, one)} for one in asked.options]

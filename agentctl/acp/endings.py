@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentctl.acp.next_steps import next_step, why_command
+from agentctl.acp.next_steps import step_in_words, why_command
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.budget import Spent, total
@@ -52,7 +52,7 @@ def stop_of_end(worker: WorkerDir) -> str:
     if reason in _STOPS:
         return _STOPS[reason]
     said = error_of(worker, decision) if decision is not None else "how it ended cannot be read"
-    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", step_in_words(worker, reason, said))
 
 
 def failed_cancel(worker: WorkerDir) -> TurnFailed:
@@ -81,7 +81,7 @@ def stop_of_idle(worker: WorkerDir) -> str:
     if reason in _STOPS:
         return _STOPS[reason]
     said = f"{reason}: {message}" if isinstance(message, str) and message else reason
-    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", next_step(worker, reason, said))
+    raise TurnFailed(worker, reason, f"{worker.instance} has failed: {said}", step_in_words(worker, reason, said))
 
 
 def usage_of(spent: Spent) -> dict[str, Any] | None:
@@ -112,6 +112,6 @@ def response_of(runs: Sequence[WorkerDir], stop: str) -> dict[str, Any]:
     }
 
 
-def in_words(error: AgentctlError) -> str:
+def error_for_client(error: AgentctlError) -> str:
     """Return an error with the next step, as a client shows it."""
     return beginning(whole(f"{error.message} ({error.hint})" if error.hint else error.message), 2 * _LONGEST)

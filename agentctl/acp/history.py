@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from agentctl.acp.bounds import pieces
+from agentctl.acp.bounds import pieces_of_text
 from agentctl.acp.conversation import EditorConversation
 from agentctl.acp.runs import SESSION_PREFIX, find_session
 from agentctl.acp.updates import Update
@@ -19,10 +19,10 @@ from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import chains_of
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.results import text_of
+from agentctl.operations.show.results import text_fields
 from agentctl.operations.where.ownership import is_own
 from agentctl.supervision.worker.spec import order_of
-from agentctl.text.activity import short
+from agentctl.text.activity import short_line
 
 PAGE = 50
 _RESULT_BYTES = 100_000
@@ -48,7 +48,7 @@ def load(root: Root, session_id: str) -> Loaded:
     return Loaded(worker, conversation)
 
 
-def replay(loaded: Loaded) -> Iterator[Update]:
+def replay_session(loaded: Loaded) -> Iterator[Update]:
     """Yield all that has been said and done in a session."""
     conversation = loaded.conversation
     silent = [run for run in conversation.runs if not run.activity.exists()]
@@ -65,14 +65,14 @@ def _of_silent(run: WorkerDir) -> Iterator[Update]:
     """Yield prompt and answer of a program that tells nothing of what it does."""
     said = (("user_message_chunk", order_of(run).get("prompt")), ("agent_message_chunk", final_text(run)))
     for kind, text in said:
-        for piece in pieces(str(text or "")):
+        for piece in pieces_of_text(str(text or "")):
             if piece:
                 yield {"sessionUpdate": kind, "content": {"type": "text", "text": piece}}
 
 
 def final_text(run: WorkerDir) -> str:
     """Return the last words of a run that has ended; empty if there are none."""
-    return str(text_of(run, _RESULT_BYTES)["text"]) if run.has_ended else ""
+    return str(text_fields(run, _RESULT_BYTES)["text"]) if run.has_ended else ""
 
 
 # -- the list ----------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def _sessions_of(task: TaskDir) -> Iterator[_ListedSession]:
             cwd = read_known(task.worker(worker.instance).spec).get("cwd")
             last = str(task.worker(newest[worker.instance]).path)
             name = worker.instance if worker.instance.startswith(SESSION_PREFIX) else f"{task.id}/{worker.instance}"
-            yield _ListedSession(worker.queued_at or "", name, str(cwd or "/"), short(worker.command), last)
+            yield _ListedSession(worker.queued_at or "", name, str(cwd or "/"), short_line(worker.command), last)
 
 
 def _shown(row: _ListedSession) -> dict[str, Any]:

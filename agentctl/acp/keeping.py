@@ -5,7 +5,7 @@ Editors kill the programs that they have started. Without this, an agent that wa
 
 from __future__ import annotations
 
-from agentctl.acp.runs import SESSION_PREFIX, leave
+from agentctl.acp.runs import SESSION_PREFIX, leave_alone
 from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.errors import AgentctlError
@@ -14,7 +14,7 @@ from agentctl.operations.where.ownership import is_own
 from agentctl.supervision.worker.inboxes import is_idle
 
 
-def hold(worker: WorkerDir) -> int | None:
+def hold_worker(worker: WorkerDir) -> int | None:
     """Hold a worker for as long as the returned descriptor is open; None if another process holds it already."""
     try:
         return hold_alive(worker.editor)
@@ -29,7 +29,7 @@ def let_abandoned_end(root: Root) -> None:
     for task in map(root.task, root.task_ids()):
         names = [name for name in task.instances() if name.startswith(SESSION_PREFIX)]
         if names and is_own(task):
-            leave(worker for worker in map(task.worker, names) if _is_abandoned(worker))
+            leave_alone(worker for worker in map(task.worker, names) if _is_abandoned(worker))
 
 
 def _is_abandoned(worker: WorkerDir) -> bool:

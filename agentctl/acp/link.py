@@ -14,7 +14,7 @@ from acp.exceptions import RequestError
 from acp.interfaces import Agent
 from pydantic import ValidationError
 
-from agentctl.acp.endings import TurnFailed, in_words
+from agentctl.acp.endings import TurnFailed, error_for_client
 from agentctl.acp.stdio import Message, Stdio
 from agentctl.domain.plaintext import beginning, plain, whole
 from agentctl.errors import AgentctlError, NotFound, UsageError
@@ -86,11 +86,13 @@ class EditorLink:
         except ValidationError as error:
             raise RequestError(INVALID_PARAMS, f"{plain(method)}: {_in_words(error)}") from error
         except TurnFailed as error:
-            raise RequestError(FAILED, in_words(error), error.data) from error
+            raise RequestError(FAILED, error_for_client(error), error.data) from error
         except AgentctlError as error:
             code = INVALID_PARAMS if isinstance(error, UsageError) else FAILED
             data = {"next": whole(error.hint)} if error.hint else None
-            raise RequestError(NOT_FOUND if isinstance(error, NotFound) else code, in_words(error), data) from error
+            raise RequestError(
+                NOT_FOUND if isinstance(error, NotFound) else code, error_for_client(error), data
+            ) from error
 
     # -- to the client -------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ _LATER = "send the prompt again later: the conversation goes on where it stopped
 _REFUSED_STATUS = re.compile(r"(?<![\w.])4(?!08|09|25)\d\d(?![\w.]*\d)")
 
 
-def next_step(worker: WorkerDir, reason: str, said: str) -> str:
+def step_in_words(worker: WorkerDir, reason: str, said: str) -> str:
     """Return the next step in words.
 
     Args:

@@ -20,7 +20,7 @@ from agentctl.errors import UsageError
 LONGEST = 1_000_000
 
 
-def text_of(blocks: Sequence[Any]) -> str:
+def prompt_text(blocks: Sequence[Any]) -> str:
     """Return the text of a prompt; what is attached to it follows.
 
     Raises:
@@ -43,9 +43,9 @@ def _said(block: Any) -> str:
     if isinstance(block, TextContentBlock):
         return block.text
     if isinstance(block, ResourceContentBlock):
-        return place_of(block.uri)
+        return path_at(block.uri)
     if isinstance(block, EmbeddedResourceContentBlock) and isinstance(block.resource, TextResourceContents):
-        return place_of(block.resource.uri)
+        return path_at(block.resource.uri)
     kind = plain(getattr(block, "type", "this"))
     what = "a binary resource" if kind == "resource" else f"content of the type {kind}"
     raise UsageError(f"{what} cannot be passed to an agent", hint="save it as a file, and name the file")
@@ -57,13 +57,13 @@ def _attached(block: Any) -> str:
     text, fence = block.resource.text, "```"
     while fence in text:
         fence += "`"
-    return f"{place_of(block.resource.uri)}:\n{fence}\n{text}\n{fence}"
+    return f"{path_at(block.resource.uri)}:\n{fence}\n{text}\n{fence}"
 
 
-def place_of(uri: str) -> str:
+def path_at(uri: str) -> str:
     """Return the path in an address of a file; any other address as it is.
 
-    >>> place_of("file:///src/a%20b.py"), place_of("https://example.org/")
+    >>> path_at("file:///src/a%20b.py"), path_at("https://example.org/")
     ('/src/a b.py', 'https://example.org/')
     """
     try:

@@ -22,8 +22,8 @@ from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.stop.cancelling import cancel_workers
 from agentctl.operations.talk.answerers import who_answers
-from agentctl.operations.talk.interacting import respond
-from agentctl.operations.talk.messaging import send, unread
+from agentctl.operations.talk.interacting import answer_open_question
+from agentctl.operations.talk.messaging import deliver_message, unread
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.where.lineage import true_caller
 from agentctl.operations.where.ownership import is_own
@@ -89,7 +89,7 @@ class Beginning(NamedTuple):
     is_kept: bool = True
 
 
-def start(begin: Beginning, text: str) -> GivenPrompt:
+def start_session(begin: Beginning, text: str) -> GivenPrompt:
     """Start the agent of a session with its first prompt."""
     choices = begin.choices
     task = _task(begin.task, begin.root)
@@ -118,7 +118,7 @@ def _given(task: TaskDir, spawned: Spawned) -> GivenPrompt:
     return GivenPrompt(task.worker(spawned.agent_instance), (*spawned.warnings, *said))
 
 
-def go_on(worker: WorkerDir, text: str) -> GivenPrompt:
+def prompt_again(worker: WorkerDir, text: str) -> GivenPrompt:
     """Give the agent of a session its next prompt.
 
     Raises:
@@ -130,7 +130,7 @@ def go_on(worker: WorkerDir, text: str) -> GivenPrompt:
         try:
             if worker.has_ended:
                 return _continued(worker, text)
-            send(task, worker.instance, text)
+            deliver_message(task, worker.instance, text)
             return GivenPrompt(worker)
         except Refused:
             is_still_newest = newest_run(task, worker.instance).path == worker.path
@@ -161,12 +161,12 @@ def _continued(worker: WorkerDir, text: str | None) -> GivenPrompt:
     )
 
 
-def take_up(worker: WorkerDir) -> GivenPrompt:
+def take_up_messages(worker: WorkerDir) -> GivenPrompt:
     """Continue an agent that has ended before it read its last message: the next run reads it."""
     return _continued(worker, None)
 
 
-def answer(question: EditorQuestion, said: str) -> None:
+def answer_question(question: EditorQuestion, said: str) -> None:
     """Answer a question as whoever this process works for: a person, unless an agent has started it.
 
     Raises:
@@ -174,7 +174,7 @@ def answer(question: EditorQuestion, said: str) -> None:
         UsageError: The answer is not one of its options.
     """
     worker = question.worker
-    respond(
+    answer_open_question(
         worker.task.root, task=worker.task, instance=worker.instance, question_id=question.asked.id, answer=said,
         answerer=who_answers(), shown=question.asked,
     )  # fmt: skip
@@ -191,7 +191,7 @@ def is_answered(question: EditorQuestion) -> bool:
     return "answer" in given and not given.get("expired")
 
 
-def cancel(worker: WorkerDir) -> None:
+def cancel_run(worker: WorkerDir) -> None:
     """Request the end of a run and of all workers below it; whoever follows it sees the end."""
     cancel_workers(worker.task, [worker.instance], wait=False)
 
@@ -204,10 +204,10 @@ def stop(worker: WorkerDir) -> None:
 def let_end(worker: WorkerDir) -> None:
     """Let a run end by itself: now if it is idle, else with its answer."""
     if not worker.has_ended and order_of(worker).get("keep"):
-        send(worker.task, worker.instance, "", close=True)
+        deliver_message(worker.task, worker.instance, "", close=True)
 
 
-def leave(workers: Iterator[WorkerDir]) -> None:
+def leave_alone(workers: Iterator[WorkerDir]) -> None:
     """Let runs end by themselves; what cannot be told so is left as it is."""
     for worker in workers:
         try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agentctl.acp.agent import EditorAgent, EditorOptions
 
 
-def check_library() -> None:
+def check_acp_library() -> None:
     """Raise `Refused` if the protocol's library is not installed."""
     from importlib.util import find_spec
 

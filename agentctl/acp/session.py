@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from agentctl.acp.choices import Choices
 from agentctl.acp.conversation import EditorConversation, EditorQuestion
-from agentctl.acp.keeping import hold
+from agentctl.acp.keeping import hold_worker
 from agentctl.acp.servers import ClientServers
 from agentctl.adapters.taskdir import WorkerDir
 
@@ -70,7 +70,7 @@ class EditorSession:
             self.let_go()
         self.worker = worker
         if self.held is None and not self.is_closed:
-            self.held = hold(worker)
+            self.held = hold_worker(worker)
 
     def let_go(self) -> None:
         """Hold its worker no longer."""

@@ -10,9 +10,17 @@ from typing import Any, Protocol, TypeVar
 from acp.exceptions import RequestError
 
 from agentctl.acp import dialogs, runs
-from agentctl.acp.bounds import pieces
+from agentctl.acp.bounds import pieces_of_text
 from agentctl.acp.conversation import EditorQuestion
-from agentctl.acp.endings import CANCELLED, END_TURN, failed_cancel, in_words, response_of, stop_of_end, stop_of_idle
+from agentctl.acp.endings import (
+    CANCELLED,
+    END_TURN,
+    error_for_client,
+    failed_cancel,
+    response_of,
+    stop_of_end,
+    stop_of_idle,
+)
 from agentctl.acp.following import Ears, Over, follow, thought
 from agentctl.acp.history import final_text
 from agentctl.acp.link import EditorLink
@@ -67,12 +75,12 @@ class Turning:
             updates.expect(text)
             await self._tell([thought(note) for note in (*notes, *given.notes)])
             if turn.is_cancelled:
-                await self._in_thread(partial(runs.cancel, worker))
+                await self._in_thread(partial(runs.cancel_run, worker))
             over = await self._followed(worker)
             if over is not Over.ENDED or turn.is_cancelled or not await self._in_thread(partial(_left_unread, worker)):
                 return await self._concluded(worker, updates, over)
             await self._tell(list(session.conversation.close_run(worker)))
-            given, notes = await self._gives(partial(runs.take_up, worker)), ()
+            given, notes = await self._gives(partial(runs.take_up_messages, worker)), ()
 
     async def _followed(self, worker: WorkerDir) -> Over:
         loop = asyncio.get_running_loop()
@@ -101,7 +109,7 @@ class Turning:
         if turn.is_cancelled:  # Whatever else it ended by: that is what the client is to be told.
             return await self._responded(lambda: CANCELLED)
         text = "" if updates.has_spoken else await self._in_thread(lambda: final_text(worker))
-        content = [{"type": "text", "text": piece} for piece in pieces(text) if piece]
+        content = [{"type": "text", "text": piece} for piece in pieces_of_text(text) if piece]
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
         return await self._responded(lambda: stop_of_end(worker))
 
@@ -128,7 +136,7 @@ class Turning:
                 continue
             if dialogs.is_for_chat(question, shows_forms=self._shows_forms):
                 in_words[name] = question
-                await self._say(dialogs.words_of(question))
+                await self._say(dialogs.dialog_words(question))
                 return True
             shown[name] = asyncio.create_task(self._ask(name, question))
         return bool(in_words)
@@ -147,8 +155,8 @@ class Turning:
             if question.asked.is_permission or not self._shows_forms:
                 await self._by_dialog(name, question)
             else:
-                params = {"sessionId": self._session.id, "mode": "form", "message": dialogs.words_of(question)}
-                schema = dialogs.form_of(question)
+                params = {"sessionId": self._session.id, "mode": "form", "message": dialogs.dialog_words(question)}
+                schema = dialogs.dialog_form(question)
                 reply = await self._link.ask("elicitation/create", {**params, "requestedSchema": schema})
                 await self._answer(name, question, dialogs.filled(question, reply))
         except RequestError as error:
@@ -167,7 +175,7 @@ class Turning:
         params = {"sessionId": self._session.id, "toolCall": choice.tool_call, "options": choice.options}
         try:
             reply = await self._link.ask("session/request_permission", params)
-            await self._answer(name, question, dialogs.chosen(choice, reply))
+            await self._answer(name, question, dialogs.chosen_option(choice, reply))
         finally:
             if question.call is None:
                 status = COMPLETED if await self._in_thread(lambda: runs.is_answered(question)) else FAILED
@@ -178,20 +186,20 @@ class Turning:
             await self._put_in_words(name, question, "It was not answered.")
             return
         try:
-            await self._in_thread(lambda: runs.answer(question, said))
+            await self._in_thread(lambda: runs.answer_question(question, said))
         except AgentctlError as error:
-            await self._put_in_words(name, question, f"The answer does not count: {in_words(error)}")
+            await self._put_in_words(name, question, f"The answer does not count: {error_for_client(error)}")
 
     async def _put_in_words(self, name: str, question: EditorQuestion, why: str) -> None:
         """Leave a question that is still open to the next prompt."""
         if self._turn.is_cancelled or not await self._in_thread(lambda: runs.waits_for_answer(question)):
             return
         way = f"Your next prompt is the answer. At a terminal: {dialogs.way_to_answer(question)}"
-        await self._say(f"{dialogs.words_of(question)}\n{why} {way}")
+        await self._say(f"{dialogs.dialog_words(question)}\n{why} {way}")
         self._turn.in_words[name] = question
 
     async def _say(self, text: str) -> None:
-        content = [{"type": "text", "text": piece} for piece in pieces(f"{text}\n")]
+        content = [{"type": "text", "text": piece} for piece in pieces_of_text(f"{text}\n")]
         await self._tell([{"sessionUpdate": "agent_message_chunk", "content": one} for one in content])
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from typing import Any
 
-from agentctl.acp.bounds import pieces
+from agentctl.acp.bounds import pieces_of_text
 from agentctl.acp.calls import call_fields, plan_in
 from agentctl.domain.activity.row import Phase, RowType
 from agentctl.domain.activity.rows import Line
@@ -18,7 +18,7 @@ from agentctl.domain.activity.seen import SeenHashes
 from agentctl.domain.plaintext import beginning
 from agentctl.drivers.values import bounded_values
 from agentctl.lean import NamedTuple
-from agentctl.text.activity import label_of, short, string
+from agentctl.text.activity import row_label, short_line, string
 
 Update = dict[str, Any]
 COMPLETED, FAILED, IN_PROGRESS, PENDING = "completed", "failed", "in_progress", "pending"
@@ -141,7 +141,7 @@ class WorkerUpdates:
     def _speech(self, line: Line) -> Iterator[Update]:
         text, key = string(line.fields.get("text")) or "", hash((line.id, line.kind))
         if line.kind == RowType.PROGRESS:
-            text = label_of({**line.fields, "type": line.kind})
+            text = row_label({**line.fields, "type": line.kind})
         before = self._texts.take(key, text) if line.phase == Phase.END and text else None
         if before is None:
             return
@@ -170,7 +170,7 @@ class WorkerUpdates:
     def _chunks(self, kind: str, text: str, line: Line) -> Iterator[Update]:
         apart = "\n\n" if self._last[0] == kind and self._last[1] != line.id else ""
         self._last = (kind, line.id)
-        for piece in pieces(apart + text):
+        for piece in pieces_of_text(apart + text):
             content = {"type": "text", "text": piece}
             yield {"sessionUpdate": kind, "messageId": self._call_id(line.id), "content": content}
 
@@ -263,7 +263,7 @@ def meta(name: str, above: str | None, depth: int) -> dict[str, Any]:
 
 def text_content(text: str) -> list[dict[str, Any]]:
     """Return a text as the content of a tool call, cut if it is long."""
-    shown = pieces(beginning(text, _LONGEST_RESULT))
+    shown = pieces_of_text(beginning(text, _LONGEST_RESULT))
     return [{"type": "content", "content": {"type": "text", "text": piece}} for piece in shown]
 
 
@@ -274,7 +274,7 @@ def _detail(line: Line) -> Mapping[str, Any] | None:
 
 def _agent_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     kind, name = string(fields.get("agentType")), string(fields.get("name"))
-    return {"title": ": ".join(short(part) for part in (kind or "sub-agent", name) if part), "kind": "think"}
+    return {"title": ": ".join(short_line(part) for part in (kind or "sub-agent", name) if part), "kind": "think"}
 
 
 def _head_of(text: str) -> str:

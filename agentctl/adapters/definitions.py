@@ -204,10 +204,10 @@ def _split(path: Path, data: bytes) -> tuple[str, str]:
 
 
 def _read_own(path: Path, data: bytes) -> AgentSpec:
-    from agentctl.adapters.yamldoc import parse
+    from agentctl.adapters.yamldoc import parse_yaml
 
     front, prompt = _split(path, data)
-    document = parse(path, front.encode())
+    document = parse_yaml(path, front.encode())
     try:
         return own_spec(document.value, path.stem, prompt, str(path))
     except BadValue as error:
@@ -215,13 +215,13 @@ def _read_own(path: Path, data: bytes) -> AgentSpec:
 
 
 def _read_claude(path: Path, data: bytes) -> AgentSpec:
-    from agentctl.adapters.yamldoc import parse
+    from agentctl.adapters.yamldoc import parse_yaml
 
     front, prompt = _split(path, data)
     try:
-        document = parse(path, front.encode())
+        document = parse_yaml(path, front.encode())
     except UsageError:
-        document = parse(path, _UNQUOTED.sub(_quote, front).encode())
+        document = parse_yaml(path, _UNQUOTED.sub(_quote, front).encode())
     try:
         return claude_spec(document.value, path.stem, prompt, str(path))
     except BadValue as error:

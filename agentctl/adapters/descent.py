@@ -28,7 +28,7 @@ def _has_children_files() -> bool:
     return os.path.exists(f"/proc/self/task/{os.getpid()}/children")
 
 
-def children_of(pid: int) -> list[int]:
+def child_processes(pid: int) -> list[int]:
     """Return the children of a process, zombies too; [] where it is gone."""
     if not _has_children_files():
         return child_table().get(pid, [])
@@ -65,7 +65,7 @@ def walk(roots: Iterable[int], skip: Iterable[int] = ()) -> Iterator[int]:
         if pid not in shunned:
             shunned.add(pid)
             yield pid
-            waiting += children_of(pid) if table is None else table.get(pid, [])
+            waiting += child_processes(pid) if table is None else table.get(pid, [])
 
 
 def ancestry_of(pid: int) -> Ancestry:

@@ -397,7 +397,7 @@ def read_known(path: AnyPath) -> dict[str, Any]:
             raise
 
 
-def text_in(path: AnyPath, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
+def file_text(path: AnyPath, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
     """Return the text in a file; empty where there is none, or what is there is not one.
 
     Raises:

@@ -153,7 +153,7 @@ class Git(NamedTuple):
             except GitError as error:
                 if not error.is_locked or number == _TRIES - 1:
                     raise
-                pause(number)
+                pause_before_try(number)
 
     def with_environment(self, more: Mapping[str, str]) -> Git:
         """Return this git with more variables in its environment."""
@@ -164,7 +164,7 @@ class Git(NamedTuple):
         return Git(folder, {**plain_environment(self.environ), **places}, self.deadline)
 
 
-def pause(number: int) -> None:
+def pause_before_try(number: int) -> None:
     """Sleep before try `number + 1`: longer each time, and at random, so that competing gits do not stay in step."""
     time.sleep(_FIRST_PAUSE_S * 1.6**number * (0.5 + os.urandom(1)[0] / 255))
 

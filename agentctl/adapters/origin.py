@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import make_folders, storage_errors, text_in, write_whole
+from agentctl.adapters.files import file_text, make_folders, storage_errors, write_whole
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
@@ -63,7 +63,7 @@ def noted_at(folder: FilePath, task: TaskDir) -> str:
         StorageError: It cannot be read.
     """
     path = folder / _name_of_place(task)
-    return text_in(path, "ascii", _MOST_NOTED).strip() if _is_ones_own(folder, path) else ""
+    return file_text(path, "ascii", _MOST_NOTED).strip() if _is_ones_own(folder, path) else ""
 
 
 def forget_place(folder: FilePath, task: TaskDir) -> None:

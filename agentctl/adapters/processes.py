@@ -45,7 +45,7 @@ class Identity(NamedTuple):
 
 
 @lru_cache(maxsize=2)
-def text_of(identity: Identity | None) -> bytes:
+def identity_text(identity: Identity | None) -> bytes:
     """Return an identity as JSON, `null` for none; cached, since a shim writes its own for each worker."""
     return json.dumps(identity.to_json() if identity else None).encode()
 
@@ -372,7 +372,7 @@ def environment_of(pid: int) -> dict[bytes, bytes]:
     return found
 
 
-def command_line(pid: int) -> list[str]:
+def command_line_of(pid: int) -> list[str]:
     """Return the arguments of a process; [] where it is gone or a zombie."""
     if not LINUX:
         return _ask("ps", "-o", "args=", "-p", str(pid)).split()

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from itertools import islice
 
-from agentctl.adapters.files import text_in
+from agentctl.adapters.files import file_text
 from agentctl.adapters.opening import ODD_HINT, OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.names import WorkerId, is_name
@@ -192,7 +192,7 @@ class TaskDir(_Folder):
         Raises:
             StorageError: It cannot be read.
         """
-        return text_in(self.origin, "ascii").strip()[:_NONCE_CHARACTERS]
+        return file_text(self.origin, "ascii").strip()[:_NONCE_CHARACTERS]
 
     @property
     def exists(self) -> bool:

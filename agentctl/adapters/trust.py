@@ -39,7 +39,7 @@ def is_trusted(trusted: Trusted, path: str, digest: str) -> bool:
     return trusted.get(os.path.realpath(path), {}).get("sha256") == digest
 
 
-def trust(file: Path, digests: Mapping[str, str]) -> None:
+def trust_digests(file: Path, digests: Mapping[str, str]) -> None:
     """Trust files (path -> digest of the content that was looked at)."""
 
     def change(trusted: Trusted) -> None:

@@ -57,7 +57,7 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def parse(path: Path, data: bytes) -> Document:
+def parse_yaml(path: Path, data: bytes) -> Document:
     """Return the mapping that `data` holds.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Any, Literal, ParamSpec, Self, TypeAlias, TypeVar, Unpack
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.answering import Answering, OnQuestion
-from agentctl.api.options import SpawnOptions, plain
+from agentctl.api.options import SpawnOptions, plain_options
 from agentctl.api.task import Task
 from agentctl.api.watching import Watcher
 from agentctl.api.wording import for_python, worded
@@ -26,10 +26,10 @@ from agentctl.operations.delegate.delegating import (
     TaskResult,
     Terms,
     delegate,
-    result_of,
+    delegated_result,
     session_results,
 )
-from agentctl.operations.start.spare_shims import keep_spares
+from agentctl.operations.start.spare_shims import keep_shims_ready
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.where.locating import find_worker
 
@@ -182,7 +182,7 @@ class TaskExecutor:
         """Start tasks and yield the futures of their results; those without a result at the end are given up."""
         self._refuse_if_closed()
         terms = self._terms.renewed(session_id or self._terms.session_id, timeout_seconds)
-        job = self._thread.submit(delegate, self._folder, [plain(task) for task in tasks], terms, worded=worded)
+        job = self._thread.submit(delegate, self._folder, [plain_options(task) for task in tasks], terms, worded=worded)
         ends: list[asyncio.Future[TaskResult]] | None = None
         is_left = self._on_cancel == "leave"
         try:
@@ -217,7 +217,7 @@ class TaskExecutor:
         return end
 
     def _read(self, instance: str) -> TaskResult:
-        return result_of(self._folder.worker(instance), max_bytes=self.max_result_bytes)
+        return delegated_result(self._folder.worker(instance), max_bytes=self.max_result_bytes)
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
@@ -265,7 +265,7 @@ class TaskExecutor:
 
     async def __aenter__(self) -> Self:
         self._refuse_if_closed()
-        await self._do(keep_spares, self._folder, 1)  # The first of its tasks starts at once.
+        await self._do(keep_shims_ready, self._folder, 1)  # The first of its tasks starts at once.
         return self
 
     async def __aexit__(
@@ -285,7 +285,7 @@ class TaskExecutor:
             await self._do(cancel_workers, self._folder, active, wait=False)
         if self._answering is not None:
             self._answering.close()
-        await self._do(keep_spares, self._folder, 0)
+        await self._do(keep_shims_ready, self._folder, 0)
         self._thread.shutdown(wait=False)
 
 

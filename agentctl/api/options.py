@@ -39,10 +39,10 @@ class SpawnOptions(TypedDict, total=False):
     output_schema: str
 
 
-def plain(options: Mapping[str, Any]) -> dict[str, Any]:
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given, with sequences as lists and mappings as dicts.
 
-    >>> plain({"name": None, "after": ("a", "b")})
+    >>> plain_options({"name": None, "after": ("a", "b")})
     {'after': ['a', 'b']}
     """
     return {key: _plain(value) for key, value in options.items() if value is not None}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Unpack, cast
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.api.options import SpawnOptions, plain
+from agentctl.api.options import SpawnOptions, plain_options
 from agentctl.api.questions import Question, question_from
 from agentctl.api.shown_worker import ShownWorker
 from agentctl.api.wording import for_python
@@ -27,7 +27,7 @@ from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_worker, unpause_worker
-from agentctl.operations.talk.interacting import list_questions, respond
+from agentctl.operations.talk.interacting import answer_open_question, list_questions
 from agentctl.operations.wait.waiting import WaitedEnd, wait_all, wait_any
 from agentctl.operations.where.locating import find_root, find_task
 
@@ -110,7 +110,7 @@ class Task:
     @for_python()
     def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool = True) -> list[Spawned]:
         """Start all workers or none; each item has the keys of a line of `spawn --batch`."""
-        lines = [plain(item) for item in items]
+        lines = [plain_options(item) for item in items]
         where = "items[{}]" if len(lines) > 1 else ""
         requests = [request_from(line, where.format(index)) for index, line in enumerate(lines)]
         return spawn_workers(self.folder, requests, queue=queue) if requests else []
@@ -253,7 +253,7 @@ class Task:
                 hint="respond(answer, question=...) with one of questions(), or instance= and question_id=",
             )
         task = self.folder if question is None else self.folder.sibling(question.task_id)
-        respond(
+        answer_open_question(
             self.folder.root, task=task, instance=instance, question_id=question_id, answer=answer, reason=reason,
             shown=question.shown if question is not None else None,
         )  # fmt: skip

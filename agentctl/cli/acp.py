@@ -48,9 +48,9 @@ def acp(
     for workers: sub-agents of any program, questions that can be answered anywhere, an end that is proven. No worker is
     stopped when the editor goes away; its session can be loaded again.
     """
-    from agentctl.acp.serving import check_library, serve
+    from agentctl.acp.serving import check_acp_library, serve
 
-    check_library()
+    check_acp_library()
     from agentctl.acp.agent import EditorOptions
     from agentctl.acp.choices import Choices
 

@@ -11,7 +11,7 @@ from agentctl.cli.render import fields, is_terminal, note, plain
 from agentctl.domain.names import first_of
 from agentctl.domain.question import question_in
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
-from agentctl.hosts.asking import HostAnswer, ask, ask_all, rows_in
+from agentctl.hosts.asking import HostAnswer, ask_all, ask_host, rows_in
 from agentctl.hosts.naming import hosts_named
 from agentctl.lean import Any
 from agentctl.operations.talk.interacting import OpenQuestion
@@ -22,7 +22,7 @@ Row = dict[str, Any]
 _MISFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
-def place_of(call: Invocation) -> list[str]:
+def place_options(call: Invocation) -> list[str]:
     """Return the options that say which task or root is meant, for a command line."""
     named = [("--task", call.task_named), ("--root", call.root_named)]
     return [f"{option}={value}" for option, value in named if value is not None] + ["--force"] * call.force
@@ -135,7 +135,7 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
         UsageError: Several may be meant, or nobody has said that it is this one.
         Refused: A host does not answer, and it may be there.
     """
-    answers = ask_hosts(words, ["interact", "list", "--json", *place_of(call)])
+    answers = ask_hosts(words, ["interact", "list", "--json", *place_options(call)])
     merged = Merged(answers, lambda row: (str(row["host"]), asked_there(row)))
     if merged.failed:
         report_failed(merged.failed)
@@ -153,10 +153,10 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
     confirm(call, asked, given.answer, host)
     options = [("--task", asked.task_id), ("--id", asked.question.id), ("--reason", given.reason)]
     rest = [f"{option}={value}" for option, value in options if value is not None] + ["--json"] * call.json
-    place = [one for one in place_of(call) if not one.startswith("--task=")]
+    place = [one for one in place_options(call) if not one.startswith("--task=")]
     argv = ["interact", "respond", *place, *rest, "--", asked.instance, given.answer]
     hosts = {answer.host.name: answer.host for answer in answers}
-    answer = ask(hosts[host], argv, is_worker=shown_caller() is not None)
+    answer = ask_host(hosts[host], argv, is_worker=shown_caller() is not None)
     sys.stdout.write(_told(call, answer))
     sys.stdout.flush()
     for line in answer.notes() if answer.problem is None else ():

@@ -15,7 +15,7 @@ from agentctl.operations.show.activity import follow_activity, rebuild
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.spec import read_order
-from agentctl.text.activity import label_of
+from agentctl.text.activity import row_label
 
 app = module()
 
@@ -55,7 +55,7 @@ def activity(
             print(as_json(row))
         elif "problem" not in row:
             known = (row.get(key) for key in ("at", "type", "phase", "id", "parent", "status"))
-            print(fields(*known, label_of(row)))
+            print(fields(*known, row_label(row)))
         if follow:
             sys.stdout.flush()
 

@@ -30,11 +30,11 @@ def agents(context: typer.Context, json: opt.Json = False) -> None:
     Without a subcommand: `agents list`.
     """
     if context.invoked_subcommand is None:
-        list_command(Invocation(json=json))
+        list_agents_command(Invocation(json=json))
 
 
 @verb(app, "list", examples="agentctl agents list\nagentctl agents list --json", exits=())
-def list_command(call: opt.InRoot) -> None:
+def list_agents_command(call: opt.InRoot) -> None:
     """List the agents.
 
     If several have the same name, the first of these wins: the root's `agents/*.md`, the project's `.claude/agents` and
@@ -71,7 +71,7 @@ def _draw(rows: list[dict[str, Any]]) -> None:
 
 
 @verb(app, "show", examples="agentctl agents show explore\nagentctl agents show explore --json")
-def show(
+def show_agent_command(
     call: opt.InRoot,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_agents)],
 ) -> None:

@@ -239,9 +239,9 @@ def _next(hint: str | None, argv: list[str]) -> str | None:
 
 def _confess(error: Exception) -> int:
     """Report a bug in one line, and where its traceback is."""
-    from agentctl.cli.bugs import record
+    from agentctl.cli.bugs import record_bug
 
-    place = record(error)
+    place = record_bug(error)
     what = f"{type(error).__name__}: {error}".splitlines()[0][:300]
     return _say(f"this is a bug in agentctl: {what}", f"the traceback is in {place}", ExitCode.REFUSED)
 

@@ -17,7 +17,7 @@ from agentctl import __version__
 from agentctl.adapters.personal import state_folder
 
 
-def record(error: BaseException) -> str:
+def record_bug(error: BaseException) -> str:
     """Append the traceback to the first file that takes it; return its path, or where else it went."""
     text = _report(error)
     for path in _places():

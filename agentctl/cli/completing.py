@@ -114,10 +114,10 @@ def _names(kind: str, ctx: typer.Context) -> Iterable[str]:
 
 def _names_on(host: str, kind: str, task: str | None, root: str | None) -> Iterator[str]:
     """Yield the names that another host has; nobody can type a password for it."""
-    from agentctl.hosts.asking import ask
+    from agentctl.hosts.asking import ask_host
     from agentctl.hosts.naming import host_named
 
-    answer = ask(host_named(host), [NAMES, kind, task or "", root or ""], limit_s=_LIMIT_S)
+    answer = ask_host(host_named(host), [NAMES, kind, task or "", root or ""], limit_s=_LIMIT_S)
     yield from answer.out.decode("ascii", "replace").splitlines()
 
 
@@ -143,9 +143,9 @@ def _instances(task: str | None, root: str | None) -> Iterable[str]:
 
 
 def _host_names() -> Iterator[str]:
-    from agentctl.hosts.naming import known_names
+    from agentctl.hosts.naming import known_hosts
 
-    return known_names()
+    return known_hosts()
 
 
 def _hosts_of_list() -> Iterator[str]:

@@ -13,7 +13,7 @@ from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import is_terminal, note, plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
-from agentctl.mcp.serving import check_library
+from agentctl.mcp.serving import check_mcp_library
 from agentctl.operations.install.boot import CRONTAB, boot_entry, needs_linger, remove_entry, write_entry
 from agentctl.operations.install.installing import Change, carry_out_changes, plan
 
@@ -71,7 +71,7 @@ def install(
     if write:
         raise UsageError("--write is for boot", hint="--yes makes the change without a question")
     if not undo:
-        check_library()
+        check_mcp_library()
     folder = os.getcwd() if project else None
     changes = plan(client.value, undo=undo, project=folder, hooks=hooks, environ=os.environ)
     if not changes:

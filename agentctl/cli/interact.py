@@ -14,9 +14,9 @@ from agentctl.cli.render import fields, is_terminal, plain, report_unreadable, w
 from agentctl.cli.verb import FINDS, family, verb
 from agentctl.domain.names import is_name
 from agentctl.domain.plaintext import distinct
-from agentctl.domain.question import EVERYTHING, Question, offered, shown
+from agentctl.domain.question import EVERYTHING, Question, offered, question_within
 from agentctl.errors import ExitCode, UsageError
-from agentctl.operations.talk.asking import ask as ask_question
+from agentctl.operations.talk.asking import ask_as_caller as ask_question
 from agentctl.operations.talk.interacting import (
     OpenQuestion,
     find_questions,
@@ -24,7 +24,7 @@ from agentctl.operations.talk.interacting import (
     only_question,
     questions_of,
 )
-from agentctl.operations.talk.interacting import respond as answer_question
+from agentctl.operations.talk.interacting import answer_open_question as answer_question
 from agentctl.operations.where.command_lines import root_words
 
 app = family(
@@ -120,7 +120,7 @@ agentctl interact list --recursive --task survey-auth --json
 agentctl interact list --hosts all
 """,
 )
-def list_command(
+def list_questions_command(
     call: opt.InTask,
     recursive: Annotated[
         bool, typer.Option("--recursive", help="Of the task and its sub-tasks; by default of all tasks.")
@@ -143,9 +143,9 @@ def list_command(
 
 
 def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
-    from agentctl.cli.across import Merged, ask_hosts, asked_there, place_of
+    from agentctl.cli.across import Merged, ask_hosts, asked_there, place_options
 
-    argv = ["interact", "list", "--json", *["--recursive"] * recursive, *place_of(call)]
+    argv = ["interact", "list", "--json", *["--recursive"] * recursive, *place_options(call)]
     merged = Merged(ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(asked_there(row))}", row))
     lines = [line for _, row in merged.shown for line in question_lines(asked_there(row), row["host"])]
     call.show(merged.document(), [line for line, _ in merged.shown], lambda: print(*(lines or [_NONE]), sep="\n"))
@@ -155,7 +155,7 @@ def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
 def _line(asked: OpenQuestion) -> str:
     one = asked.question
     known = (asked.task_id, asked.instance, one.id, one.kind, _asked(one))
-    return fields(*known, *(f"{option.id}={option.label}" for option in offered(one, shown(one, EVERYTHING))))
+    return fields(*known, *(f"{option.id}={option.label}" for option in offered(one, question_within(one, EVERYTHING))))
 
 
 def _asked(question: Question) -> str:

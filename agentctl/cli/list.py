@@ -1,7 +1,7 @@
 """`list`, `show`: the workers of a task, and everything about one of them."""
 
 from agentctl.cli import options as opt
-from agentctl.cli.listed import show as show_list
+from agentctl.cli.listed import print_workers as show_list
 from agentctl.cli.listed import show_across as show_list_across
 from agentctl.cli.render import outline
 from agentctl.cli.verb import module, verb
@@ -35,7 +35,7 @@ def list_command(call: opt.InTask, recursive: opt.Recursive = False, hosts: opt.
 
 
 @verb(app, "show", examples="agentctl show explore-1\nagentctl show explore-1 --json")
-def show(call: opt.InTask, instance: opt.Instance) -> None:
+def show_command(call: opt.InTask, instance: opt.Instance) -> None:
     """Show everything that is known about one worker.
 
     Its status, what it was started with, its processes, its questions, how it ended, and where its files are.

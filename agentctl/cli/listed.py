@@ -9,13 +9,13 @@ from agentctl.cli.render import fields, note, note_holds, note_questions, report
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
-from agentctl.text.worker import elapsed, progress, standing, stranded_words
+from agentctl.text.worker import elapsed, progress_words, standing_words, stranded_words
 
 if TYPE_CHECKING:
     from agentctl.domain.worker_row import WorkerRow
 
 
-def show(call: Invocation, *, recursive: bool = False) -> int:
+def print_workers(call: Invocation, *, recursive: bool = False) -> int:
     """Print the workers of a task; return the exit code."""
     task = call.task_to_show()
     found = list_below(task) if recursive else each_worker(task)
@@ -33,10 +33,10 @@ def show(call: Invocation, *, recursive: bool = False) -> int:
 
 def show_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
     """Print the workers of several hosts; return the exit code."""
-    from agentctl.cli.across import ask_hosts, place_of, show_merged
+    from agentctl.cli.across import ask_hosts, place_options, show_merged
     from agentctl.cli.tables import WORKER_HEADS, worker_cells
 
-    argv = ["list", "--json", *["--recursive"] * recursive, *place_of(call)]
+    argv = ["list", "--json", *["--recursive"] * recursive, *place_options(call)]
     return show_merged(
         call, ask_hosts(hosts, argv), WORKER_HEADS,
         lambda row: worker_cells({**row, "agentInstance": _named(row)}),  # type: ignore[typeddict-item]
@@ -48,7 +48,9 @@ def show_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
 def _line(row: WorkerRow) -> str:
     seconds = elapsed(row)
     shown = None if seconds is None else f"{seconds:.1f}"
-    return fields(_named(row), row["status"], standing(row), shown, progress(row["progress"]), row["command"])
+    return fields(
+        _named(row), row["status"], standing_words(row), shown, progress_words(row["progress"]), row["command"]
+    )
 
 
 def _named(row: WorkerRow) -> str:

@@ -60,11 +60,11 @@ def logs(
         return
     chunks = follow_logs(task, instance, streams=streams, follow=follow, tail=tail)
     if call.json:
-        decode(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
+        decode_streams(chunks, lambda stream, text: out_json({"stream": stream, "text": text}))
     elif raw or not is_terminal(sys.stdout):
         _pass_on(chunks)
     else:
-        decode(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
+        decode_streams(chunks, lambda _, text: _write(plain(text, keep="\n\t")))
 
 
 def _pass_on(chunks: Chunks) -> None:
@@ -78,7 +78,7 @@ def _write(text: str) -> None:
     sys.stdout.flush()
 
 
-def decode(chunks: Chunks, write: Callable[[str, str], object]) -> None:
+def decode_streams(chunks: Chunks, write: Callable[[str, str], object]) -> None:
     """Give each stream's text to `write`; a character may be split across two chunks."""
     make = codecs.getincrementaldecoder("utf-8")
     decoders: dict[str, codecs.IncrementalDecoder] = {}

@@ -63,9 +63,9 @@ def mcp(
     client: the server of a worker starts that worker's children; that of a person's session works in the task that
     `spawn` would use. No worker ends when a client goes away.
     """
-    from agentctl.mcp.serving import Serving, check_library, serve
+    from agentctl.mcp.serving import Serving, check_mcp_library, serve
 
-    check_library()
+    check_mcp_library()
     if not progress_seconds:
         raise UsageError("--progress-seconds must be more than 0")
     serving = Serving(tools, agents, task, root, call_seconds, progress_seconds)

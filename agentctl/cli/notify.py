@@ -40,11 +40,11 @@ def notify(context: typer.Context, json: opt.Json = False) -> None:
     subcommand: `notify list` of the chosen task.
     """
     if context.invoked_subcommand is None:
-        list_command(Invocation(json=json))
+        list_targets_command(Invocation(json=json))
 
 
 @verb(app, "list", examples="agentctl notify list\nagentctl notify list --json --task survey-auth")
-def list_command(call: opt.InTask) -> None:
+def list_targets_command(call: opt.InTask) -> None:
     """List your targets, which of them apply to a task and its sub-tasks, and what they were told.
 
     To a pipe, one line each: target, type, where, named by (always, root, task.yaml or task), events, how many notices

@@ -15,7 +15,7 @@ from types import FunctionType
 from agentctl.lean import Any
 
 #: Command -> the module and the function that carries it out.
-_VERBS = {"spawn": ("starting", "start"), "list": ("listed", "show")}
+_VERBS = {"spawn": ("starting", "start_and_report"), "list": ("listed", "print_workers")}
 #: Parameters that are not set by an option of the same name.
 _OTHERWISE = frozenset({"prompt"})
 _TEXT, _FLAG = "str | None", "bool"

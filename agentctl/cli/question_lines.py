@@ -10,7 +10,7 @@ from agentctl.cli.render import is_terminal, note, outline, plain
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import distinct
-from agentctl.domain.question import EVERYTHING, arguments_of, offered, shown
+from agentctl.domain.question import EVERYTHING, arguments_of, offered, question_within
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.interacting import OpenQuestion
@@ -41,7 +41,7 @@ def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "")
 
 
 def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str]:
-    one, seen = asked.question, shown(asked.question, EVERYTHING)
+    one, seen = asked.question, question_within(asked.question, EVERYTHING)
     by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
     on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
     yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
@@ -82,7 +82,7 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
     given = check_answer(one, answer)
     for line in question_lines(asked, host):
         note(line)
-    if one.is_permission and not any(option.id == given for option in offered(one, shown(one, EVERYTHING))):
+    if one.is_permission and not any(option.id == given for option in offered(one, question_within(one, EVERYTHING))):
         raise UsageError(
             "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
         )
@@ -93,6 +93,6 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
 
 def answer_command(asked: OpenQuestion, host: str | None = None, root: str = "") -> str:
     one = asked.question
-    answers = answers_in_words(one, shown(one, EVERYTHING))
+    answers = answers_in_words(one, question_within(one, EVERYTHING))
     command = respond_command(WorkerId(asked.task_id, asked.instance), one.id, answers, root)
     return f"{_PROGRAM if host is None else f'{_PROGRAM} --host {plain(host)}'}{command.removeprefix(_PROGRAM)}"

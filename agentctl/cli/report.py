@@ -91,7 +91,7 @@ agentctl report result --summary "12 findings"
 agentctl report result --summary "12 findings" --file report.md
 """,
 )
-def result(
+def declare_result(
     call: opt.Anywhere,
     summary: Annotated[str | None, typer.Option("--summary", metavar="TEXT", help="The result in a few words.")] = None,
     file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="The file with the full result.")] = None,

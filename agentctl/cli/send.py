@@ -8,8 +8,8 @@ from agentctl.cli import options as opt
 from agentctl.cli.render import plain
 from agentctl.cli.verb import module, verb
 from agentctl.errors import ExitCode
+from agentctl.operations.talk.messaging import deliver_message as send_message
 from agentctl.operations.talk.messaging import receive
-from agentctl.operations.talk.messaging import send as send_message
 
 app = module()
 

@@ -15,7 +15,7 @@ from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.where.command_lines import root_words
-from agentctl.text.worker import respond_command, standing
+from agentctl.text.worker import respond_command, standing_words
 
 _LIVE = {Status.QUEUED: "is queued", Status.RUNNING: "is running", Status.BLOCKED: "is blocked"}
 
@@ -28,7 +28,7 @@ class Fact(NamedTuple):
     text: str
 
 
-def facts_of(worker: FleetWorker) -> list[Fact]:
+def sentences_of(worker: FleetWorker) -> list[Fact]:
     """Return what there is to say of a worker now: each open question, or else its state."""
     row, task, root = worker.row, worker.task.id, root_words(worker.task.root)
     name = plain(f"{row['agentInstance']} of {task}")
@@ -50,7 +50,7 @@ def facts_of(worker: FleetWorker) -> list[Fact]:
     if row["health"] == HELD:
         next_step = plain(f"agentctl why {row['agentInstance']} --task {task}{root}")
         return [Fact(HELD, f"{name} is held in the queue: {next_step}")]
-    unusual = standing(row)
+    unusual = standing_words(row)
     state = _LIVE.get(Status(row["status"]), row["status"]) if row["status"] in _LIVE else row["status"]
     text = plain(f"{state} ({unusual})" if unusual else state)
     return [Fact(text, f"{name} {text}")]
@@ -81,7 +81,7 @@ class SaidFacts:
         before, keys = self._said.get(worker.id, (None, frozenset()))
         if before is worker:
             return []
-        facts = facts_of(worker)
+        facts = sentences_of(worker)
         self._said[worker.id] = worker, frozenset(fact.key for fact in facts)
         return [fact for fact in facts if fact.key not in keys]
 
@@ -91,7 +91,7 @@ class SaidFacts:
             del self._said[key]
 
 
-def is_within(glance: Glance, worker: FleetWorker, top: str | None) -> bool:
+def is_at_or_below(glance: Glance, worker: FleetWorker, top: str | None) -> bool:
     """Return whether a worker belongs to a task or to one below it; None means any task."""
     name: str | None = worker.task.id
     seen: set[str] = set()

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from agentctl.cli import options as opt
-from agentctl.cli.bugs import record
+from agentctl.cli.bugs import record_bug
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import is_terminal, note
 from agentctl.cli.verb import module, verb
@@ -95,10 +95,10 @@ def serve(
     # frames that it has passed.
     gc.set_threshold(10_000, 10, 10)
     from agentctl.cli.served import served_commands
-    from agentctl.web.serving import ListenAddress, check, listening, run
+    from agentctl.web.serving import ListenAddress, check_address, listening, run
 
     place = ListenAddress(host, port, tls_cert, tls_key, url, insecure)
-    check(place)
+    check_address(place)
     # A root that was named is there; where none is, the page is as good a place as any to begin.
     root = call.root(create=call.root_named is None and not read_only)
     with listening(root, place, with_new_token=new_token, is_read_only=read_only) as at:
@@ -112,7 +112,7 @@ def serve(
                     _draw(at.new_link())  # Another one: that above may be opened here.
 
         try:
-            run(root, at, served_commands(root, force=call.force), record, say, is_read_only=read_only,
+            run(root, at, served_commands(root, force=call.force), record_bug, say, is_read_only=read_only,
                 force=call.force)  # fmt: skip
         except KeyboardInterrupt:
             note("the server has ended; the workers go on")

@@ -6,7 +6,7 @@ import typer
 
 from agentctl.cli import options as opt
 from agentctl.cli.spawnline import SpawnVerb
-from agentctl.cli.starting import requeue, start, start_from_template
+from agentctl.cli.starting import requeue, start_and_report, start_from_template
 from agentctl.cli.startoptions import with_start_options
 from agentctl.cli.verb import FINDS, module, verb
 from agentctl.errors import ExitCode
@@ -70,7 +70,7 @@ def spawn(
     leaves the worker running.
     """
     given = locals()
-    return start(**given.pop("options"), **given)
+    return start_and_report(**given.pop("options"), **given)
 
 
 @verb(

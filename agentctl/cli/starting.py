@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _LONGEST_BATCH = 64 << 20
 
 
-def start(
+def start_and_report(
     call: Invocation,
     *,
     command: list[str] | None = None,
@@ -75,7 +75,7 @@ def start(
 
 
 #: Parameters that a plain line may set -> their annotations.
-KINDS = start.__annotations__ | {
+KINDS = start_and_report.__annotations__ | {
     option.name: "bool" if option.kind == FLAG else "str | None" for option in OPTIONS if option.kind in (FLAG, TEXT)
 }
 _PROMPT_FIRST = 'a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"'
@@ -101,9 +101,9 @@ def start_from_template(call: Invocation, *, wait: bool = False) -> int:
 
 def requeue(call: Invocation) -> int:
     """Give this environment to queued workers that have lost theirs, report them, and return the exit code."""
-    from agentctl.operations.start.requeuing import resume_queue  # Only after a reboot.
+    from agentctl.operations.start.requeuing import requeue_workers  # Only after a reboot.
 
-    resumed = resume_queue(call.task())
+    resumed = requeue_workers(call.task())
     notes = [] if resumed else ["no queued worker lacks its environment"]
     call.show(resumed, (f"{instance} has an environment again" for instance in resumed), notes=notes)
     return ExitCode.DONE

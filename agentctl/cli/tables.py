@@ -16,7 +16,14 @@ from agentctl.cli.render import plain
 from agentctl.domain.states import HELD
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.text.words import NOTHING, duration
-from agentctl.text.worker import agent_with_policy, elapsed, progress, questions_open, standing, stranded_words
+from agentctl.text.worker import (
+    agent_with_policy,
+    elapsed,
+    progress_words,
+    questions_open,
+    standing_words,
+    stranded_words,
+)
 
 if TYPE_CHECKING:
     from agentctl.domain.names import WorkerId
@@ -70,7 +77,7 @@ def worker_cells(row: WorkerRow) -> tuple[object, ...]:
     """Return the cells of a worker, one for each of `WORKER_HEADS`."""
     time = duration(elapsed(row))
     command = f"{agent_with_policy(row)}: {row['command']}" if row["driver"] else row["command"]
-    return row["agentInstance"], row["status"], standing(row), time, progress(row["progress"]), command
+    return row["agentInstance"], row["status"], standing_words(row), time, progress_words(row["progress"]), command
 
 
 class LiveWorkers:

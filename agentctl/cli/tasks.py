@@ -180,9 +180,9 @@ def tasks(call: opt.InRoot, hosts: opt.Hosts = None) -> int:
     with --hosts the host stands in front.
     """
     if hosts is not None:
-        from agentctl.cli.across import ask_hosts, place_of, show_merged
+        from agentctl.cli.across import ask_hosts, place_options, show_merged
 
-        answers = ask_hosts(hosts, ["tasks", "--json", *place_of(call)])
+        answers = ask_hosts(hosts, ["tasks", "--json", *place_options(call)])
         return show_merged(call, answers, _HEADS, _cells, _line, "title")
     rows, unreadable = list_tasks(call.root())
     call.show(rows, map(_line, rows), lambda: _draw(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.cli.across import place_of
+from agentctl.cli.across import place_options
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import note, plain
 from agentctl.errors import ExitCode, UsageError
@@ -17,7 +17,7 @@ def tell_changes_across(call: Invocation, words: str, instance: str | None) -> i
         raise UsageError("one worker is watched on one host", hint=f"agentctl --host HOST watch {instance}")
     hosts = hosts_named(words)
     left = {host.name for host in hosts}
-    argv = ["watch", "--plain", *place_of(call)]
+    argv = ["watch", "--plain", *place_options(call)]
     with Following(hosts, lambda: argv, is_worker=shown_caller() is not None) as following:
         for word in following.words():
             if word is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import Root
 from agentctl.cli.render import note
-from agentctl.cli.sentences import SaidFacts, facts_of, is_within
+from agentctl.cli.sentences import SaidFacts, is_at_or_below, sentences_of
 from agentctl.domain.names import first_of
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
@@ -57,7 +57,7 @@ def _note_foreign(glance: Glance, workers: Iterable[FleetWorker]) -> None:
 
 def _chosen(glance: Glance, top: str | None) -> list[FleetWorker]:
     """Return the workers that are shown, those that need a person first, in the order of the screen."""
-    chosen = [worker for worker in glance.workers.values() if is_within(glance, worker, top)]
+    chosen = [worker for worker in glance.workers.values() if is_at_or_below(glance, worker, top)]
     return sorted(chosen, key=lambda worker: (worker.need, rank_of(worker)))
 
 
@@ -72,7 +72,7 @@ def _now(workers: list[FleetWorker]) -> Iterator[str]:
         if found:
             yield f"{NEEDS[need].capitalize()}: {len(found)}" + (f" ({failed} failed)" if failed else "")
         if need is not Need.DONE:
-            yield from (fact.text for worker in found[:_MOST] for fact in facts_of(worker))
+            yield from (fact.text for worker in found[:_MOST] for fact in sentences_of(worker))
             if len(found) > _MOST:
                 yield f"and {len(found) - _MOST} more"
     if not workers:

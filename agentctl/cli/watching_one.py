@@ -9,7 +9,7 @@ import threading
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.cli.ends import ended_line
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.logs import decode
+from agentctl.cli.logs import decode_streams
 from agentctl.cli.render import plain
 from agentctl.cli.sentences import SaidFacts
 from agentctl.domain.names import WorkerId
@@ -130,7 +130,7 @@ class _OutputThread:
                     self._printer.text(paragraph(entry))
             else:
                 chunks = follow_logs(self._task, self._instance, follow=True, tail=None)
-                decode(chunks, lambda _, text: self._printer.text(plain(text, keep="\n\t")))
+                decode_streams(chunks, lambda _, text: self._printer.text(plain(text, keep="\n\t")))
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             self._error = error
         finally:

@@ -38,11 +38,11 @@ def worktrees(context: typer.Context, json: opt.Json = False) -> None:
     Without a subcommand: `worktrees list` of the chosen task.
     """
     if context.invoked_subcommand is None:
-        list_command(Invocation(json=json))
+        list_worktrees_command(Invocation(json=json))
 
 
 @verb(app, "list", examples="agentctl worktrees list\nagentctl worktrees list --json --task survey-auth")
-def list_command(call: opt.InTask) -> None:
+def list_worktrees_command(call: opt.InTask) -> None:
     """List the worktrees of a task, and whether they contain work that is nowhere else.
 
     To a pipe, one line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
@@ -79,7 +79,7 @@ def _draw(columns: list[list[Any]]) -> None:
 
 
 @verb(app, "show", examples="agentctl worktrees show fix-1\nagentctl worktrees show fix-1 --json")
-def show(call: opt.InTask, instance: opt.Instance) -> None:
+def show_worktree_command(call: opt.InTask, instance: opt.Instance) -> None:
     """Show a worktree: its branch, the files that were changed in it, its patch, and who touched the same files."""
     worktree = show_worktree(call.task_to_show(), instance)
     call.show(worktree, outline(worktree), notes=worktree_notes(worktree))

@@ -41,7 +41,7 @@ class AnswerLink(NamedTuple):
     instance: str
     question: str
     answer: str
-    #: Of the question as it was when the link was made; see `digest_of`.
+    #: Of the question as it was when the link was made; see `question_digest`.
     digest: str
     #: Seconds since 1970.
     expires: int
@@ -100,7 +100,7 @@ def _is_short(answer: str) -> bool:
 # -- signed ------------------------------------------------------------------------------------------------------------
 
 
-def digest_of(question: Question) -> str:
+def question_digest(question: Question) -> str:
     """Return a digest of all of a question that can be answered or shown."""
     from hashlib import sha256  # It loads OpenSSL, as `hmac` does: only for links.
 
@@ -121,7 +121,7 @@ def sign(link: AnswerLink, token: str) -> str:
     return f"{payload}.{_signature(payload, token)}"
 
 
-def read(text: str, token: str, now: float) -> AnswerLink:
+def read_link(text: str, token: str, now: float) -> AnswerLink:
     """Return what a link says that `sign` has made with this token.
 
     Args:

@@ -44,7 +44,9 @@ def check_schema(schema: Any, where: str = "the schema", depth: int = 0) -> None
     if isinstance(schema, bool):
         return
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
-        raise UsageError(f"{where} must be an object or a boolean, not nested too deeply, and is {shown(schema)}")
+        raise UsageError(
+            f"{where} must be an object or a boolean, not nested too deeply, and is {json_beginning(schema)}"
+        )
     unknown = sorted(schema.keys() - KEYWORDS - _SILENT)
     if unknown:
         raise UsageError(
@@ -52,7 +54,7 @@ def check_schema(schema: Any, where: str = "the schema", depth: int = 0) -> None
         )
     for key, value in schema.items():
         if not _is_valid(key, value):
-            raise UsageError(f"{where}: {key} cannot be {shown(value)}")
+            raise UsageError(f"{where}: {key} cannot be {json_beginning(value)}")
     for path, below in _schemas_in(schema):
         check_schema(below, f"{where}, {path}", depth + 1)
 
@@ -227,8 +229,8 @@ def _in_words(problem: Problem) -> str:
     where, keyword, value, schema, detail, nearest = problem
     wanted = " or ".join(types_in(schema)) if keyword == "type" else schema.get(keyword)
     return _WORDS.get(keyword, _BOUND).format(
-        where=where, keyword=keyword, detail=detail, value=shown(value),
-        wanted=wanted if isinstance(wanted, str) and keyword != "const" else shown(wanted),
+        where=where, keyword=keyword, detail=detail, value=json_beginning(value),
+        wanted=wanted if isinstance(wanted, str) and keyword != "const" else json_beginning(wanted),
         nearest=_in_words(nearest) if nearest is not None else "", size=len(value) if keyword in _SIZES else "",
     )  # fmt: skip
 
@@ -244,6 +246,6 @@ def _canonical(value: Any) -> str:
     return json.dumps(value)
 
 
-def shown(value: Any) -> str:
+def json_beginning(value: Any) -> str:
     """Return the beginning of a value as JSON."""
     return beginning(json.dumps(value, ensure_ascii=False, default=str), _SHOWN, "...")

@@ -40,7 +40,7 @@ class _Whole(NamedTuple):
     parts: list[_Part]
 
 
-def parse(text: str) -> dict[str, Any]:
+def parse_json(text: str) -> dict[str, Any]:
     """Return the object that a file holds.
 
     Raises:
@@ -61,7 +61,7 @@ def set_member(text: str, path: Path, value: Any) -> str:
     >>> set_member('{"a": 1}', ["b", "c"], 2)
     '{"a": 1, "b": {"c": 2}}'
     """
-    parse(text)
+    parse_json(text)
     text = text if text.strip() else "{}\n"
     known, where = _reach(text, path)
     if len(known) == len(path):
@@ -131,7 +131,7 @@ def lookup(value: Any, path: Path) -> Any:
 
 def _reach(text: str, path: Path) -> tuple[list[str], int]:
     """Return the part of a path that exists, and where the last value on it begins."""
-    parse(text)
+    parse_json(text)
     where, known = _skip(text, 0), list[str]()
     for key in path:
         if text[where] != "{":

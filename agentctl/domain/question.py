@@ -1,8 +1,9 @@
 """A question of a worker: the record, how much of it is shown somewhere, and which answers may be given there.
 
 Whoever allows a call does it by its looks. So a call may be allowed only where the whole of it is shown, and by an
-option whose whole label is shown; it may be denied anywhere. This rule is `offered`. Whatever shows a question says by
-`shown` (or by `in_one_line`) how much of it is there, and lays out what is `offered`; it decides nothing itself.
+option whose whole label is shown; it may be denied anywhere. This rule is `offered`. Whatever shows a question says
+by `question_within` (or by `in_one_line`) how much of it is there, and lays out what is `offered`; it decides nothing
+itself.
 """
 
 from __future__ import annotations
@@ -200,14 +201,14 @@ class ShownQuestion(NamedTuple):
     longest_label: int = LONGEST_LABEL
 
 
-def shown(question: Question, most: float, lines: float = EVERYTHING) -> ShownQuestion:
+def question_within(question: Question, most: float, lines: float = EVERYTHING) -> ShownQuestion:
     """Return a question as it is shown where there is room for `most` characters of its text, and of its call.
 
     Args:
         lines: The most lines of any text in it.
 
     >>> call = Question("q1", "select", "Allow Bash?", tool="Bash", arguments={"command": "ls"})
-    >>> shown(call, 40).call, shown(call, 40).is_whole, shown(call, 10).is_whole
+    >>> question_within(call, 40).call, question_within(call, 40).is_whole, question_within(call, 10).is_whole
     ('Bash {"command": "ls"}', True, False)
     """
     text, call = safe(question, question.text), safe(question, _call_of(question))
@@ -226,7 +227,7 @@ def offered(question: Question, seen: ShownQuestion) -> tuple[AnswerOption, ...]
     >>> options = (AnswerOption("allow", "Allow"), AnswerOption("deny", "Deny"))
     >>> means = {"allow": "allow", "deny": "deny"}
     >>> call = Question("q1", "select", "?", options, tool="Bash", arguments={"command": "x" * 99}, means=means)
-    >>> [[one.id for one in offered(call, shown(call, most))] for most in (200, 50)]
+    >>> [[one.id for one in offered(call, question_within(call, most))] for most in (200, 50)]
     [['allow', 'deny'], ['deny']]
     """
     if not question.is_permission:

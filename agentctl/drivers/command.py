@@ -24,7 +24,7 @@ class CommandDialogue:
 
     def begin(self) -> Sequence[Action]:
         """Write the prompt to stdin, if the definition says so."""
-        prompt = prompt_of(self.order).encode("utf-8", "surrogateescape")  # The bytes that were typed.
+        prompt = role_and_prompt(self.order).encode("utf-8", "surrogateescape")  # The bytes that were typed.
         return [Say(prompt), HangUp()] if self.order.prompt_on_stdin else [HangUp()]
 
     def received(self, line: bytes) -> Sequence[Action]:
@@ -62,18 +62,18 @@ class CommandDialogue:
         return AgentOutcome(reason=reason, message=message, final_message=text)
 
 
-def prompt_of(order: Order) -> str:
+def role_and_prompt(order: Order) -> str:
     """Return the role and the prompt as one text."""
     return f"{order.instructions.strip()}\n\n{order.prompt}" if order.instructions.strip() else order.prompt
 
 
-def argv_of(order: Order) -> list[str]:
+def command_argv(order: Order) -> list[str]:
     """Return the command line; the prompt is its last argument unless it goes to stdin."""
     argv = list(order.argv or [order.program])
-    return argv if order.prompt_on_stdin else [*argv, prompt_of(order)]
+    return argv if order.prompt_on_stdin else [*argv, role_and_prompt(order)]
 
 
-def environ_of(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
+def command_environ(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment as it is."""
     return dict(environ)
 
@@ -85,7 +85,7 @@ DRIVER = Driver(
     tested="",
     install="the definition names its argv",
     honours=frozenset(),
-    argv=argv_of,
-    environ=environ_of,
+    argv=command_argv,
+    environ=command_environ,
     dialogue=CommandDialogue,
 )

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from agentctl.drivers.dialogue import Action
-from agentctl.drivers.values import bounded
+from agentctl.drivers.values import bounded_text
 
 
 class Complaining:
@@ -21,7 +21,7 @@ class Complaining:
     def complained(self, line: bytes) -> Sequence[Action]:
         """Keep a line, unless it says nothing."""
         if text := self.complaint_in(line):
-            self.complaints.append(bounded(text))
+            self.complaints.append(bounded_text(text))
         return ()
 
     def complaint_in(self, line: bytes) -> str:

@@ -58,7 +58,7 @@ class Calls:
         return call.then(object_in(message.get("result")))
 
 
-def tell(method: str, params: Mapping[str, Any] | None = None) -> Say:
+def notification_of(method: str, params: Mapping[str, Any] | None = None) -> Say:
     """Return a notification."""
     return _say({"method": method} if params is None else {"method": method, "params": params})
 
@@ -73,7 +73,7 @@ def refuse(request_id: Any, message: str, code: int = NO_SUCH_METHOD) -> Say:
     return _say({"id": request_id, "error": {"code": code, "message": message}})
 
 
-def key_of(request_id: Any) -> str:
+def request_key(request_id: Any) -> str:
     """Return a request's key; ids are numbers or strings, and 0 is not "0"."""
     return json.dumps(request_id, sort_keys=True)
 

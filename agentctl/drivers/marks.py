@@ -69,7 +69,7 @@ def names_of_row(program: str, also: tuple[str, ...]) -> tuple[str, ...]:
     return (*own, *also)
 
 
-def name_of(kernels: str, program: str, arguments: list[str], names: Iterable[str]) -> str | None:
+def name_by_marks(kernels: str, program: str, arguments: list[str], names: Iterable[str]) -> str | None:
     """Return by which of some names a process is called; None if by none.
 
     Args:
@@ -77,10 +77,10 @@ def name_of(kernels: str, program: str, arguments: list[str], names: Iterable[st
         program: The path of the program that it runs; "" where that cannot be read.
         arguments: Its command line.
 
-    >>> name_of("node", "/usr/bin/node", ["node", "--expose-gc", "/usr/lib/@qwen-code/qwen-code/cli.js", "-y"],
+    >>> name_by_marks("node", "/usr/bin/node", ["node", "--expose-gc", "/usr/lib/@qwen-code/qwen-code/cli.js", "-y"],
     ...     ["qwen", "@qwen-code/qwen-code"])
     '@qwen-code/qwen-code'
-    >>> name_of("vim", "/usr/bin/vim", ["vim", "claude"], ["claude"])
+    >>> name_by_marks("vim", "/usr/bin/vim", ["vim", "claude"], ["claude"])
     """
     script = _script(program, arguments)
     called = {_stem(path) for path in (program, *arguments[:1], script) if path}

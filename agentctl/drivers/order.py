@@ -172,12 +172,12 @@ def _fields_in(value: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]
     return found
 
 
-def changes_of(order: Order, attempt: Order) -> dict[str, Any]:
+def order_changes(order: Order, attempt: Order) -> dict[str, Any]:
     """Return the fields in which an attempt's order differs from the spec's, under the names of the file."""
     values = ((name, getattr(attempt, name)) for name in _OF_ATTEMPT)
     return {camel(name): value for name, value in values if value != getattr(order, name)}
 
 
-def changed(order: Order, changes: Mapping[str, Any]) -> Order:
+def changed_order(order: Order, changes: Mapping[str, Any]) -> Order:
     """Return the order of a run: the spec's order with the changes of its attempt, and of the run itself."""
     return order._replace(**_fields_in(changes, _OF_RUN))

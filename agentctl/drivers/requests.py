@@ -8,7 +8,7 @@ from typing import Any
 from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.question import ALLOW, DENY, meaning
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
-from agentctl.drivers.jsonrpc import key_of, reply
+from agentctl.drivers.jsonrpc import reply, request_key
 from agentctl.drivers.values import bounded_values
 
 Answers = Mapping[str, str]
@@ -64,8 +64,8 @@ class OpenRequests:
 
     def is_open(self, request_id: Any) -> bool:
         """Return whether a request of this id waits for its answers."""
-        key = key_of(request_id)
-        return any(key_of(request.request_id) == key for request, _ in self._by_ask.values())
+        key = request_key(request_id)
+        return any(request_key(request.request_id) == key for request, _ in self._by_ask.values())
 
     def put(self, request: ProgramRequest, asked_by: str | None, asked_by_type: str | None) -> list[Action]:
         """Return the questions of a request; one without questions is answered at once."""
@@ -101,8 +101,8 @@ class OpenRequests:
 
     def withdraw(self, request_id: Any) -> list[Action]:
         """Withdraw a request that the program no longer waits for."""
-        key = key_of(request_id)
-        return self._withdraw(lambda request: key_of(request.request_id) == key)
+        key = request_key(request_id)
+        return self._withdraw(lambda request: request_key(request.request_id) == key)
 
     def withdraw_of(self, owner: str) -> list[Action]:
         """Withdraw the requests of a thread or session whose turn is over."""
@@ -110,7 +110,7 @@ class OpenRequests:
 
     def cancel_all(self) -> list[Action]:
         """Withdraw all requests, and report that to the program where its protocol allows it."""
-        requests = {key_of(request.request_id): request for request, _ in self._by_ask.values()}
+        requests = {request_key(request.request_id): request for request, _ in self._by_ask.values()}
         replies = [reply(one.request_id, one.withdrawn) for one in requests.values() if one.withdrawn is not None]
         return [*self._withdraw(lambda _: True), *replies]
 

@@ -47,7 +47,7 @@ def money_in(value: Any) -> float | None:
     return float(value) if is_amount and 0 <= value < _RICHEST else None
 
 
-def bounded(text: str) -> str:
+def bounded_text(text: str) -> str:
     """Return a text as the activity keeps it: only the beginning of a long one."""
     return beginning(text, LONGEST)
 
@@ -59,14 +59,14 @@ def bounded_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _bounded_value(value: Any) -> Any:
     if isinstance(value, str):
-        return bounded(value)
+        return bounded_text(value)
     if not isinstance(value, (dict, list)):
         return value
     try:
         text = json.dumps(value)
     except (RecursionError, ValueError):
         return "[cut: nested too deeply]"
-    return value if len(text) <= LONGEST else bounded(text)
+    return value if len(text) <= LONGEST else bounded_text(text)
 
 
 def parse_line(line: bytes) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
 from agentctl.driving.host import UNHAPPY, Host
 from agentctl.driving.recording import Recorder
-from agentctl.driving.starting import HeldSignals, StartedProgram, start
+from agentctl.driving.starting import HeldSignals, StartedProgram, start_program
 
 #: Between two starts of a program that is busy with another start of it, at least, and up to twice as long: those that
 #: were started at the same time then are not once more.
@@ -41,7 +41,7 @@ async def run_agent(
             break
         if await _is_stopped(pause_s * (1 + random()), host, signals):
             return _not_started(worker, str(host.busy.message))
-        again = start(worker, _with_messages(host), started.driver)
+        again = start_program(worker, _with_messages(host), started.driver)
         may_try_again = number < len(_PAUSES_S)
         host = Host(worker, again, {**changes, "again": number}, signals, may_try_again=may_try_again)
         code = await host.run()

@@ -132,17 +132,17 @@ class Outbox:
         if isinstance(entry, Question):
             self._questions.put(entry, fd)
             return
-        from agentctl.operations.talk.reporting import keep
+        from agentctl.operations.talk.reporting import keep_report
 
-        when_there_is_room(lambda: keep(self.worker, entry))
+        when_there_is_room(lambda: keep_report(self.worker, entry))
 
     def _note(self, text: str) -> None:
         """Add a note about what was not accepted or not read, up to `_MOST_NOTES` times."""
-        from agentctl.operations.talk.reporting import note
+        from agentctl.operations.talk.reporting import note_in_activity
 
         self._notes += 1
         if self._notes <= _MOST_NOTES:
-            when_there_is_room(lambda: note(self.worker, RowType.NOTE, text))
+            when_there_is_room(lambda: note_in_activity(self.worker, RowType.NOTE, text))
 
     def _remove(self, name: str) -> None:
         try:

@@ -22,7 +22,7 @@ from agentctl.domain.budget import Spent
 from agentctl.domain.plaintext import whole, whole_json
 from agentctl.drivers.dialogue import AgentOutcome, SessionIs
 from agentctl.driving.fulldisk import STORAGE_RETRY_S, when_there_is_room
-from agentctl.supervision.worker.driver_end import bounded
+from agentctl.supervision.worker.driver_end import bounded_message
 from agentctl.world_errors import FULL
 
 #: Rows that arrive within this time share one timestamp.
@@ -126,7 +126,7 @@ class Recorder:
             "pid": os.getpid(),
             "status": "completed" if outcome.reason is None else "failed",
             "reason": outcome.reason,
-            "message": outcome.message and bounded(outcome.message),
+            "message": outcome.message and bounded_message(outcome.message),
         }
         when_there_is_room(lambda: write_whole(self.worker.outcome, to_json(value)))
 
@@ -135,7 +135,7 @@ def _failure(outcome: AgentOutcome) -> dict[str, str | None]:
     """Return why a turn was no natural end: the program of a kept agent may go on after it."""
     if outcome.reason is None:
         return {}
-    return {"reason": outcome.reason, "message": outcome.message and bounded(outcome.message)}
+    return {"reason": outcome.reason, "message": outcome.message and bounded_message(outcome.message)}
 
 
 def _until_there_is_room(error: OSError) -> None:

@@ -13,7 +13,7 @@ from agentctl.adapters.opening import ODD_HINT, OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import encode_row
 from agentctl.drivers.dialogue import Action, Dialogue, Driver, Note
-from agentctl.drivers.order import Order, changed
+from agentctl.drivers.order import Order, changed_order
 from agentctl.driving.host_rows import again_row, home_rows, policy_row
 from agentctl.driving.running import order_and_driver
 
@@ -78,7 +78,7 @@ def _runs(inputs: Iterable[Input]) -> Iterator[list[Input]]:
 def _replay_run(
     output: BinaryIO, path: str, driver: Driver, order: Order, run: list[Input], end: int | None
 ) -> Iterator[bytes]:
-    order = changed(order, run[0])
+    order = changed_order(order, run[0])
     if type(run[0].get("again")) is int:
         yield encode_row(again_row(order, run[0]["again"]), str(run[0].get("at")))
     yield from (encode_row(row, str(run[0].get("at"))) for row in home_rows(order))

@@ -11,10 +11,10 @@ from agentctl.adapters.files import json_in, read_json, read_known, storage_erro
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.dialogue import Driver
-from agentctl.drivers.order import Order, changes_of, order_from
+from agentctl.drivers.order import Order, order_changes, order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.driving.fulldisk import when_there_is_room
-from agentctl.driving.starting import HeldSignals, StartedProgram, problem_in_project, start
+from agentctl.driving.starting import HeldSignals, StartedProgram, problem_in_project, start_program
 from agentctl.driving.usage_meter import UsageMeter
 from agentctl.errors import Damaged
 from agentctl.supervision.worker.environment import AGENT_DIR
@@ -32,11 +32,11 @@ def main() -> int:
     now = when_there_is_room(lambda: _order_of_attempt(worker, order))
     if driver.needs_nonce:
         now = now._replace(nonce=os.urandom(16).hex())
-    changes = changes_of(order, now)
+    changes = order_changes(order, now)
     if "maxBudgetUsd" in driver.honours:
         now = UsageMeter(worker).hand_on(now)
     if (folder := driver.home(now)) is None:
-        return _run(worker, start(worker, now, driver), changes, signals)
+        return _run(worker, start_program(worker, now, driver), changes, signals)
     from agentctl.driving.own_home import OwnHome  # Of few programs.
 
     home = OwnHome(worker, folder)
@@ -45,7 +45,7 @@ def main() -> int:
         problem = problem_in_project(now, driver)
         if problem is None:
             now, problem = home.given(now)
-        return _run(worker, start(worker, now, driver, problem), {**changes, "home": now.home}, signals)
+        return _run(worker, start_program(worker, now, driver, problem), {**changes, "home": now.home}, signals)
     finally:
         home.end()
 

@@ -63,7 +63,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def start(worker: WorkerDir, order: Order, driver: Driver, problem: str | None = None) -> StartedProgram:
+def start_program(worker: WorkerDir, order: Order, driver: Driver, problem: str | None = None) -> StartedProgram:
     """Start the program of an order, unless the limits of its tree are used up.
 
     Args:

@@ -47,7 +47,7 @@ def ask_all(hosts: Sequence[CommandHost], argv: Sequence[str], *, is_worker: boo
     links: list[Link] = []
     threads = ThreadPoolExecutor(len(hosts))
     try:
-        return list(threads.map(lambda host: ask(host, argv, is_worker=is_worker, links=links), hosts))
+        return list(threads.map(lambda host: ask_host(host, argv, is_worker=is_worker, links=links), hosts))
     except BaseException:  # Ctrl-C: nobody waits for a host that does not answer.
         for link in links:
             link.kill()
@@ -56,7 +56,7 @@ def ask_all(hosts: Sequence[CommandHost], argv: Sequence[str], *, is_worker: boo
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def ask(
+def ask_host(
     host: CommandHost,
     argv: Sequence[str],
     *,

@@ -51,7 +51,7 @@ class HostError(AgentctlError):
         self.may_return = may_return
 
 
-def command_line(host: CommandHost, *, may_prompt: bool) -> list[str]:
+def link_command(host: CommandHost, *, may_prompt: bool) -> list[str]:
     """Return what is started for a host.
 
     Args:
@@ -82,7 +82,7 @@ class Link:
         self.host, self._may_prompt = host, may_prompt
         self.said = self._early = b""
         self._process = subprocess.Popen(
-            command_line(host, may_prompt=may_prompt),
+            link_command(host, may_prompt=may_prompt),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, env=settled(os.environ),
         )  # fmt: skip
         self._out, self._err = (pipe.fileno() for pipe in (self._process.stdout, self._process.stderr) if pipe)

@@ -56,7 +56,7 @@ def hosts_named(words: str) -> list[CommandHost]:
     return [_HERE, *defined.values(), *map(host_named, others)]
 
 
-def known_names() -> Iterator[str]:
+def known_hosts() -> Iterator[str]:
     """Yield the names that can be completed: those of config.yaml, then those of ~/.ssh/config without wildcards."""
     yield from section(HOSTS)
     try:
@@ -68,6 +68,6 @@ def known_names() -> Iterator[str]:
         yield from (word for word in line.split() if not set(word) & set("*?!\"'#") and is_destination(word))
 
 
-def named(hosts: list[CommandHost]) -> str:
+def names_in_words(hosts: list[CommandHost]) -> str:
     """Return the names of hosts for a message."""
     return plain(first_of([host.name for host in hosts]))

@@ -75,13 +75,13 @@ def tool_call(call_id: str, name: str, arguments: Any, extra: Mapping[str, Any] 
     text = arguments if isinstance(arguments, str) else ""
     if not text.strip():
         return ToolCall(call_id, name, {}, extra=extra or {})
-    value = json_in(text.encode("utf-8", "replace"))
+    value = json_answer(text.encode("utf-8", "replace"))
     if isinstance(value, dict):
         return ToolCall(call_id, name, value, extra=extra or {})
     return ToolCall(call_id, name, None, text, extra or {})
 
 
-def json_in(data: bytes) -> Any:
+def json_answer(data: bytes) -> Any:
     """Return the JSON value in what a server sent; None where it is not JSON, or nested too deep to be sent back."""
     try:
         value = json.loads(data)

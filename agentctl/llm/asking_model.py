@@ -16,7 +16,7 @@ from agentctl.lean import NamedTuple
 from agentctl.llm import chat, messages
 from agentctl.llm.answer import OVERLOADED, REFUSED, AnswerUsage, ModelAnswer, ServerSaidError
 from agentctl.llm.breaking import BreakOff, Interrupted
-from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, windows_in
+from agentctl.llm.failures import LONG_S, Failure, failure_in_stream, failure_of, llm_windows
 from agentctl.llm.keys import Mask
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.sse import SseStream, TooLong
@@ -132,7 +132,7 @@ class Model:
                 if reply.status != 200:
                     raise self._refusal(reply, request.model)
                 self._reports.progress()  # It has taken the request: a local one may have to load its model now.
-                self._reports.windows(windows_in(reply.headers))
+                self._reports.windows(llm_windows(reply.headers))
                 self._read(reply, assembler)
         except CannotConnect as error:
             raise self._unreachable(error) from error

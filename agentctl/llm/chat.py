@@ -16,7 +16,7 @@ from agentctl.llm.answer import (
     ModelAnswer,
     ServerSaidError,
     chat_usage,
-    json_in,
+    json_answer,
     tool_call,
     without_inline_thought,
 )
@@ -119,7 +119,7 @@ class ChatAssembler:
         Raises:
             ServerSaidError: It reports an error.
         """
-        chunk = json_in(data)
+        chunk = json_answer(data)
         if not isinstance(chunk, dict):
             return
         if chunk.get("error"):

@@ -66,9 +66,9 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, now: float,
     <Reason.BILLING: 'billing'>
     """
     code, sentence = said_in(body)
-    reason = reason_of(status, f"{code} {sentence}")
+    reason = failure_reason(status, f"{code} {sentence}")
     after = retry_after_in(headers, now)
-    windows = windows_in(headers)
+    windows = llm_windows(headers)
     if reason is Reason.RATE_LIMITED and after is not None and after > LONG_S and not _is_used_up(windows):
         windows = (*windows, Window("requests", 100.0, now + after, is_rejected=True))
     return Failure(
@@ -89,10 +89,10 @@ def _as_body(error: Any) -> bytes:
     return json.dumps({"error": error}).encode()
 
 
-def reason_of(status: int, words: str) -> Reason:
+def failure_reason(status: int, words: str) -> Reason:
     """Return the reason by the error's own words, else by its status.
 
-    >>> reason_of(429, "insufficient_quota"), reason_of(429, ""), reason_of(404, "no such model")
+    >>> failure_reason(429, "insufficient_quota"), failure_reason(429, ""), failure_reason(404, "no such model")
     (<Reason.BILLING: 'billing'>, <Reason.RATE_LIMITED: 'rate_limited'>, <Reason.MODEL_ERROR: 'model_error'>)
     """
     found = reason_of_words(words)
@@ -171,10 +171,10 @@ def _span(text: str) -> float | None:
     return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
 
 
-def windows_in(headers: Mapping[str, str]) -> tuple[Window, ...]:
+def llm_windows(headers: Mapping[str, str]) -> tuple[Window, ...]:
     """Return the usage windows that an answer's headers tell of.
 
-    >>> windows_in({"anthropic-ratelimit-unified-5h-utilization": "0.5", "anthropic-ratelimit-unified-5h-reset": "9"})
+    >>> llm_windows({"anthropic-ratelimit-unified-5h-utilization": "0.5", "anthropic-ratelimit-unified-5h-reset": "9"})
     (Window(name='five_hour', used_percent=50.0, resets_at=9.0, is_rejected=False),)
     """
     found = []

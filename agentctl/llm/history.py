@@ -115,7 +115,7 @@ def _results_of(calls: Iterable[Record], results: Mapping[str, Record]) -> list[
     return [results.get(call["id"]) or {**missing, "call": call["id"], "name": call["name"]} for call in calls]
 
 
-def for_model(records: Sequence[Record]) -> list[Record]:
+def messages_for_model(records: Sequence[Record]) -> list[Record]:
     """Return the messages that the model is to read: behind a summary only the first one and the newest."""
     messages = [record for record in records if record["type"] in MESSAGES]
     summary = next((record for record in reversed(records) if record["type"] == "summary"), None)

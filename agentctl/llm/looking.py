@@ -138,7 +138,7 @@ class _Unlinked:
         return bool(self._resolver.leads_out(path))
 
 
-def walk(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> Iterator[tuple[str, int]]:
+def walk_files(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> Iterator[tuple[str, int]]:
     """Yield (relative path, descriptor of its folder) of the files below an open folder that may be met, in order.
 
     Args:
@@ -184,7 +184,7 @@ def _open_below(top: int, relative: str) -> int:
     return place
 
 
-def search(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> None:
+def search_files(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> None:
     """Print the lines of the files below that match a regular expression."""
     pattern = re.compile(order["pattern"], re.IGNORECASE if order.get("ignoreCase") else 0)
     prefix = order["prefix"]
@@ -193,7 +193,7 @@ def search(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> N
             printer.line(f"{prefix}{only}:{number}: {line}")
         return
     wanted = glob_pattern(order["glob"]) if order.get("glob") else None
-    for path, folder in walk(top, order, rules, printer):
+    for path, folder in walk_files(top, order, rules, printer):
         if wanted is None or wanted.fullmatch(path):
             printer.look_at_time()
             for number, line in _matches(os.path.basename(path), folder, pattern):
@@ -223,7 +223,7 @@ def _matches(name: str, folder: int, pattern: re.Pattern[str]) -> Iterator[tuple
 def find(top: int, order: dict[str, Any], rules: Rules, printer: Printer) -> None:
     """Print the paths below that match a glob."""
     wanted = glob_pattern(order["pattern"])
-    for path, _ in walk(top, order, rules, printer):
+    for path, _ in walk_files(top, order, rules, printer):
         if wanted.fullmatch(path):
             printer.line(f"{order['prefix']}{path}")
 
@@ -232,7 +232,7 @@ def main() -> None:
     """Carry out the order: {what, fd, base, only, prefix, folder, hidden, rules, wasAsked, pattern, glob, ...}."""
     order = json.load(sys.stdin)
     printer, rules = Printer(time.monotonic() + order["seconds"]), Rules(order)
-    works = {"find": find, "search": search}
+    works = {"find": find, "search": search_files}
     try:
         works[order["what"]](order["fd"], order, rules, printer)
     except Enough as enough:

@@ -14,7 +14,7 @@ from agentctl.llm.answer import (
     ModelAnswer,
     ServerSaidError,
     ToolCall,
-    json_in,
+    json_answer,
     tool_call,
 )
 from agentctl.llm.request import ModelRequest
@@ -105,7 +105,7 @@ class MessagesAssembler:
         Raises:
             ServerSaidError: It reports an error.
         """
-        event = json_in(data)
+        event = json_answer(data)
         if not isinstance(event, dict):
             return
         index = event["index"] if type(event.get("index")) is int else len(self._blocks)

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.adapters.descent import children_of, walk
+from agentctl.adapters.descent import child_processes, walk
 from agentctl.adapters.files import make_folder, to_json, write_all
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.processes import read_stat
@@ -201,7 +201,7 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 def _below(process: subprocess.Popen[bytes]) -> dict[int, int]:
     """Return pid -> start of the processes below one."""
-    stats = {pid: read_stat(pid) for pid in walk(children_of(process.pid))}
+    stats = {pid: read_stat(pid) for pid in walk(child_processes(process.pid))}
     return {pid: stat.start for pid, stat in stats.items() if stat is not None}
 
 

@@ -26,7 +26,7 @@ from agentctl.llm.request import ModelRequest
 from agentctl.llm.role import system_prompt
 from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import ToolCalls
-from agentctl.llm.toolset import SPECS, chosen
+from agentctl.llm.toolset import SPECS, chosen_tools
 from agentctl.llm.turns import Prompt, RunBounds, TurnLoop
 from agentctl.placing.called import LAUNCH_VARIABLE
 from agentctl.supervision.worker.environment import AGENT_DIR
@@ -117,7 +117,7 @@ class LlmProgram:
         mask = self.host.mask = Mask(key)
         kept = _continued(worker, order)
         is_reading = order.get("readOnly") is True
-        has = chosen(_names(order.get("tools")), read_only=is_reading)
+        has = chosen_tools(_names(order.get("tools")), read_only=is_reading)
         offer = text_in(order.get("offer"))
         delegation = DelegationTools(offer) if offer else None
         places = Places(os.getcwd(), object_in(order.get("walls")), worker.outputs)

@@ -97,15 +97,15 @@ SPECS = (
 _BY_NAME = {spec.name: spec for spec in SPECS}
 
 
-def chosen(tools: Sequence[str] | None, *, read_only: bool) -> frozenset[str]:
+def chosen_tools(tools: Sequence[str] | None, *, read_only: bool) -> frozenset[str]:
     """Return the tools of this program that an agent has.
 
     Args:
         tools: The only ones, by any of their names (`Read`, `read_file`, `Bash(git *)`); None: all of them.
 
-    >>> sorted(chosen(["Read", "Bash(git *)", "WebFetch"], read_only=False))
+    >>> sorted(chosen_tools(["Read", "Bash(git *)", "WebFetch"], read_only=False))
     ['read_file', 'shell']
-    >>> sorted(chosen(["Read", "Bash"], read_only=True))
+    >>> sorted(chosen_tools(["Read", "Bash"], read_only=True))
     ['read_file']
     """
     named = None if tools is None else [tool.partition("(")[0].strip() for tool in tools]

@@ -17,7 +17,7 @@ from agentctl.llm.answer import LENGTH, MOST_CALLS, AnswerUsage, ModelAnswer, To
 from agentctl.llm.asking_model import Model, Partial
 from agentctl.llm.compaction import ASK, SYSTEM, as_text, first_kept, is_full, shrunk, size_of
 from agentctl.llm.failures import Failure
-from agentctl.llm.history import MESSAGES, Conversation, Record, for_model
+from agentctl.llm.history import MESSAGES, Conversation, Record, messages_for_model
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.talking import SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
@@ -86,7 +86,7 @@ class TurnLoop:
         self._prices: Mapping[str, float] = provider.get("prices") or {}
         self._answers = self._taken = self._rounds = self._uncounted = 0
         #: The tokens of the conversation as the last answer counted them.
-        self._used = size_of(for_model(conversation.records))
+        self._used = size_of(messages_for_model(conversation.records))
         self._spent: float | None = None
         self._ids = {call["id"] for one in conversation.records if one["type"] == "assistant" for call in one["calls"]}
 
@@ -211,7 +211,7 @@ class TurnLoop:
         raise AssertionError("the last try returns or raises")
 
     def _view(self) -> list[Record]:
-        return for_model(self._conversation.records)
+        return messages_for_model(self._conversation.records)
 
     def _sum_up(self) -> bool:
         """Have the model sum up the older part of the conversation; return whether there was any."""

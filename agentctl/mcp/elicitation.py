@@ -130,7 +130,7 @@ def _blocked(sight: Sight) -> _Asked:
 
 def _put(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: Question) -> None:
     """Show a question to the user, once. The form outlives the call: an answer that comes later counts too."""
-    key = forms.key_of(worker, question)
+    key = forms.question_key(worker, question)
     if key not in client.shown and key not in client.unsettled:
         client.shown.add(key)
         ctx.lifespan_context.start_soon(_ask, client, ctx, scope, worker, question)
@@ -151,7 +151,7 @@ async def with_forms(calls: McpCalls, ctx: Context, answer: Any) -> Any:
         if known is None or known.idle:
             continue
         _put(client, ctx, scope, worker, known)
-        is_shown = forms.key_of(worker, known) in client.shown
+        is_shown = forms.question_key(worker, known) in client.shown
         question["asked"] = "the user is being asked: wait for it again" if is_shown else "the user did not answer"
     return answer
 
@@ -164,7 +164,7 @@ def _questions_in(answer: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 async def _ask(client: McpClient, ctx: Context, scope: Scope, worker: WorkerDir, question: Question) -> None:
     """Show a question's form and pass the answer on. No failure here may end the server."""
-    key = forms.key_of(worker, question)
+    key = forms.question_key(worker, question)
     is_settled = False
     try:
         is_settled = await _answered_by_form(ctx, scope, worker, question)
@@ -194,13 +194,13 @@ async def _answered_by_form(ctx: Context, scope: Scope, worker: WorkerDir, quest
         return True
     if filled[0].action != "accept":
         return False
-    return await anyio.to_thread.run_sync(forms.answer, scope, worker, question, dict(filled[0].content or {}))
+    return await anyio.to_thread.run_sync(forms.answer_by_form, scope, worker, question, dict(filled[0].content or {}))
 
 
 # -- protocols in which a server asks in its answer --------------------------------------------------------------------
 
 
-async def go_on(calls: McpCalls, ctx: Context, params: types.CallToolRequestParams) -> Any:
+async def continue_call(calls: McpCalls, ctx: Context, params: types.CallToolRequestParams) -> Any:
     """Continue a call whose user has filled in forms; return its answer."""
     token, session = params.request_state or "", calls.clients.of(ctx).toolbox.session
 
@@ -228,7 +228,7 @@ def take_answers(scope: Scope, handle: Handle, responses: Mapping[str, Any]) -> 
             continue  # Answered elsewhere, or never asked.
         worker, question = open_ones[key]
         content = reply.get("content") or {}
-        if reply.get("action") != "accept" or not forms.answer(scope, worker, question, content):
+        if reply.get("action") != "accept" or not forms.answer_by_form(scope, worker, question, content):
             handle = handles.declined(scope.task, handle, key)
     return handle
 
@@ -251,7 +251,7 @@ async def _by_answers(calls: McpCalls, ctx: Context, waiting: WaitingCall) -> An
         if not fresh or (open_ones and not to_the_end):
             answer = as_result(await calls.wait(ctx, waiting, 0))
             if waiting.handle is not None:
-                await anyio.to_thread.run_sync(handles.remove, scope.task, waiting.handle)
+                await anyio.to_thread.run_sync(handles.forget_call, scope.task, waiting.handle)
             return answer
         asked |= fresh
 

@@ -13,11 +13,11 @@ from typing import Any
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.plaintext import beginning, plain
-from agentctl.domain.question import LONGEST_LABEL, Question, offered, safe, shown, takes_text
+from agentctl.domain.question import LONGEST_LABEL, Question, offered, question_within, safe, takes_text
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.talk.answerers import who_answers
-from agentctl.operations.talk.interacting import respond
+from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.supervision.worker.questions import is_open
 from agentctl.tools.definition import Pending
 from agentctl.tools.results import question_of
@@ -37,7 +37,7 @@ class Form(NamedTuple):
     answers: Mapping[str | bool, str] | None
 
 
-def key_of(worker: WorkerDir, question: Question) -> str:
+def question_key(worker: WorkerDir, question: Question) -> str:
     """Return the name of a question, unique in its call: a question that replaces it has another name."""
     text = json.dumps(question.to_json(), sort_keys=True).encode()
     return f"{worker.task.id}.{worker.instance}.{question.id}.{blake2b(text, digest_size=8).hexdigest()}"
@@ -50,13 +50,13 @@ def open_forms(scope: Scope, pending: Pending, *, with_idle: bool = False) -> di
         worker = scope.agent_of(key)
         question = None if worker.has_ended else question_of(worker)
         if question is not None and (with_idle or not question.idle):
-            found[key_of(worker, question)] = (worker, question)
+            found[question_key(worker, question)] = (worker, question)
     return found
 
 
 def form_of(worker: WorkerDir, question: Question) -> Form:
     """Return the form of a question."""
-    seen = shown(question, _LONGEST)
+    seen = question_within(question, _LONGEST)
     lines = [f"{worker.instance} asks: {seen.text}", seen.call]
     if not seen.is_whole:
         words = _NOT_ALLOWED if question.is_permission else _NOT_WHOLE
@@ -92,7 +92,7 @@ def _form(message: str, answers: dict[str | bool, str] | None, labels: list[str]
     return Form(message, {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}, answers)
 
 
-def answer(scope: Scope, worker: WorkerDir, question: Question, content: Mapping[str, Any]) -> bool:
+def answer_by_form(scope: Scope, worker: WorkerDir, question: Question, content: Mapping[str, Any]) -> bool:
     """Pass a filled form on; return whether its question has an answer now, even if somebody else gave it."""
     value, answers = content.get(FIELD), form_of(worker, question).answers
     said = None
@@ -101,7 +101,7 @@ def answer(scope: Scope, worker: WorkerDir, question: Question, content: Mapping
     if said is None:
         return not is_open(worker, question.id)
     try:
-        respond(
+        answer_open_question(
             scope.task.root, task=worker.task, instance=worker.instance, question_id=question.id, answer=said,
             answerer=who_answers(by_form=True), shown=question,
         )  # fmt: skip

@@ -113,7 +113,7 @@ def answered(task: TaskDir, handle: Handle, answer: Mapping[str, Any]) -> Handle
     return changed
 
 
-def remove(task: TaskDir, handle: Handle) -> None:
+def forget_call(task: TaskDir, handle: Handle) -> None:
     """Forget a call that was answered."""
     with contextlib.suppress(OSError):
         os.unlink(_file(task, handle))

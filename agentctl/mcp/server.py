@@ -22,7 +22,7 @@ from agentctl.mcp.calls import McpCalls, WaitingCall, call_digest
 from agentctl.mcp.clients import McpClients
 from agentctl.mcp.threads import Threads
 from agentctl.mcp.wire import BegunCall, Context, Teller, as_result, as_tool
-from agentctl.operations.start.spare_shims import keep_spares
+from agentctl.operations.start.spare_shims import keep_shims_ready
 from agentctl.tools.definition import Call, Pending
 from agentctl.tools.registry import Toolbox
 from agentctl.tools.waiting import WAIT
@@ -56,7 +56,7 @@ class AgentctlServer:
     async def _call(self, ctx: Context, params: types.CallToolRequestParams) -> Any:
         """Call a tool; wait for a long call, or hand it over to a client that can come back for the answer."""
         if params.request_state is not None:
-            return await elicitation.go_on(self._calls, ctx, params)
+            return await elicitation.continue_call(self._calls, ctx, params)
         toolbox, tell = self._calls.clients.of(ctx).toolbox, Teller(ctx)
         begun = await self._calls.threads.run(
             lambda call: self._begin(toolbox, params, call), limit_s=self._calls.limit_s(ctx), tell=tell
@@ -65,7 +65,7 @@ class AgentctlServer:
             is_wait = params.name in (WAIT.name, *WAIT.other_names)
             return as_result(await elicitation.with_forms(self._calls, ctx, begun) if is_wait else begun)
         if tasks.is_spoken_by(ctx):
-            return await tasks.hand_over(self._calls, begun)
+            return await tasks.answer_with_token(self._calls, begun)
         waiting = WaitingCall(begun.scope, begun.pending, tell, call_digest(params))
         return await elicitation.finish(self._calls, ctx, waiting)
 
@@ -75,7 +75,7 @@ class AgentctlServer:
             return begun
         scope = toolbox.session.scope()
         self._tree = tree_of(scope.task)  # A caller that has started one worker will start more.
-        keep_spares(self._tree, 1)
+        keep_shims_ready(self._tree, 1)
         return BegunCall(scope, begun)
 
     @asynccontextmanager
@@ -85,4 +85,4 @@ class AgentctlServer:
             yield group
             group.cancel_scope.cancel()
         if self._tree is not None:
-            keep_spares(self._tree, 0)
+            keep_shims_ready(self._tree, 0)

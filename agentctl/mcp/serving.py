@@ -42,7 +42,7 @@ def serve(serving: Serving) -> None:
     Raises:
         Refused: The protocol's library is not installed.
     """
-    check_library()
+    check_mcp_library()
     toolbox = serving.toolbox()
     begun = open_conversation(lambda: offer_of(toolbox))
     if begun is not None:
@@ -55,7 +55,7 @@ def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None =
     Raises:
         Refused: It is not installed.
     """
-    check_library()
+    check_mcp_library()
     from agentctl.mcp import stdio
     from agentctl.mcp.worker_environment import complete_environment
 
@@ -63,7 +63,7 @@ def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None =
     stdio.serve(toolbox or serving.toolbox(), begun, call_s=serving.call_seconds, progress_s=serving.progress_seconds)
 
 
-def check_library() -> None:
+def check_mcp_library() -> None:
     """Raise `Refused` if the protocol's library is not installed."""
     from importlib.util import find_spec
 

@@ -117,7 +117,7 @@ def _kept(session: Session, params: TaskParams) -> _Kept:
     return _Kept(scope, handles.load(scope.task, params.task_id))
 
 
-async def hand_over(calls: McpCalls, begun: BegunCall) -> dict[str, Any]:
+async def answer_with_token(calls: McpCalls, begun: BegunCall) -> dict[str, Any]:
     """Keep a call, durably, and answer with its token."""
     handle = await calls.threads.run(lambda _call: handles.create(begun.scope.task, begun.pending))
     return {"resultType": "task", **_head(handle, "working", "started", handle.created_at)}

@@ -17,7 +17,7 @@ from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import Any
 from agentctl.operations.talk.asking import Asked, close_question, event_of, leave, put_question, resumed_by
 from agentctl.operations.talk.outbox_entry import BadEntry, entry_in
-from agentctl.operations.talk.reporting import keep
+from agentctl.operations.talk.reporting import keep_report
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.placing.relaying import ASKED_AT_HEAD
 from agentctl.placing.sealing import opened
@@ -94,7 +94,7 @@ class Deliveries:
             try:
                 entry = entry_in(read_bytes(self._from.reports / name))
                 if not isinstance(entry, Question):
-                    keep(self._worker, entry)
+                    keep_report(self._worker, entry)
             except StorageError:
                 raise  # The next look tries again.
             except (AgentctlError, BadEntry):

@@ -50,7 +50,7 @@ class Inbound:
 
     def cancel(self) -> None:
         """Pass a cancel on, and again if its grace period has changed."""
-        if (request := cancel_request.request_of(self._worker)) is not None:
+        if (request := cancel_request.cancel_request_of(self._worker)) is not None:
             self._write_cancel(to_json(request))
             return
         self._write_cancel(to_json({"by": "agentctl", "at": now_iso()}) if self._cancel is None else self._cancel)
@@ -64,7 +64,7 @@ class Inbound:
     def _pass_pause(self) -> bool:
         is_wanted, is_passed = pause_request.is_wanted(self._worker), self._launch.inbound.pause.exists()
         if is_wanted and not is_passed:
-            write_whole(self._launch.inbound.pause, to_json(pause_request.request_of(self._worker)))
+            write_whole(self._launch.inbound.pause, to_json(pause_request.pause_request_of(self._worker)))
         elif is_passed and not is_wanted:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._launch.inbound.pause)

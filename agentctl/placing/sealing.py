@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 
-from agentctl.adapters.files import text_in, write_whole
+from agentctl.adapters.files import file_text, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import Any
@@ -39,7 +39,7 @@ def known_key(launch_id: str) -> bytes | None:
         StorageError: It cannot be read: nothing counts without its seal as long as there may be a key.
     """
     with contextlib.suppress(Refused, ValueError):
-        text = text_in(_path_of(launch_id), "ascii")
+        text = file_text(_path_of(launch_id), "ascii")
         return bytes.fromhex(text) if text else None
     return None
 

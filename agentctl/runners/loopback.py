@@ -46,7 +46,7 @@ class Loopback:
                 finally:
                     os.close(log)
                 known = processes.identify(pid)
-                write_whole(path, processes.text_of(known) if known else b"{}", durable=False)
+                write_whole(path, processes.identity_text(known) if known else b"{}", durable=False)
         return str(known.pid if known else "")
 
     def poll(self) -> Mapping[str, Sighting]:

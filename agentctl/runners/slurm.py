@@ -85,7 +85,7 @@ class Slurm:
     def launch(self, launch: LaunchOrder) -> str:
         """See `Runner.launch`."""
         script = f"#!/bin/sh\nexec {shlex.join(launch.argv)}\n"
-        done = _run(["sbatch", *options_of(launch)], script)
+        done = _run(["sbatch", *sbatch_options(launch)], script)
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode:
             is_for_now = not said or _SILENT.search(said) or _FULL.search(said)
@@ -135,7 +135,7 @@ class Slurm:
 RUNNER = Slurm()
 
 
-def options_of(launch: LaunchOrder) -> list[str]:
+def sbatch_options(launch: LaunchOrder) -> list[str]:
     """Return the arguments of sbatch for a launch."""
     asked = launch.placement
     found = [

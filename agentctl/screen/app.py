@@ -38,7 +38,7 @@ from agentctl.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys
 from agentctl.screen.fleet.filtering import NEEDS, filter_of, scope_of
 from agentctl.screen.fleet.fleet_list import FleetList
-from agentctl.screen.fleet.lines import Arrangement, Mode, counts, looked_at
+from agentctl.screen.fleet.lines import Arrangement, Mode, counts, rows_looked_at
 from agentctl.screen.help import Help
 from agentctl.screen.keys_footer import KeysFooter
 from agentctl.screen.own_terminal import OwnTerminal
@@ -184,7 +184,7 @@ class WatchApp(WorkerKeys, App[int]):
         self._call_from_reader(self.take, glance)
 
     def _fail_from_thread(self, error: BaseException) -> None:
-        self._call_from_reader(self._show_trouble, commands.in_words(error))
+        self._call_from_reader(self._show_trouble, commands.error_line(error))
 
     def _call_from_reader(self, function: Callable[..., object], *arguments: object) -> None:
         if self._loop is not None:
@@ -232,7 +232,7 @@ class WatchApp(WorkerKeys, App[int]):
 
     def _show_head(self) -> None:
         glance = self.fleet_list.glance
-        found = counts(looked_at(glance, self.arrangement).values())
+        found = counts(rows_looked_at(glance, self.arrangement).values())
         parts = [f"{found[need]} {NEEDS[need]}" for need in Need if found[need]]
         parts = [part.replace("needs", "need") if found[Need.NEEDS_YOU] > 1 else part for part in parts]
         head = Text(no_wrap=True, overflow="ellipsis")

@@ -19,7 +19,7 @@ from agentctl.domain.plaintext import whole
 from agentctl.domain.textquery import TextQuery, terms_of
 from agentctl.errors import UsageError
 from agentctl.operations.show.searching import MOST_COUNTED, Hit, Search
-from agentctl.screen.acting.commands import in_words
+from agentctl.screen.acting.commands import error_line
 from agentctl.text.search import hit_line, more_line
 
 #: More hits than these are not shown: nobody reads them, and a better word finds fewer.
@@ -94,7 +94,7 @@ class SearchScreen(Screen[None]):
                     said = f"only the first {_MOST:,} are shown"
                     break
         except Exception as error:  # noqa: BLE001 - whatever it is, the screen says it
-            said = in_words(error)
+            said = error_line(error)
         if not self._over.is_set():
             count = sum(not hit.more for hit in self._hits)
             self.app.call_from_thread(self._say, said or (f"{count:,} found" if count else "nothing was found"))

@@ -485,9 +485,9 @@ class _Attempts:
     def _ending_of(self, outcome: Outcome, attempt: int, started_at: str) -> Decision:
         status, reason, message = outcome.status, outcome.reason, outcome.message
         if self.spec.order is not None:
-            from agentctl.shim.outcome import verdict_of
+            from agentctl.shim.outcome import agent_verdict
 
-            status, reason, message = self.guard.known(partial(verdict_of, self.worker, outcome))
+            status, reason, message = self.guard.known(partial(agent_verdict, self.worker, outcome))
         return Decision(
             status=status, reason=reason, by=self._canceller() if status is Status.CANCELLED else "agentctl",
             exit_code=outcome.exit_code, signal=outcome.signal, message=message, started_at=started_at,
@@ -534,7 +534,7 @@ class _Attempts:
         if has_place and self.guard.known(self.worker.worktree.exists):
             from agentctl.shim import patching  # Few workers have a worktree.
 
-            patching.record(self.worker, environment.unpack(self.blob), self.shim.wakeups)
+            patching.record_patch(self.worker, environment.unpack(self.blob), self.shim.wakeups)
             has_place = self._finds_place_for_end()
         decision = None
         while has_place:

@@ -36,7 +36,7 @@ def usage_from(used: struct_rusage) -> dict[str, float]:
     }
 
 
-def verdict_of(worker: WorkerDir, outcome: Outcome) -> DriverEnd:
+def agent_verdict(worker: WorkerDir, outcome: Outcome) -> DriverEnd:
     """Return how an attempt of an agent ended.
 
     An end by agentctl (a cancel, a limit) stays as it is. Otherwise the end that this attempt's driver reported counts;

@@ -38,7 +38,7 @@ _SLACK_S = 5.0
 _TICK_S = 1.0
 
 
-def record(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
+def record_patch(worker: WorkerDir, environ: Mapping[bytes, bytes], wakeups: Wakeups) -> None:
     """Have the patch made, if there is enough time; otherwise a later command makes it."""
     kept = {name: value for name, value in environ.items() if os.fsdecode(name) in NEEDED}
     until = monotonic() + _LIMIT_S + _SLACK_S

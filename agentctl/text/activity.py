@@ -14,7 +14,7 @@ from agentctl.domain.plaintext import plain, shortened
 from agentctl.domain.telling import telling_of
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.text.words import NOTHING, duration, short_number, shown_json
-from agentctl.text.worker import agent_with_policy, elapsed, progress, standing
+from agentctl.text.worker import agent_with_policy, elapsed, progress_words, standing_words
 
 _LONGEST = 100
 _STEP = "  "
@@ -47,7 +47,7 @@ def worker_line(tree: WorkerTree) -> str:
     """Return the line of a worker: name, kind, status, time, what it did or runs."""
     row, own = tree.row, tree.nodes[0]
     status = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
-    unusual = None if row["reason"] else standing(row)
+    unusual = None if row["reason"] else standing_words(row)
     agent = agent_with_policy(row)
     parts = [
         plain(row["agentInstance"]),
@@ -55,9 +55,9 @@ def worker_line(tree: WorkerTree) -> str:
         status,
         unusual and plain(unusual),
         _known(duration(elapsed(row))),
-        progress(row["progress"]) and plain(progress(row["progress"])),
+        progress_words(row["progress"]) and plain(progress_words(row["progress"])),
         *_totals(own),
-        short(row["command"]) if agent == "command" else None,
+        short_line(row["command"]) if agent == "command" else None,
     ]
     return "  ".join(part for part in parts if part)
 
@@ -70,14 +70,14 @@ def node_line(node: Node, *, is_expanded: bool) -> str:
 
 def node_parts(node: Node) -> list[str]:
     """Return what is said of an item: what it is, its status and time, the totals of a group."""
-    badge = f"[{short(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
+    badge = f"[{short_line(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
     parts = [
         badge,
         label(node.type, node.name, node.text, node.detail, node.percent),
         None if node.status is None else plain(node.status),
         _known(duration(_seconds(node))) if node.status else None,
         *(_totals(node) if node.is_group else ()),
-        f"(of {short(node.parent)}, which is not known)" if node.is_orphan and node.parent else None,
+        f"(of {short_line(node.parent)}, which is not known)" if node.is_orphan and node.parent else None,
     ]
     return [part for part in parts if part]
 
@@ -88,18 +88,20 @@ def label(
     """Return in one line what an item is."""
     match kind:
         case RowType.TOOL:
-            return " ".join(part for part in (short(name or "tool"), short(telling(detail))) if part)
+            return " ".join(part for part in (short_line(name or "tool"), short_line(telling(detail))) if part)
         case RowType.AGENT:
-            return short(name or text)
+            return short_line(name or text)
         case RowType.PROGRESS:
-            return short(progress({"percent": percent, "text": text}) or kind)
+            return short_line(progress_words({"percent": percent, "text": text}) or kind)
         case RowType.MESSAGE:
-            return f"{short(name)}: {short(text)}" if name else short(text)
+            return f"{short_line(name)}: {short_line(text)}" if name else short_line(text)
         case _:
-            return f"{short(kind)}: {short(' '.join(part for part in (name, text) if part) or telling(detail))}"
+            return (
+                f"{short_line(kind)}: {short_line(' '.join(part for part in (name, text) if part) or telling(detail))}"
+            )
 
 
-def label_of(row: Mapping[str, Any]) -> str:
+def row_label(row: Mapping[str, Any]) -> str:
     """Return in one line what a row of an activity is about."""
     detail, percent = row.get("detail"), row.get("percent")
     return label(
@@ -122,7 +124,7 @@ def telling(detail: Mapping[str, Any] | None) -> str:
     return found[1] if found is not None else shown_json(detail) if detail else ""
 
 
-def short(text: object) -> str:
+def short_line(text: object) -> str:
     """Return one line of a text, cut and safe to show."""
     return shortened(plain(" ".join(str(text or "").split())), _LONGEST)
 
@@ -169,7 +171,7 @@ def paragraph(entry: TranscriptEntry) -> str:
 
 
 def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
-    by = f"[{short(entry.agent_type or 'agent')}] " if entry.depth else ""
+    by = f"[{short_line(entry.agent_type or 'agent')}] " if entry.depth else ""
     if entry.kind in _MARKS:
         yield from _speech_lines(entry, by + _MARKS[RowType(entry.kind)])
     else:
@@ -179,7 +181,7 @@ def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
 def _speech_lines(entry: TranscriptEntry, mark: str) -> Iterator[str]:
     """Yield what was said or asked, in full."""
     name, text = string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
-    line = f"{mark}{f'{short(name)}: ' if name else ''}{text} {_status(entry)}"
+    line = f"{mark}{f'{short_line(name)}: ' if name else ''}{text} {_status(entry)}"
     yield from plain(line.rstrip(), keep="\n\t").split("\n")
 
 
@@ -188,8 +190,8 @@ def _call_lines(entry: TranscriptEntry, by: str) -> Iterator[str]:
     text = string(entry.fields.get("text"))
     is_call = entry.kind in (RowType.TOOL, RowType.AGENT)
     shown = entry.fields if entry.begins else {**entry.fields, "detail": None}
-    call = label_of({**shown, "type": entry.kind, "text": None if is_call else text})
-    badge = f"[{short(entry.fields.get('agentType') or 'agent')}] " if entry.kind == RowType.AGENT else ""
+    call = row_label({**shown, "type": entry.kind, "text": None if is_call else text})
+    badge = f"[{short_line(entry.fields.get('agentType') or 'agent')}] " if entry.kind == RowType.AGENT else ""
     yield f"{by}{badge}{call} {_status(entry)}".rstrip()
     if entry.ends and is_call and text:
         yield from (f"{_STEP}{line}" for line in _cut(text))
@@ -199,7 +201,7 @@ def _status(entry: TranscriptEntry) -> str:
     """Return the outcome of an end, after an arrow."""
     if not entry.ends or entry.kind not in (RowType.TOOL, RowType.AGENT, RowType.QUESTION):
         return ""
-    return f"-> {short(entry.fields.get('status') or 'completed')}"
+    return f"-> {short_line(entry.fields.get('status') or 'completed')}"
 
 
 def _cut(text: str) -> Iterator[str]:

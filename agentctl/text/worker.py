@@ -77,7 +77,7 @@ def elapsed(row: WorkerRow) -> float | None:
         return None  # a line of the log that someone else wrote
 
 
-def progress(report: Mapping[str, Any] | None) -> str | None:
+def progress_words(report: Mapping[str, Any] | None) -> str | None:
     """Return how far a worker says it has got: `40% reading`."""
     report = report or {}
     percent, text = finite(report.get("percent")), report.get("text")
@@ -85,7 +85,7 @@ def progress(report: Mapping[str, Any] | None) -> str | None:
     return " ".join(part for part in parts if part) or None
 
 
-def standing(row: WorkerRow) -> str | None:
+def standing_words(row: WorkerRow) -> str | None:
     """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
     if "unreadable" in row:
         return f"unknown: {row['unreadable']}"

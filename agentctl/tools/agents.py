@@ -16,8 +16,8 @@ from agentctl.operations.start.requests import AgentWork, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.stop.cancelling import cancel_found, cancel_workers
 from agentctl.operations.talk.answerers import who_answers
-from agentctl.operations.talk.interacting import respond
-from agentctl.operations.talk.messaging import send
+from agentctl.operations.talk.interacting import answer_open_question
+from agentctl.operations.talk.messaging import deliver_message
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.wait.keys import gather
 from agentctl.supervision.worker.inboxes import is_idle
@@ -75,12 +75,12 @@ def _send(scope: Scope, given: Arguments, _call: Call) -> Any:
         return {"submission_id": continued["instance"], **continued}
     question = given.get("question_id") or next(iter(waiting_askers(worker)), None)
     if question is not None and not given.get("interrupt") and not given.get("as_message"):
-        answered = respond(
+        answered = answer_open_question(
             scope.task.root, task=worker.task, instance=worker.instance, question_id=question, answer=message,
             answerer=who_answers(by_tool=True),
         )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
-    sent = send(worker.task, worker.instance, message, interrupt=given.get("interrupt", False))
+    sent = deliver_message(worker.task, worker.instance, message, interrupt=given.get("interrupt", False))
     return {"submission_id": sent["messageId"]}
 
 
@@ -107,7 +107,7 @@ def _let_go(scope: Scope, worker: WorkerDir, call: Call) -> dict[str, Any] | Non
     below = [one for one in cancelled_with(worker) if not one.has_ended]
     if below:
         cancel_found(below, seen_from=worker.task)
-    send(worker.task, worker.instance, "", close=True)
+    deliver_message(worker.task, worker.instance, "", close=True)
     key = worker.id
     sight = gather(
         scope.task, [key], is_enough=lambda seen: key in seen and seen[key].is_terminal,

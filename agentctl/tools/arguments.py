@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentctl.domain.jsonschema import Problem, first_problem, shown, types_in
+from agentctl.domain.jsonschema import Problem, first_problem, json_beginning, types_in
 from agentctl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Schema = Mapping[str, Any]
 
 
-def arguments_of(tool: Tool, given: object, place: str | None = None) -> dict[str, Any]:
+def call_arguments(tool: Tool, given: object, place: str | None = None) -> dict[str, Any]:
     """Return the arguments of a tool call; those in another program's form are translated.
 
     Args:
@@ -39,7 +39,7 @@ def read_arguments(tool: str, schema: Schema, synonyms: Mapping[str, str], given
         UsageError: An argument is missing, unknown or invalid; the message names it and what it may be.
     """
     if not isinstance(given, Mapping):
-        raise UsageError(f"{tool}: the arguments must be an object, not {shown(given)}")
+        raise UsageError(f"{tool}: the arguments must be an object, not {json_beginning(given)}")
     found: dict[str, Any] = {}
     for key, value in given.items():
         name = key if key in schema["properties"] else synonyms.get(key, key)
@@ -48,7 +48,7 @@ def read_arguments(tool: str, schema: Schema, synonyms: Mapping[str, str], given
         if name in found and found[name] != value:
             raise UsageError(f"{tool}: {key} and {_other(synonyms, name, given, key)} mean the same, but differ")
         found[name] = _without_empty_keys(value, schema["properties"].get(name, {}))
-    check(found, schema, tool)
+    check_fits(found, schema, tool)
     return found
 
 
@@ -77,7 +77,7 @@ def _other(synonyms: Mapping[str, str], name: str, given: Mapping[str, Any], key
     return next(one for one in given if one != key and synonyms.get(one, one) == name)
 
 
-def check(value: Any, schema: Schema, place: str) -> None:
+def check_fits(value: Any, schema: Schema, place: str) -> None:
     """Raise `UsageError` if a value does not fit a schema; the message starts with `place`."""
     problem = first_problem(value, schema, place)
     if problem is not None:
@@ -105,7 +105,7 @@ def _in_words(problem: Problem) -> tuple[str, str | None]:
             return f"{where} must have {_range(schema, 'minItems', 'maxItems')} items, not {len(value)}", None
         case _:
             wanted = f"be {_range(schema, 'minimum', 'maximum')}"
-    return f"{where} must {wanted}, not {shown(value)}", None
+    return f"{where} must {wanted}, not {json_beginning(value)}", None
 
 
 def _range(schema: Schema, least: str, most: str) -> str:

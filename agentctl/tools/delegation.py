@@ -15,11 +15,11 @@ from agentctl.operations.delegate.delegating import (
     Delegated,
     Terms,
     delegate,
-    result_of,
+    delegated_result,
 )
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.trust.definitions import find_agent_spec
-from agentctl.tools.arguments import arguments_of
+from agentctl.tools.arguments import call_arguments
 from agentctl.tools.awaited_worker import Target
 from agentctl.tools.definition import Arguments, Call, Ends, Pending, Tool, either, flag, number, some_text, text
 from agentctl.tools.descriptions import agent_types, bounds, short
@@ -125,7 +125,7 @@ def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
     raw = item if isinstance(item, Mapping) else {}
     kind = str(raw.get("subagent_type") or raw.get("agent_type") or DEFAULT_AGENT)
     try:
-        found = arguments_of(_ITEM_TOOL, item, where)
+        found = call_arguments(_ITEM_TOOL, item, where)
         spec = find_agent_spec(scope.task.root, found.get("subagent_type", DEFAULT_AGENT))
         agent_options = start_fields(scope, spec, found)
     except AgentctlError as error:
@@ -167,7 +167,7 @@ def _one(scope: Scope, pending: Pending, row: Any, max_bytes: int) -> Any:
     result = row
     if isinstance(row, str):
         key = next(target.key for target in pending.targets if target.id == row)
-        result = result_of(scope.agent_of(key), max_bytes=max_bytes).to_json() | {"task_id": row}
+        result = delegated_result(scope.agent_of(key), max_bytes=max_bytes).to_json() | {"task_id": row}
     bounded = {key: short(result[key]) for key in ("objective", "error") if result.get(key)}
     return {**result, **bounded}
 

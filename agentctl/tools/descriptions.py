@@ -26,9 +26,9 @@ def instructions(dialect: str, *, may_start: bool = True) -> str:
         f" {' '.join([*starts, *later])} Those without a free slot wait in a queue."
     )
     return (
-        f"{work if may_start else _NO_STARTS} {cut()} A `blocked` agent waits with a `question`: answer it with"
-        " send_input if you know the answer, otherwise ask the user. An agent's id (`id`, `task_id`, `taskId`) never"
-        " changes, and no other agent gets it."
+        f"{work if may_start else _NO_STARTS} {cut_sentence()} A `blocked` agent waits with a `question`: answer it"
+        " with send_input if you know the answer, otherwise ask the user. An agent's id (`id`, `task_id`, `taskId`)"
+        " never changes, and no other agent gets it."
     )
 
 
@@ -39,7 +39,7 @@ def bounds(situation: Situation) -> str:
     return f"At most {situation.cap} work at once, others wait in a queue; {deeper}."
 
 
-def cut() -> str:
+def cut_sentence() -> str:
     """Return the sentence about cut results."""
     return (
         f"A result over {RESULT_BYTES} bytes is cut (`truncated`); the full text is in the file at `path` and, if that"

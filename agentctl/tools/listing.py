@@ -16,7 +16,7 @@ from agentctl.operations.wait.keys import TURN
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.tools.agents_below import AgentBelow, agents_below
 from agentctl.tools.definition import Arguments, Call, Tool, number, text
-from agentctl.tools.results import for_model, question_of
+from agentctl.tools.results import question_for_model, question_of
 from agentctl.tools.scope import Scope
 
 _LAST_MESSAGE = 300
@@ -72,7 +72,7 @@ def _row(scope: Scope, one: AgentBelow) -> dict[str, Any]:
     instance = worker_dir.instance if worker.agent_id and worker.agent_id != worker_dir.instance else None
     more = {
         "reason": worker.reason,
-        "question": for_model(question) if question is not None else None,
+        "question": question_for_model(question) if question is not None else None,
         "instance": instance,
     }
     return row | {key: value for key, value in more.items() if value}

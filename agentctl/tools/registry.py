@@ -11,12 +11,12 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.delegating import TaskStatus
 from agentctl.operations.wait.keys import Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
-from agentctl.tools.arguments import arguments_of
+from agentctl.tools.arguments import call_arguments
 from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.descriptions import instructions
 from agentctl.tools.hints import error_result
 from agentctl.tools.listing import LIST_AGENTS
-from agentctl.tools.results import for_model, question_of
+from agentctl.tools.results import question_for_model, question_of
 from agentctl.tools.scope import Scope, ScopeSource, Situation, is_for_worker, is_granted
 from agentctl.tools.session import Session
 from agentctl.tools.waiting import WAIT, told_at_rest
@@ -118,7 +118,7 @@ class Toolbox:
         """
         try:
             tool = self._named(name)
-            arguments = arguments_of(tool, given)
+            arguments = call_arguments(tool, given)
             scope = self._scope_for(tool)
             if scope is None:
                 assert tool.without_task is not None
@@ -249,7 +249,7 @@ def _still_running(scope: Scope, pending: Pending, sight: Sight) -> dict[str, An
         status[target.id] = str(seen.status) if seen else "queued"
         question = question_of(scope.agent_of(target.key)) if seen and seen.is_news and not seen.is_terminal else None
         if question is not None:
-            questions[target.id] = for_model(question)
+            questions[target.id] = question_for_model(question)
     ids = [target.id for target in pending.targets]
     answer: dict[str, Any] = {"still_running": True, "ids": ids, "status": status}
     answer |= {"questions": questions} if questions else {}

@@ -9,7 +9,7 @@ from agentctl.domain.question import Question
 from agentctl.domain.states import Status
 from agentctl.operations.delegate.delegating import error_of
 from agentctl.operations.show.one_worker import worktree_of
-from agentctl.operations.show.results import cut_of, text_of
+from agentctl.operations.show.results import cut_of, text_fields
 from agentctl.operations.worktree.changes import kept_files
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.inboxes import is_idle
@@ -30,7 +30,7 @@ def share_of(count: int) -> int:
 
 def result_of(worker: WorkerDir, status: str, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return a worker's result for its parent: the last words, how it ended, and where the full text is."""
-    found = text_of(worker, max_bytes)
+    found = text_fields(worker, max_bytes)
     found["files"] = [*found["files"], *kept_files(worktree_of(worker))]
     decision = decision_of(worker)
     result: dict[str, Any] = {
@@ -55,6 +55,6 @@ def question_of(worker: WorkerDir) -> Question | None:
     return next((question for question in found if question is not None), None)
 
 
-def for_model(question: Question) -> dict[str, Any]:
+def question_for_model(question: Question) -> dict[str, Any]:
     """Return a question as a model reads it."""
     return {key: value for key, value in question.to_json().items() if value and key not in _NOT_TOLD}

@@ -12,9 +12,9 @@ from agentctl.operations.delegate.subtasks import (
     Subtask,
     SubtaskRequest,
     begin_subtask,
-    end_of,
     end_with_caller,
     find_subtask,
+    subtask_end,
 )
 from agentctl.operations.show.subtask_answer import ERROR, SubtaskEnd, refusal
 from agentctl.operations.trust.definitions import Agent
@@ -137,7 +137,7 @@ def _answer_of(end: SubtaskEnd) -> dict[str, Any]:
 
 
 def _subtask_end(scope: Scope, pending: Pending) -> Any:
-    return _answer_of(end_of(_subtask_of(scope, pending)))
+    return _answer_of(subtask_end(_subtask_of(scope, pending)))
 
 
 def _subtask_cancelled(scope: Scope, pending: Pending) -> Any:

@@ -14,8 +14,8 @@ from agentctl.operations.wait.keys import TURN, Seen, Sight, gather
 from agentctl.tools.agents_below import started_agents
 from agentctl.tools.awaited_worker import Target
 from agentctl.tools.definition import CAREFUL_S, Arguments, Call, Tool, either, number, text
-from agentctl.tools.descriptions import cut, short
-from agentctl.tools.results import for_model, question_of, result_of, share_of
+from agentctl.tools.descriptions import cut_sentence, short
+from agentctl.tools.results import question_for_model, question_of, result_of, share_of
 from agentctl.tools.scope import Scope, Situation
 
 DEFAULT_MS, LONGEST_MS = 30_000, 3_600_000
@@ -74,8 +74,8 @@ def _wait(scope: Scope, given: Arguments, call: Call) -> Any:
     if keys:
         call.waits_for(scope, targets)
         seen = gather(
-            scope.task, keys, is_enough=lambda sight: bool(unknown) or has_news(sight, reported), timeout_s=timeout_s,
-            broken=call.broken,
+            scope.task, keys, is_enough=lambda sight: bool(unknown) or has_something_new(sight, reported),
+            timeout_s=timeout_s, broken=call.broken,
         )  # fmt: skip
     return _answer(scope, targets, seen, reported, unknown)
 
@@ -102,7 +102,7 @@ def _nobody_known(unknown: list[str]) -> dict[str, Any]:
     return answer if unknown else answer | {"note": _NOBODY}
 
 
-def has_news(sight: Sight, reported: Given) -> bool:
+def has_something_new(sight: Sight, reported: Given) -> bool:
     """Return whether there is something new to report, or nothing more can come."""
     fresh = any(seen.is_news and (key, seen.seq) not in reported for key, seen in sight.items())
     return fresh or all(seen.is_final for seen in sight.values())
@@ -158,7 +158,7 @@ def _first_of(fresh: Mapping[Target, Seen]) -> dict[Target, Seen]:
 def _open_questions(scope: Scope, left: Mapping[Target, Seen]) -> dict[str, Any]:
     asking = [target for target, one in left.items() if one.status is Status.BLOCKED][:_MOST_TOLD]
     found = {target.id: question_of(scope.agent_of(target.key)) for target in asking}
-    return {name: for_model(one) for name, one in found.items() if one is not None and not one.idle}
+    return {name: question_for_model(one) for name, one in found.items() if one is not None and not one.idle}
 
 
 def _result(scope: Scope, target: Target, seen: Seen, max_bytes: int) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _result(scope: Scope, target: Target, seen: Seen, max_bytes: int) -> dict[st
     if target.id != target.key.instance:
         result["instance"] = target.key.instance
     question = question_of(worker) if seen.status is Status.BLOCKED else None
-    return result | ({"question": for_model(question)} if question is not None else {})
+    return result | ({"question": question_for_model(question)} if question is not None else {})
 
 
 def _about(situation: Situation) -> str:
@@ -175,7 +175,7 @@ def _about(situation: Situation) -> str:
         "Wait for agents: answers at once with all that have ended or need an answer, otherwise as soon as one does."
         f" A time limit stops no agent: call again. {_longest(situation.call_s)} Pass the `cursor` of the last answer:"
         " without it, all that was reported is reported again, at once. A `blocked` agent waits with a `question`:"
-        f" answer it with send_input. {cut()}"
+        f" answer it with send_input. {cut_sentence()}"
     )
 
 

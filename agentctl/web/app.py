@@ -26,13 +26,13 @@ from agentctl.web.carrying_out import Carrying, EndpointApp, bug, json_response,
 from agentctl.web.connections import Connections
 from agentctl.web.endpoint import PREFIX, Endpoint, read_body
 from agentctl.web.gate import ANSWER, SESSION, Access, Gate, Refuse, TooLarge, cookies_of
-from agentctl.web.jsonbytes import encode
+from agentctl.web.jsonbytes import json_bytes
 from agentctl.web.login import Login
 from agentctl.web.metrics import metrics_of
 from agentctl.web.openapi import document_of
 from agentctl.web.page_files import INDEX, PageFile, page_files
 from agentctl.web.page_files import PREFIX as STATIC
-from agentctl.web.problems import problem, problem_of
+from agentctl.web.problems import problem, problem_response
 from agentctl.web.sessions import PageSessions
 from agentctl.web.streams import NOW, Wanted, stream_response
 
@@ -160,7 +160,7 @@ class Website:
             why = f"the tasks were not read within {_HEALTHY_S} s"
         except AgentctlError as error:
             why = str(error)
-        answer = encode({"status": "ok" if why is None else "failing", "problem": why})
+        answer = json_bytes({"status": "ok" if why is None else "failing", "problem": why})
         return Response(answer, 200 if why is None else 503, media_type="application/json")
 
     async def _metrics(self, _request: Request) -> Response:
@@ -236,7 +236,7 @@ class _Methods:
         except ClientDisconnect:
             return
         except AgentctlError as error:
-            made = problem_of(error)
+            made = problem_response(error)
         except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
             made = bug(error, self._record)
         await made(scope, receive, send)

@@ -18,7 +18,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import whole
-from agentctl.domain.question import AnswerOption, Question, in_one_line, offered, shown, takes_text
+from agentctl.domain.question import AnswerOption, Question, in_one_line, offered, question_within, takes_text
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import BLANK
 from agentctl.errors import Refused
@@ -26,7 +26,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.event_stream import EventStream, MovingCursor, Positions, StreamedEvent
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
-from agentctl.web.jsonbytes import encode
+from agentctl.web.jsonbytes import json_bytes
 
 #: Changes that come faster are told together.
 _PAUSE_S = 0.02
@@ -286,7 +286,7 @@ def _with_cursors(rows: Iterable[StreamedEvent], at: MovingCursor) -> Iterator[E
     """Yield events as they are sent; `at` moves on behind each."""
     for row in rows:
         at.move(row.key, row.seq)
-        data = b"id: %s\nevent: event\ndata: %s\n\n" % (at.text().encode(), encode(row.to_json()))
+        data = b"id: %s\nevent: event\ndata: %s\n\n" % (at.text().encode(), json_bytes(row.to_json()))
         yield EncodedEvent(row.key.task_id, data)
 
 
@@ -375,13 +375,13 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
         "calls": doing.nodes[0].calls if doing is not None and doing.nodes else 0,
         "lastWords": "" if doing is None else whole(doing.last_words[-_LONGEST_WORDS:]),
     }
-    shown = encode({**known, **{key: value for key, value in more.items() if value}})
-    return _EncodedWorker(worker, doing, encode(row), shown)
+    shown = json_bytes({**known, **{key: value for key, value in more.items() if value}})
+    return _EncodedWorker(worker, doing, json_bytes(row), shown)
 
 
 def page_question(question: Question) -> dict[str, Any]:
     """Return a question as a page draws it: with the answers that may be given where all that it shows was seen."""
-    seen = shown(question, _LONGEST_CALL)
+    seen = question_within(question, _LONGEST_CALL)
     return {
         **question.to_json(),
         "offered": [_offer(question, one) for one in offered(question, seen)],
@@ -402,7 +402,7 @@ _NEEDS = {need: need.name.lower() for need in Need}
 
 def _task(task: FleetTask) -> bytes:
     totals = task.totals
-    return encode({
+    return json_bytes({
         "taskId": task.task.id, "title": whole(task.title), "state": task.state, "own": task.is_own,
         "held": None if task.hold is None else task.hold.to_json(),
         "parent": task.parent, "parentInstance": task.parent_instance,
@@ -419,9 +419,9 @@ def _patch(tasks: Mapping[str, bytes], workers: Mapping[str, bytes]) -> bytes:
 
 
 def _members(values: Mapping[str, bytes]) -> bytes:
-    return b",".join(b"%s:%s" % (encode(key), value) for key, value in values.items())
+    return b",".join(b"%s:%s" % (json_bytes(key), value) for key, value in values.items())
 
 
 def _fleet_message(epoch: str, fleet: _EncodedFleet, patch: bytes, *, is_whole: bool) -> bytes:
-    head = encode({"version": f"{epoch}-{fleet.version}", "whole": is_whole, "isPartial": fleet.glance.is_partial})
+    head = json_bytes({"version": f"{epoch}-{fleet.version}", "whole": is_whole, "isPartial": fleet.glance.is_partial})
     return b"event: fleet\ndata: %s,%s}\n\n" % (head[:-1], patch)

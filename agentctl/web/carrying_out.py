@@ -24,8 +24,8 @@ from agentctl.adapters.breakable_thread import in_breakable_thread
 from agentctl.errors import AgentctlError, BrokenOff, ExitCode
 from agentctl.web.endpoint import CheckedRequest, Endpoint, JsonAnswer, RawAnswer, read_body
 from agentctl.web.gate import TooLarge
-from agentctl.web.jsonbytes import encode
-from agentctl.web.problems import is_foreseen, problem, problem_of
+from agentctl.web.jsonbytes import json_bytes
+from agentctl.web.problems import is_foreseen, problem, problem_response
 from agentctl.world_errors import INSTALLED_AGAIN, missing_part
 
 EXIT_CODE = "Agentctl-Exit-Code"
@@ -119,9 +119,9 @@ class EndpointApp:
         except (ClientDisconnect, BrokenOff):
             return None
         except AgentctlError as error:
-            return problem_of(error)
+            return problem_response(error)
         except OSError as error:
-            return problem_of(error) if is_foreseen(error) else bug(error, self._carrying.record)
+            return problem_response(error) if is_foreseen(error) else bug(error, self._carrying.record)
         except Exception as error:  # noqa: BLE001 - the last place at which a bug can be reported clearly
             return bug(error, self._carrying.record)
 
@@ -218,7 +218,7 @@ def _response(answer: JsonAnswer | RawAnswer, request: Request) -> Response:
 
 def json_response(value: Any, request: Request, headers: Mapping[str, str] | None = None) -> Response:
     """Return a JSON document; what a client has already is not sent again."""
-    data = value if isinstance(value, bytes) else encode(value)
+    data = value if isinstance(value, bytes) else json_bytes(value)
     if request.method not in {"GET", "HEAD"}:
         return Response(data, 200, headers, "application/json")
     return _tagged(data, request, headers or {}, "application/json")

@@ -10,7 +10,7 @@ _DEEPEST = 100
 _LEFT_OUT = "(nested too deeply)"
 
 
-def encode(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
     """Return a value as JSON; NaN and infinities become null, and half characters are replaced."""
     try:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -20,9 +20,9 @@ from agentctl.operations.show.tree_view import Tree
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.options import FLAG, NUMBER, OPTIONS, TABLE, TEXT, TEXTS, WHOLE
 from agentctl.operations.start.spawning import spawn_workers
-from agentctl.operations.talk.interacting import list_questions, respond
+from agentctl.operations.talk.interacting import answer_open_question, list_questions
 from agentctl.operations.where.locating import find_task, find_worker
-from agentctl.text.activity import label_of
+from agentctl.text.activity import row_label
 from agentctl.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, JsonAnswer, Parameter, RawAnswer
 
 _TASK = Parameter("task", NAME, "The task.", PATH, is_required=True)
@@ -104,7 +104,7 @@ class OwnEndpoints:
                 worker, begin=given.get("from"), before=_before(call), limit=given.get("limit", 200),
                 is_whole=given.get("whole", False),
             )  # fmt: skip
-            rows = [row if "problem" in row else {**row, "label": label_of(row)} for row in page.rows]
+            rows = [row if "problem" in row else {**row, "label": row_label(row)} for row in page.rows]
             return JsonAnswer({"rows": rows, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended})
 
         return Endpoint(
@@ -220,7 +220,7 @@ class OwnEndpoints:
     def _respond(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             given = call.values
-            done = respond(
+            done = answer_open_question(
                 self._root, task=self._task(call), instance=given["instance"], question_id=given["id"],
                 answer=given["answer"], reason=given.get("reason"),
                 shown=_shown(given["id"], given.get("shown")),

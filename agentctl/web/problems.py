@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from agentctl.errors import AgentctlError, ExitCode, StorageError
-from agentctl.web.jsonbytes import encode
+from agentctl.web.jsonbytes import json_bytes
 from agentctl.world_errors import error_in_words, is_of_world, next_step
 
 MEDIA_TYPE = "application/problem+json"
@@ -42,10 +42,10 @@ def problem(
     headers: Mapping[str, str] | None = None,
 ) -> Response:  # fmt: skip
     """Return the response that tells a problem."""
-    return Response(encode(as_json(status, detail, hint, code)), status, headers, MEDIA_TYPE)
+    return Response(json_bytes(problem_document(status, detail, hint, code)), status, headers, MEDIA_TYPE)
 
 
-def as_json(status: int, detail: str, hint: str | None, code: ExitCode) -> dict[str, Any]:
+def problem_document(status: int, detail: str, hint: str | None, code: ExitCode) -> dict[str, Any]:
     """Return the document of a problem."""
     return {
         "type": f"urn:agentctl:{code.name.lower().replace('_', '-')}", "title": _TITLES.get(status, "It failed"),
@@ -53,7 +53,7 @@ def as_json(status: int, detail: str, hint: str | None, code: ExitCode) -> dict[
     }  # fmt: skip
 
 
-def problem_of(error: AgentctlError | OSError) -> Response:
+def problem_response(error: AgentctlError | OSError) -> Response:
     """Return the response for an error that was foreseen; an error of the system is told with its file."""
     if isinstance(error, AgentctlError):
         status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)

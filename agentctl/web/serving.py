@@ -33,7 +33,7 @@ from agentctl.supervision.notify.served import (
     kept_place,
     kept_token,
     live_server,
-    place_of,
+    server_file,
 )
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.web.app import Website
@@ -100,7 +100,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def check(place: ListenAddress) -> None:
+def check_address(place: ListenAddress) -> None:
     """Raise `UsageError` for an invalid place, or one that would be open to others without anybody having said so."""
     if (place.certificate is None) != (place.key is None):
         raise UsageError("--tls-cert and --tls-key go together")
@@ -152,7 +152,7 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
         where = f" at {other.url}" if other is not None else ""
         raise Refused(
             f"a server of {root.path} runs already{where}",
-            hint=f"end it with Ctrl-C in its terminal; its token is in {place_of(folder, root, 'token')}",
+            hint=f"end it with Ctrl-C in its terminal; its token is in {server_file(folder, root, 'token')}",
         )
     sockets: list[socket.socket] = []
     file = None
@@ -172,7 +172,7 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
                       random_text(16))  # fmt: skip
         url = _url(place, at.port)
         announce(folder, root, RootServer(url, login.token, is_read_only, login.start), at)
-        file = place_of(folder, root, "token")
+        file = server_file(folder, root, "token")
         write_whole(file, f"{login.token}\n".encode(), durable=False)
         yield Listening(place, login, url, sockets, str(file))
     finally:
@@ -185,7 +185,7 @@ def listening(root: Root, place: ListenAddress, *, with_new_token: bool, is_read
 
 
 def _cookie_name(folder: FilePath, root: Root) -> str:
-    return f"agentctl-{place_of(folder, root, 'token').name[-14:-6]}"
+    return f"agentctl-{server_file(folder, root, 'token').name[-14:-6]}"
 
 
 def link_to(root: Root) -> tuple[str, str, str]:
@@ -198,7 +198,7 @@ def link_to(root: Root) -> tuple[str, str, str]:
     served = live_server(folder, root)
     if served is None:
         raise Refused(f"no server of {root.path} runs", hint="agentctl serve starts one, and prints a link")
-    return served.url, new_link(served.url, served.token, served.start), str(place_of(folder, root, "token"))
+    return served.url, new_link(served.url, served.token, served.start), str(server_file(folder, root, "token"))
 
 
 def _url(place: ListenAddress, port: int) -> str:
@@ -252,7 +252,7 @@ def _holder_of(port: int) -> str:
     pids = peers.holders_of(known[0].inode).pids
     if not pids:
         return f"a process of user {_name_of_user(known[0].uid)} has it"
-    program = " ".join(processes.command_line(pids[0]))[:_SHOWN]
+    program = " ".join(processes.command_line_of(pids[0]))[:_SHOWN]
     return f"process {pids[0]} ({program}) of user {_name_of_user(processes.user_of(pids[0]))} has it"
 
 

@@ -305,11 +305,11 @@ def test_in_an_editor_one_that_cannot_continue_begins_anew_with_all_that_it_has_
     inbox = task.agent("a") / "inbox"
     (inbox / "000001.json").write_text(json.dumps({"id": "m1", "text": "the first"}), encoding="utf-8")
     ended = Root(str(root)).task(task.path.name).worker("a")
-    given = runs.go_on(ended, "the second")
+    given = runs.prompt_again(ended, "the second")
     assert "runs forgets, which cannot continue sessions: the agent begins anew" in given.notes[0]
     answer = ends(given.worker.instance)["result"]["finalMessage"]
     assert "the first\n\nthe second" in answer
-    again = runs.take_up(ended).worker.instance
+    again = runs.take_up_messages(ended).worker.instance
     assert ends(again)["result"]["finalMessage"].endswith("the first")
 
 

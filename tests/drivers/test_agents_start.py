@@ -16,7 +16,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.command import DRIVER
 from agentctl.drivers.dialogue import HangUp, Say
 from agentctl.drivers.order import Order
-from agentctl.driving.starting import StartedProgram, start
+from agentctl.driving.starting import StartedProgram, start_program
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import new_task
 
@@ -29,7 +29,7 @@ def started(task: Path, script: str, prompt: str) -> Iterator[StartedProgram]:
     order = Order(
         driver="command", program=sys.executable, agent="a", prompt=prompt, cwd=str(task), prompt_on_stdin=True
     )
-    begun = start(folder, order, DRIVER._replace(argv=lambda _: [sys.executable, "-c", script]))
+    begun = start_program(folder, order, DRIVER._replace(argv=lambda _: [sys.executable, "-c", script]))
     try:
         yield begun
     finally:

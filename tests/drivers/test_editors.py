@@ -499,7 +499,7 @@ def test_a_cancel_that_cannot_be_written_shows_the_question_again(task: Task, mo
         prompt = asyncio.create_task(agent.prompt([text_block("permit make test")], session))
         await seen(lambda: link.asked)
         with monkeypatch.context() as full:
-            full.setattr("agentctl.acp.runs.cancel", on_a_full_disk)
+            full.setattr("agentctl.acp.runs.cancel_run", on_a_full_disk)
             await agent.cancel(session)
             await seen(lambda: len(link.asked) == 2)
         assert "The cancel has failed: the disk is full" in json.dumps(link.updates)

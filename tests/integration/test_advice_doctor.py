@@ -137,7 +137,7 @@ EXAMINING, ODD = "operations/doctor/examining", "operations/where/odd_files"
         (damage("exit.json"), f"{EXAMINING}._agent_files: {FIX}"),
         (damage("exit.json", b"{}"), "supervision/worker/endings.read_decision: " + FIX),
         (damage("worktree.json"), "operations/doctor/worktrees.examine_worktrees: " + FIX),
-        (damage("worktree.json", b"{}"), "operations/worktree/changes.record_of: " + FIX),
+        (damage("worktree.json", b"{}"), "operations/worktree/changes.worktree_record: " + FIX),
     ],
     ids=lambda value: getattr(value, "__name__", str(value).partition(": ")[0].rpartition("/")[2]),
 )
@@ -153,7 +153,7 @@ EXAMINING, ODD = "operations/doctor/examining", "operations/where/odd_files"
     "adapters/taskyaml/roster.read_head: agentctl doctor --fix",
     "supervision/worker/endings.read_decision: agentctl doctor --fix",
     "operations/doctor/worktrees.examine_worktrees: agentctl doctor --fix",
-    "operations/worktree/changes.record_of: agentctl doctor --fix",
+    "operations/worktree/changes.worktree_record: agentctl doctor --fix",
 )
 def test_what_can_be_repaired_is(task: Task, make: Callable[[Task], str], hint: str) -> None:
     deal_with(make(task), FIX)

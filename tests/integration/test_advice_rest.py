@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.acp.choices import Choices, changed
+from agentctl.acp.choices import Choices, with_choice
 from agentctl.acp.conversation import EditorQuestion
 from agentctl.acp.dialogs import way_to_answer
 from agentctl.adapters.taskdir import Root
@@ -29,18 +29,18 @@ pytestmark = pytest.mark.slow
 # -- in an editor ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("acp/choices.changed: agentctl trust")
+@pytest.mark.follows("acp/choices.with_choice: agentctl trust")
 def test_an_agent_that_an_editor_chooses_is_trusted(root: Path) -> None:
     new_task()
     define(root, "own", "exit 0")
     file = root / "agents" / "own.md"
     file.write_text(file.read_text().replace("Of a test.", "Changed."), encoding="utf-8")
     with pytest.raises(Refused) as refused:
-        changed(Choices(), "agent", "own", Root(str(root)))
+        with_choice(Choices(), "agent", "own", Root(str(root)))
 
     follow(str(refused.value.hint), f"agentctl trust {file}")
 
-    assert changed(Choices(), "agent", "own", Root(str(root))).agent == "own"
+    assert with_choice(Choices(), "agent", "own", Root(str(root))).agent == "own"
 
 
 @pytest.mark.follows("acp/dialogs.way_to_answer: agentctl interact respond")

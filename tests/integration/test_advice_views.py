@@ -64,7 +64,7 @@ def told_by(*command: str) -> str:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(["list"], marks=pytest.mark.follows("cli/listed.show: agentctl resume --lost")),
+        pytest.param(["list"], marks=pytest.mark.follows("cli/listed.print_workers: agentctl resume --lost")),
         pytest.param(["wait", "b"], marks=pytest.mark.follows("cli/wait._wait: agentctl resume --lost")),
         pytest.param(
             ["wait-any", "b"], marks=pytest.mark.follows("cli/wait_any.wait_any_command: agentctl resume --lost")
@@ -85,7 +85,7 @@ def test_who_is_stranded_goes_on(root: Path, command: list[str]) -> None:
     assert row("b")["status"] == "completed"
 
 
-@pytest.mark.follows("cli/sentences.facts_of: agentctl resume --lost")
+@pytest.mark.follows("cli/sentences.sentences_of: agentctl resume --lost")
 def test_watch_says_who_is_stranded(root: Path) -> None:
     stranded()
 

@@ -62,7 +62,7 @@ def test_a_branch_that_is_in_the_way_is_renamed(repository: Path) -> None:
 
 
 @pytest.mark.follows(
-    "operations/worktree/changes.record_of: agentctl spawn --worktree",
+    "operations/worktree/changes.worktree_record: agentctl spawn --worktree",
     "operations/worktree/diff._touched: agentctl spawn --worktree",
 )
 def test_who_has_no_worktree_is_told_how_one_is_had(repository: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.drivers.codex.home import home_of
+from agentctl.drivers.codex.home import replaced_home
 from agentctl.drivers.order import Order
 from agentctl.driving.own_home import OwnHome
 
@@ -48,7 +48,7 @@ def persons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def home_at(path: Path | str) -> tuple[OwnHome, Order, str | None]:
     """Make the home of a worker at a path."""
-    folder = home_of(ORDER)
+    folder = replaced_home(ORDER)
     assert folder is not None
     Path(path).mkdir(exist_ok=True)
     home = OwnHome(WorkerDir(path), folder)

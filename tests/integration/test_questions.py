@@ -114,12 +114,14 @@ def test_stale_second_and_unknown_answers_are_each_told_apart(root: Path) -> Non
 RACERS = """
 import os, sys
 from agentctl.errors import Refused
-from agentctl.operations.talk.interacting import respond
+from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.where.locating import find_root, find_task
 def race(number):
     while not os.path.exists(sys.argv[1]): pass
     try:
-        respond(find_root(None), task=find_task(None), instance="a", question_id="q1", answer=f"answer-{number}")
+        answer_open_question(
+            find_root(None), task=find_task(None), instance="a", question_id="q1", answer=f"answer-{number}"
+        )
     except Refused:
         os._exit(1)
     os._exit(0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.operations.delegate.delegating import result_of as task_result_of
+from agentctl.operations.delegate.delegating import delegated_result as task_result_of
 from agentctl.operations.show.subtask_answer import answer_of
 from agentctl.tools.listing import last_message
 from agentctl.tools.results import result_of

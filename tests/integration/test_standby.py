@@ -112,7 +112,9 @@ def test_who_waits_for_its_children_and_cannot_lend_its_slot_meets_what_is_asked
         else:
             cancel = None
             top = TaskDir(str(task.path)).worker("top")
-            pause_request.put_request(top, "user", paused=True)  # The command has the queue's lock before it asks.
+            pause_request.put_pause_request(
+                top, "user", paused=True
+            )  # The command has the queue's lock before it asks.
             poke(top)
             wait_until(lambda: task.events("agent.paused", of="top"), what="the pause", timeout_s=SOON_S)
     if cancel is not None:

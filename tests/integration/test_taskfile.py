@@ -60,7 +60,7 @@ MISTAKES = [
 
 def limits_of(text: str | bytes, path: str = "/t/task.yaml") -> Limits:
     data = text if isinstance(text, bytes) else text.encode()
-    return reader.read_limits(yamldoc.parse(Path(path), data))
+    return reader.read_limits(yamldoc.parse_yaml(Path(path), data))
 
 
 @pytest.mark.parametrize(("text", "line", "problem"), MISTAKES, ids=[text[:40] for text, _, _ in MISTAKES])

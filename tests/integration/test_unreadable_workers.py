@@ -157,14 +157,14 @@ import sys
 from agentctl.adapters.taskdir import Root
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.seen import SeenEnds
-from agentctl.text.worker import standing
+from agentctl.text.worker import standing_words
 root = Root(sys.argv[1])
 with Fleet(root, SeenEnds(root)) as fleet:
     glance = fleet.look()
     while fleet.has_more_to_read:
         glance = fleet.look()
     for key, worker in glance.workers.items():
-        print(key.instance, worker.row["status"], standing(worker.row), sep="|")
+        print(key.instance, worker.row["status"], standing_words(worker.row), sep="|")
     for name, task in glance.tasks.items():
         print("task", name, task.state)
 """

@@ -285,5 +285,5 @@ def test_a_patcher_that_had_to_be_killed_leaves_nothing(tmp_path: Path, monkeypa
     monkeypatch.setattr(patching, "_CODE", begins)
     monkeypatch.setattr(patching, "_LIMIT_S", 0.05)
     monkeypatch.setattr(patching, "_SLACK_S", 0.0)
-    patching.record(WorkerDir(str(tmp_path)), {}, _Wakeups(tmp_path))  # type: ignore[arg-type]
+    patching.record_patch(WorkerDir(str(tmp_path)), {}, _Wakeups(tmp_path))  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())

@@ -112,7 +112,7 @@ class Reason(Enum):
 #: Next steps that no test follows.
 UNFOLLOWED: dict[str, Reason] = {
     "acp/next_steps._key_step: agentctl acp": Reason.NO_STEP,  # An editor starts it.
-    "acp/next_steps.next_step: agentctl doctor": Reason.LOOK,
+    "acp/next_steps.step_in_words: agentctl doctor": Reason.LOOK,
     "adapters/accepted._read: agentctl doctor --runner": Reason.ELSEWHERE,
     "api/wording._CALLS: agentctl new": Reason.NO_STEP,
     "api/wording._CALLS: agentctl wait-any": Reason.NO_STEP,

@@ -22,7 +22,7 @@ from agentctl.domain.sightings import EngineState, LaunchFinding, Sighting, Watc
 from agentctl.errors import Refused, UsageError
 from agentctl.runners import slurm
 from agentctl.runners.runner import EngineDown, LaunchOrder, Rejected
-from agentctl.runners.slurm import RUNNER, options_of, seen_in
+from agentctl.runners.slurm import RUNNER, sbatch_options, seen_in
 from tests.life import is_settled, passes
 from tests.placed import ask_engine, launch_of, placement, script
 from tests.steps import Task, new_task, row, spawn, statuses
@@ -157,7 +157,7 @@ def test_a_short_job_has_something_of_its_time_before_slurm_tells_it_of_its_end(
     time_s: int, minutes: int, notice_s: int
 ) -> None:
     """Slurm sends the signal up to a minute early."""
-    options = options_of(order(time_s=time_s))
+    options = sbatch_options(order(time_s=time_s))
     assert f"--time={minutes}" in options
     assert f"--signal=B:INT@{notice_s}" in options
 

@@ -15,11 +15,8 @@ from agentctl.adapters.clock import iso_of
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import LONGEST_S, Window, merged, plausible, window_from
-from agentctl.drivers.claude.account import account_of as claude_account
-from agentctl.drivers.claude.account import windows_in as claude_windows
-from agentctl.drivers.codex.account import account_of as codex_account
-from agentctl.drivers.codex.account import rejected
-from agentctl.drivers.codex.account import windows_in as codex_windows
+from agentctl.drivers.claude.account import claude_account, claude_windows
+from agentctl.drivers.codex.account import codex_account, codex_windows, rejected
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.dialogue import Finished, UsageReported
 from agentctl.drivers.order import Order

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.acp.conversation import EditorQuestion
-from agentctl.acp.dialogs import choice_of, chosen, filled, form_of, is_for_chat, words_of
-from agentctl.acp.prompts import text_of
+from agentctl.acp.dialogs import choice_of, chosen_option, dialog_form, dialog_words, filled, is_for_chat
+from agentctl.acp.prompts import prompt_text
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.question import question_in
 from agentctl.errors import UsageError
@@ -62,11 +62,11 @@ def test_options_have_the_kinds_of_what_they_allow() -> None:
 )
 def test_what_cannot_be_seen_whole_can_only_be_denied(asked: EditorQuestion) -> None:
     assert kinds(asked) == {"reject_once"}
-    assert "cannot be allowed here" in words_of(asked)
+    assert "cannot be allowed here" in dialog_words(asked)
 
 
 def test_what_nobody_would_see_is_seen() -> None:
-    assert "\\u200b" in words_of(permission({"command": "./build\u200b.sh"}))
+    assert "\\u200b" in dialog_words(permission({"command": "./build\u200b.sh"}))
 
 
 @given(
@@ -77,7 +77,7 @@ def test_what_nobody_would_see_is_seen() -> None:
 def test_no_strange_reply_is_an_answer(reply: Any) -> None:
     choice = choice_of(permission({"command": "ls"}), "call")
     assert choice is not None
-    assert chosen(choice, reply) is None
+    assert chosen_option(choice, reply) is None
     assert filled(question(), reply) is None
 
 
@@ -88,8 +88,12 @@ def test_only_an_option_that_was_offered_is_an_answer() -> None:
     def reply(option: Any) -> dict[str, Any]:
         return {"outcome": {"outcome": "selected", "optionId": option}}
 
-    assert (chosen(choice, reply("no")), chosen(choice, reply("once")), chosen(choice, reply(5))) == ("no", None, None)
-    assert chosen(choice, {"outcome": {"outcome": "cancelled", "optionId": "no"}}) is None
+    assert (
+        chosen_option(choice, reply("no")),
+        chosen_option(choice, reply("once")),
+        chosen_option(choice, reply(5)),
+    ) == ("no", None, None)
+    assert chosen_option(choice, {"outcome": {"outcome": "cancelled", "optionId": "no"}}) is None
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,7 @@ def test_only_an_option_that_was_offered_is_an_answer() -> None:
     ],
 )
 def test_forms_and_what_they_answer(asked: EditorQuestion, content: dict[str, Any], answer: str | None) -> None:
-    params = {"sessionId": "s", "mode": "form", "message": words_of(asked), "requestedSchema": form_of(asked)}
+    params = {"sessionId": "s", "mode": "form", "message": dialog_words(asked), "requestedSchema": dialog_form(asked)}
     CreateFormSessionElicitationRequest.model_validate(params)
     assert filled(asked, {"action": "accept", "content": content}) == answer
     assert filled(asked, {"action": "decline", "content": content}) is None
@@ -127,7 +131,7 @@ def test_a_prompt_is_its_text_with_what_is_attached() -> None:
         {"type": "resource", "resource": {"uri": "file:///src/a%20b.md", "text": "```\nfence\n```"}}
     )
     link = ResourceContentBlock.model_validate({"type": "resource_link", "name": "c", "uri": "file:///src/c.py"})
-    text = text_of(
+    text = prompt_text(
         [TextContentBlock(type="text", text="Look at "), link, TextContentBlock(type="text", text=" and "), attached]
     )
     assert text == "Look at /src/c.py and /src/a b.md\n\n/src/a b.md:\n````\n```\nfence\n```\n````"
@@ -137,7 +141,7 @@ def test_a_prompt_is_its_text_with_what_is_attached() -> None:
 def test_any_text_is_passed_on_without_what_no_program_takes(texts: list[str]) -> None:
     blocks = [TextContentBlock(type="text", text=text) for text in texts]
     try:
-        text = text_of(blocks)
+        text = prompt_text(blocks)
     except UsageError:
         assert not "".join(texts).strip()
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.question import EVERYTHING, offered, shown
+from agentctl.domain.question import EVERYTHING, offered, question_within
 from agentctl.drivers.dialogue import Ask, Withdraw
 from agentctl.drivers.order import Order
 from agentctl.driving.questions import decided_by, question_for
@@ -40,7 +40,7 @@ def asked(update: Mapping[str, Any], request: Mapping[str, Any], given: Order | 
 def may_be_allowed(ask: Ask) -> bool:
     """Whether a person may allow it, and a rule for its tool; both or none."""
     question = question_for(ask, None)
-    by_person = "allow" in [one.id for one in offered(question, shown(question, EVERYTHING))]
+    by_person = "allow" in [one.id for one in offered(question, question_within(question, EVERYTHING))]
     decided = decided_by(order(permissions=rules(**{str(ask.tool): "allow"})), ask)
     assert (decided is not None) == by_person
     return by_person

@@ -9,7 +9,7 @@ from acp.schema import SessionNotification
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.acp.bounds import bounded_json, pieces
+from agentctl.acp.bounds import bounded_json, pieces_of_text
 from agentctl.acp.updates import CallPlace, Update, WorkerUpdates
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
@@ -136,7 +136,7 @@ def test_large_values_are_cut() -> None:
 @given(st.text(max_size=40), st.integers(0, 1000))
 def test_pieces_are_the_whole_text(text: str, times: int) -> None:
     whole = text * times
-    found = pieces(whole)
+    found = pieces_of_text(whole)
     assert "".join(found) == whole
     assert all(len(piece) <= 8000 for piece in found)
 

@@ -11,7 +11,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agentctl.domain import answer_links
-from agentctl.domain.answer_links import DENY_LABEL, LIFETIME_S, MOST_BUTTONS, AnswerLink, Button, read, sign
+from agentctl.domain.answer_links import DENY_LABEL, LIFETIME_S, MOST_BUTTONS, AnswerLink, Button, read_link, sign
 from agentctl.domain.answers import check_answer
 from agentctl.domain.noticetext import clean
 from agentctl.domain.question import Question, question_in
@@ -30,7 +30,7 @@ BODY: dict[str, Any] = {
 def digest_of(body: dict[str, Any]) -> str:
     question = question_in("q1", body)
     assert question is not None
-    return answer_links.digest_of(question)
+    return answer_links.question_digest(question)
 
 
 def buttons_for(body: dict[str, Any]) -> tuple[Button, ...]:
@@ -53,10 +53,10 @@ LINKS = st.builds(AnswerLink, NAMES, NAMES, NAMES, ANSWERS, NAMES, st.integers(1
 def test_what_was_signed_is_read_until_it_expires(link: AnswerLink, token: str) -> None:
     text = sign(link, token)
     assert set(text) <= set(string.ascii_letters + string.digits + "-_."), "fit for a URL"
-    assert read(text, token, link.expires - 0.5) == link
+    assert read_link(text, token, link.expires - 0.5) == link
     for now in (link.expires, link.expires + 1):
         with pytest.raises(Refused, match="expired"):
-            read(text, token, now)
+            read_link(text, token, now)
 
 
 @example(-1, "A")
@@ -72,7 +72,7 @@ def test_a_change_of_any_character_is_refused(at: int, character: str) -> None:
     ):
         if changed != text:
             with pytest.raises(Refused, match="not made by this server"):
-                read(changed, TOKEN, NOW)
+                read_link(changed, TOKEN, NOW)
 
 
 def test_every_character_counts_also_the_bits_that_base64_leaves_over() -> None:
@@ -81,7 +81,7 @@ def test_every_character_counts_also_the_bits_that_base64_leaves_over() -> None:
         for other in string.ascii_letters + string.digits + "-_.=":
             if other != before:
                 with pytest.raises(Refused):
-                    read(text[:at] + other + text[at + 1 :], TOKEN, NOW)
+                    read_link(text[:at] + other + text[at + 1 :], TOKEN, NOW)
 
 
 @given(LINKS, LINKS)
@@ -89,20 +89,20 @@ def test_no_two_links_can_be_mixed(one: AnswerLink, other: AnswerLink) -> None:
     assume(one != other)
     payload, signature = sign(one, TOKEN).split(".")[0], sign(other, TOKEN).split(".")[1]
     with pytest.raises(Refused, match="not made by this server"):
-        read(f"{payload}.{signature}", TOKEN, NOW)
+        read_link(f"{payload}.{signature}", TOKEN, NOW)
 
 
 @given(st.text() | st.text(string.ascii_letters + string.digits + "-_.=", max_size=300))
 def test_nothing_else_is_read(text: str) -> None:
     with pytest.raises(Refused, match="not made by this server"):
-        read(text, TOKEN, NOW)
+        read_link(text, TOKEN, NOW)
 
 
 @given(LINKS, TOKENS, TOKENS)
 def test_a_new_token_ends_all_links(link: AnswerLink, token: str, other: str) -> None:
     assume(token != other)
     with pytest.raises(Refused, match="got a new token"):
-        read(sign(link, token), other, 0)
+        read_link(sign(link, token), other, 0)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_what_was_signed_in_another_form_is_refused(change: dict[str, Any]) -> N
             return {**LINK._asdict(), **change}
 
     with pytest.raises(Refused, match="another version"):
-        read(sign(Odd(), TOKEN), TOKEN, 0)  # type: ignore[arg-type]
+        read_link(sign(Odd(), TOKEN), TOKEN, 0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("token", ["", "short"])
 def test_a_token_that_could_be_guessed_signs_nothing(token: str) -> None:
-    for attempt in (lambda: sign(LINK, token), lambda: read(sign(LINK, TOKEN), token, NOW)):
+    for attempt in (lambda: sign(LINK, token), lambda: read_link(sign(LINK, TOKEN), token, NOW)):
         with pytest.raises(ValueError, match="a server's token is longer"):
             attempt()
 

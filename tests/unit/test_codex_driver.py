@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.permissions import answer_by
-from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY, EVERYTHING, in_one_line, offered, shown
+from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY, EVERYTHING, in_one_line, offered, question_within
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
 from agentctl.drivers.codex.dialogue import CodexDialogue
-from agentctl.drivers.codex.errors import reason_of
+from agentctl.drivers.codex.errors import turn_error_reason
 from agentctl.drivers.dialogue import (
     Action,
     AgentOutcome,
@@ -675,7 +675,9 @@ def updated(path: str, diff: Any = "@@ -1 +1 @@\n-a\n+b\n", to: Any = None) -> M
 def allowed_ways(ask: Ask) -> list[str]:
     """Return the options that allow, where all of the question is shown."""
     question = question_for(ask, None)
-    return [one.id for one in offered(question, shown(question, EVERYTHING)) if question.meaning(one.id) != DENY]
+    return [
+        one.id for one in offered(question, question_within(question, EVERYTHING)) if question.meaning(one.id) != DENY
+    ]
 
 
 @pytest.mark.parametrize("is_old", [False, True])
@@ -693,7 +695,7 @@ def test_where_a_patch_moves_a_file_is_seen_by_rules_and_by_who_is_asked(
     assert answer_by(rules, ask.tool or "", ask.arguments) == decided
     question = question_for(ask, None)
     assert question.text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc?"
-    assert "/root/.bashrc" in shown(question, EVERYTHING).call
+    assert "/root/.bashrc" in question_within(question, EVERYTHING).call
     assert in_one_line(question).text == "Allow apply_patch: /tmp/src/a.txt, /root/.bashrc, and more?"
 
 
@@ -705,7 +707,7 @@ def test_who_is_asked_about_a_change_sees_all_that_it_writes() -> None:
     assert len(allowed_ways(ask)) == 2, "a deletion is whole by its name"
     question = question_for(ask, None)
     assert not in_one_line(question).is_whole
-    assert "evil" in shown(question, EVERYTHING).call
+    assert "evil" in question_within(question, EVERYTHING).call
     old = asked_in_old_words("/p/new", {"type": "add", "content": "evil\n"})
     assert old.arguments == {"changes": [{"path": "/p/new", "kind": "add"}], "diff of /p/new": "evil\n"}
     assert allowed_ways(old)
@@ -800,7 +802,7 @@ def test_a_request_that_codex_takes_back_is_withdrawn() -> None:
     ],
 )
 def test_errors_have_their_reasons(error: Message, reason: Reason) -> None:
-    assert reason_of(error) is reason
+    assert turn_error_reason(error) is reason
 
 
 @pytest.mark.parametrize(

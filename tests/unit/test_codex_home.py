@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentctl.domain.permissions import parse_policy
 from agentctl.drivers.codex import adapter_home
-from agentctl.drivers.codex.home import home_of
+from agentctl.drivers.codex.home import replaced_home
 from agentctl.drivers.codex.toml import toml
 from agentctl.drivers.order import Order
 from agentctl.errors import Refused
@@ -57,7 +57,7 @@ def order(**more: Any) -> Order:
 
 
 def config(given: Order, text: str = LOOSE) -> dict[str, Any]:
-    folder = home_of(given)
+    folder = replaced_home(given)
     assert folder is not None
     return tomllib.loads(folder.replaced(given, {"config.toml": text.encode()}).files["config.toml"].decode())
 
@@ -102,7 +102,7 @@ def test_whoever_may_only_read_runs_no_command_of_the_persons() -> None:
         ({"permissions": parse_policy("own"), "read_only": True}, True),
     ],
 )
-@pytest.mark.parametrize("way", [home_of, adapter_home.home_of])
+@pytest.mark.parametrize("way", [replaced_home, adapter_home.home_of])
 def test_the_persons_own_settings_count_where_they_say_so_or_nothing_is_restricted(
     way: Any, more: Mapping[str, Any], is_replaced: bool
 ) -> None:
@@ -149,7 +149,7 @@ def test_whoever_may_only_read_searches_the_web_only_where_a_rule_allows_it(
 
 
 def test_rules_that_cannot_be_read_are_said() -> None:
-    folder = home_of(order())
+    folder = replaced_home(order())
     assert folder is not None
     made = folder.replaced(order(), {"rules/default.rules": RULES})
     assert made.files["rules/default.rules"] == b'prefix_rule(pattern=["rm"], decision="forbidden")\n'
@@ -159,7 +159,7 @@ def test_rules_that_cannot_be_read_are_said() -> None:
 
 @pytest.mark.parametrize(("login", "is_said"), [({"auth.json": b"{}"}, False), ({}, True)])
 def test_a_login_that_is_not_found_there_is_said(login: dict[str, bytes], is_said: bool) -> None:
-    folder = home_of(order())
+    folder = replaced_home(order())
     assert folder is not None
     made = folder.replaced(order(), {"config.toml": b'cli_auth_credentials_store = "keyring"', **login})
     assert any("keyring" in note for note in made.notes) == is_said
@@ -176,7 +176,7 @@ def test_whoever_may_only_read_is_not_told_of_a_word_that_loosens_nothing() -> N
     with pytest.raises(Refused) as refusal:
         config(reader, "model = \n")
     assert refusal.value.hint == "correct it"
-    for way in (home_of, adapter_home.home_of):
+    for way in (replaced_home, adapter_home.home_of):
         folder = way(reader)
         assert folder is not None
         files = {"rules/default.rules": RULES, "config.toml": b'cli_auth_credentials_store = "keyring"'}
@@ -187,7 +187,7 @@ def test_whoever_may_only_read_is_not_told_of_a_word_that_loosens_nothing() -> N
 
 
 def test_databases_are_sought_where_the_config_says() -> None:
-    folder = home_of(order())
+    folder = replaced_home(order())
     assert folder is not None
     assert folder.replaced(order(), {"config.toml": LOOSE.encode()}).databases == "/home/me/.codex/db"
     assert folder.replaced(order(), {}).databases == "/home/me/.codex"

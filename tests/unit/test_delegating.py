@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.api.options import SpawnOptions, plain
+from agentctl.api.options import SpawnOptions, plain_options
 from agentctl.errors import UsageError
-from agentctl.operations.delegate.delegating import Terms, _request, prompt_of
+from agentctl.operations.delegate.delegating import Terms, _request, delegated_prompt
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -22,14 +22,14 @@ JSON = st.recursive(
 
 @given(st.text(min_size=1), st.dictionaries(st.text(), JSON, min_size=1, max_size=4))
 def test_a_prompt_is_the_objective_and_below_it_the_context(objective: str, context: dict[str, Any]) -> None:
-    prompt = prompt_of(objective, context)
+    prompt = delegated_prompt(objective, context)
     assert prompt.startswith(f"{objective}\n\nContext:\n")
     assert json.loads(prompt[len(f"{objective}\n\nContext:\n") :]) == context
 
 
 @given(st.text())
 def test_without_a_context_the_prompt_is_the_objective(objective: str) -> None:
-    assert prompt_of(objective) == prompt_of(objective, {}) == objective
+    assert delegated_prompt(objective) == delegated_prompt(objective, {}) == objective
 
 
 def test_an_item_takes_what_it_does_not_say_from_the_terms() -> None:
@@ -89,4 +89,4 @@ def test_an_item_that_cannot_be_meant_says_which_and_why(item: dict[str, Any], m
 
 
 def test_sequences_and_mappings_become_what_json_has() -> None:
-    assert plain({"after": ("a",), "env": {"A": "1"}, "name": None}) == {"after": ["a"], "env": {"A": "1"}}
+    assert plain_options({"after": ("a",), "env": {"A": "1"}, "name": None}) == {"after": ["a"], "env": {"A": "1"}}

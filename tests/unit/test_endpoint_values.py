@@ -22,7 +22,7 @@ from agentctl.web.endpoint import (
     read_body,
     snake,
 )
-from agentctl.web.jsonbytes import encode
+from agentctl.web.jsonbytes import json_bytes
 
 
 def _nothing(_request: CheckedRequest) -> JsonAnswer:
@@ -148,14 +148,14 @@ def test_whatever_is_answered_is_json(value: Any) -> None:
     def refuse(name: str) -> Any:
         raise AssertionError(name)
 
-    json.loads(encode(value).decode("utf-8"), parse_constant=refuse)
+    json.loads(json_bytes(value).decode("utf-8"), parse_constant=refuse)
 
 
 def test_what_no_file_should_hold_is_answered_as_json() -> None:
     deep: Any = 1
     for _ in range(5000):
         deep = [deep, {"k": float("nan")}]
-    found = encode({"deep": deep, "half": "\ud83d", "\udc00": 1, "inf": float("inf"), "big": 10**300})
+    found = json_bytes({"deep": deep, "half": "\ud83d", "\udc00": 1, "inf": float("inf"), "big": 10**300})
     assert b"nested too deeply" in found
     value = json.loads(found)
     assert value["inf"] is None

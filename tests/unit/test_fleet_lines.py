@@ -31,7 +31,7 @@ from agentctl.screen.fleet.lines import (
     Mode,
     NodeId,
     counts,
-    hold,
+    hold_row,
     lines_of,
     wanted,
     workers_below,
@@ -116,7 +116,7 @@ def test_the_worker_under_the_cursor_keeps_its_group(before: Glance, after: Glan
         return
     arrangement = Arrangement(opened=dict.fromkeys(Need, True))
     key = data.draw(st.sampled_from(both))
-    hold(before.workers[key], arrangement)
+    hold_row(before.workers[key], arrangement)
     headings: list[Need] = []
     for line in lines_of(after, arrangement):
         if isinstance(line.key, Need):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.taskyaml.hosts import read_hosts
-from agentctl.adapters.yamldoc import parse
+from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.hosts import CommandHost, is_destination
 from agentctl.errors import UsageError
 from agentctl.hosts import frames
@@ -185,7 +185,7 @@ def test_bytes_that_are_no_text_are_shown_as_such() -> None:
 
 
 def hosts_of(text: str) -> dict[str, CommandHost]:
-    return read_hosts(parse(Path("config.yaml"), text.encode()))
+    return read_hosts(parse_yaml(Path("config.yaml"), text.encode()))
 
 
 def test_hosts_have_a_short_form_and_a_long_one() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.ends import failed
 from agentctl.drivers.jsonrpc import RpcError
-from agentctl.llm.failures import failure_in_stream, failure_of, limit_in, retry_after_in, windows_in
+from agentctl.llm.failures import failure_in_stream, failure_of, limit_in, llm_windows, retry_after_in
 
 NOW = 1_800_000_000.0
 
@@ -116,7 +116,7 @@ def test_a_long_wait_is_a_window_that_is_used_up() -> None:
 
 def test_the_windows_of_an_account() -> None:
     head = "anthropic-ratelimit-unified-"
-    found = windows_in({f"{head}5h-utilization": "1.0", f"{head}5h-reset": "99", f"{head}5h-status": "rejected",
+    found = llm_windows({f"{head}5h-utilization": "1.0", f"{head}5h-reset": "99", f"{head}5h-status": "rejected",
                         f"{head}7d-utilization": "0.125"})  # fmt: skip
     assert [(one.name, one.used_percent, one.resets_at, one.is_rejected) for one in found] == [
         ("five_hour", 100.0, 99.0, True), ("seven_day", 12.5, None, False),

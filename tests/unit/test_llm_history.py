@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.llm.compaction import as_text, first_kept, is_full
-from agentctl.llm.history import UNKNOWN, Conversation, Record, for_model, healed, read_conversation, records_in
+from agentctl.llm.history import (
+    UNKNOWN,
+    Conversation,
+    Record,
+    healed,
+    messages_for_model,
+    read_conversation,
+    records_in,
+)
 from agentctl.llm.keys import Mask
 
 IDS = st.sampled_from(["c1", "c2", "c3", "c4"])
@@ -54,7 +62,7 @@ def is_valid(messages: list[Record]) -> bool:
 
 @given(RECORDS)
 def test_what_a_model_reads_is_valid(records: list[Record]) -> None:
-    assert is_valid(for_model(healed(records)))
+    assert is_valid(messages_for_model(healed(records)))
     assert healed(healed(records)) == healed(records)
 
 
@@ -82,7 +90,7 @@ def test_a_file_that_is_cut_anywhere_still_holds_what_was_whole(records: list[Re
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_survived(data: bytes) -> None:
-    assert is_valid(for_model(healed(records_in(data).records)))
+    assert is_valid(messages_for_model(healed(records_in(data).records)))
 
 
 def test_a_torn_last_line_is_cut_off_before_another_follows(tmp_path: Path) -> None:
@@ -113,7 +121,7 @@ def test_the_key_is_not_in_the_file(tmp_path: Path) -> None:
 
 @given(RECORDS, st.integers(100, 5000))
 def test_a_summary_parts_no_call_from_its_result(records: list[Record], context: int) -> None:
-    messages = for_model(healed(records))
+    messages = messages_for_model(healed(records))
     kept = first_kept(messages, context)
     assert 0 <= kept <= len(messages)
     assert is_valid(messages[kept:]) or kept == 0

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain.permissions import BadValue
-from agentctl.drivers.llm.providers import Rows, has_prices, login_of, read_rows, resolved, url_of
+from agentctl.drivers.llm.providers import Rows, has_prices, login_of, read_providers, resolved, url_of
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.where.model_providers import provider_rows
 
@@ -29,8 +29,8 @@ def test_the_shipped_rows_are_well_formed(root: Any) -> None:
 
 
 def test_a_persons_row_changes_what_it_names() -> None:
-    base = read_rows({"providers": {"a": {**ROW, "keyVariable": "A_KEY", "models": {"m": {"context": 5}}}}})
-    rows = read_rows({"providers": {"a": {"models": {"n": {"context": 6}}}}, "defaultModel": "a/n"}, base)
+    base = read_providers({"providers": {"a": {**ROW, "keyVariable": "A_KEY", "models": {"m": {"context": 5}}}}})
+    rows = read_providers({"providers": {"a": {"models": {"n": {"context": 6}}}}, "defaultModel": "a/n"}, base)
     assert rows.providers["a"]["keyVariable"] == "A_KEY"
     assert resolved(rows, None, {})["context"] == 6
     assert resolved(rows, "a/m", {})["context"] == 5
@@ -55,7 +55,7 @@ def test_a_persons_row_changes_what_it_names() -> None:
 )
 def test_a_mistake_names_its_place(value: dict[str, Any], keys: tuple[str, ...]) -> None:
     with pytest.raises(BadValue) as caught:
-        read_rows(value)
+        read_providers(value)
     assert caught.value.keys == keys
     assert not re.search("secret|sk-", caught.value.message)
 
@@ -71,14 +71,14 @@ def test_a_mistake_names_its_place(value: dict[str, Any], keys: tuple[str, ...])
 )
 def test_a_mistake_is_told_with_its_whole_path(models: Any, said: str) -> None:
     with pytest.raises(BadValue) as caught:
-        read_rows({"providers": {"a": {**ROW, "models": models}}})
+        read_providers({"providers": {"a": {**ROW, "models": models}}})
     assert caught.value.message.startswith(said)
 
 
 @pytest.mark.parametrize("key", ["keyVariable", "keyCommand", "url"])
 def test_what_may_be_a_key_is_not_repeated(key: str) -> None:
     with pytest.raises(BadValue) as caught:
-        read_rows({"providers": {"a": {**ROW, key: "sk-abc-123"}}})
+        read_providers({"providers": {"a": {**ROW, key: "sk-abc-123"}}})
     assert f"providers.a.{key} must be" in caught.value.message
     assert "sk-abc-123" not in caught.value.message
 
@@ -104,7 +104,7 @@ JSON: Callable[[], Any] = lambda: st.recursive(  # noqa: E731
 @given(JSON())
 def test_any_value_is_read_or_refused(value: Any) -> None:
     try:
-        read_rows({"providers": value})
+        read_providers({"providers": value})
     except BadValue:
         pass
 
@@ -142,7 +142,7 @@ def test_the_account_is_the_key_at_its_provider() -> None:
 
 
 def test_a_key_is_never_in_what_an_order_holds() -> None:
-    rows = read_rows({"providers": {"a": {**ROW, "keyVariable": "A_KEY"}}})
+    rows = read_providers({"providers": {"a": {**ROW, "keyVariable": "A_KEY"}}})
     assert "sk-123456789" not in str(resolved(rows, "a/m", {"A_KEY": "sk-123456789"}))
 
 

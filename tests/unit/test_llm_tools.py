@@ -23,7 +23,7 @@ from agentctl.llm.places import Places
 from agentctl.llm.processes import Output, run_shell
 from agentctl.llm.talking import HostChannel, Reply, SharedParts
 from agentctl.llm.tool_calls import Result, ToolCalls
-from agentctl.llm.toolset import SPECS, chosen
+from agentctl.llm.toolset import SPECS, chosen_tools
 from agentctl.llm.turns import is_id_of_call
 from tests.moments import at_openings
 
@@ -46,7 +46,7 @@ def tools_in(folder: Path, rules: Sequence[Mapping[str, str]] = ()) -> ToolCalls
     """Return the tools of an agent that works in a folder, by these rules."""
     shared = SharedParts(_Host(folder), BreakOff(), Mask(None))
     places = Places(str(folder), {}, str(folder / "outputs"))
-    return ToolCalls(shared, places, chosen(None, read_only=False), None, (rules, []), str(folder / "outputs"))
+    return ToolCalls(shared, places, chosen_tools(None, read_only=False), None, (rules, []), str(folder / "outputs"))
 
 
 def answers(tools: ToolCalls, *calls: tuple[str, Any]) -> list[Result]:

@@ -21,7 +21,7 @@ from agentctl.llm.places import Places
 from agentctl.llm.request import ModelRequest
 from agentctl.llm.talking import HostChannel, SharedParts
 from agentctl.llm.tool_calls import ToolCalls
-from agentctl.llm.toolset import chosen
+from agentctl.llm.toolset import chosen_tools
 from agentctl.llm.turns import Prompt, RunBounds, TurnLoop
 
 _UNBOUND = RunBounds()
@@ -73,7 +73,7 @@ class Agent:
         shared = SharedParts(host, BreakOff(), Mask(None))
         places = Places(str(self.folder), {}, str(self.folder / "outputs"))
         outputs = str(self.folder / "outputs")
-        tools = ToolCalls(shared, places, chosen(None, read_only=True), None, ([], []), outputs)
+        tools = ToolCalls(shared, places, chosen_tools(None, read_only=True), None, ([], []), outputs)
         loop = TurnLoop(shared, cast("Model", model), tools, conversation, ModelRequest("m", "", ()), {}, bounds)
         host.over = loop.cancel
         loop.tell(Prompt("Do it."))

@@ -6,7 +6,7 @@ import pytest
 
 from agentctl.domain.permissions import BadValue
 from agentctl.drivers.acp.program import program_from
-from agentctl.drivers.marks import SHIPPED, Marks, name_of
+from agentctl.drivers.marks import SHIPPED, Marks, name_by_marks
 from agentctl.drivers.registry import AGENT_DRIVERS, PLAIN, load
 
 NODE = "/usr/bin/node"
@@ -22,7 +22,7 @@ def test_the_table_says_of_each_program_what_its_driver_or_row_says() -> None:
 
 def called(kernels: str, program: str, *arguments: str) -> str | None:
     names = [name for marks in SHIPPED.values() for name in marks.names]
-    return name_of(kernels, program, list(arguments), names)
+    return name_by_marks(kernels, program, list(arguments), names)
 
 
 @pytest.mark.parametrize(

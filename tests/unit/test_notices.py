@@ -22,7 +22,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.document import Document
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskyaml.notifying import read_namings, read_notify
-from agentctl.adapters.yamldoc import parse
+from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain import events as ev
 from agentctl.domain.messages import message_about
 from agentctl.domain.notices import KINDS, Notice, TaskNotices, all_ended, of_tree
@@ -296,7 +296,7 @@ notify:
 
 
 def document(text: str) -> Document:
-    return parse(Path("config.yaml"), text.encode())
+    return parse_yaml(Path("config.yaml"), text.encode())
 
 
 def test_a_configuration_is_read() -> None:

@@ -16,25 +16,25 @@ from agentctl.cli import spawn as spawning
 from agentctl.cli.invocation import KINDS as PLACE_KINDS
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.lazy import VERBS, program
-from agentctl.cli.listed import show
+from agentctl.cli.listed import print_workers
 from agentctl.cli.plainlines import _VERBS, read_plain
 from agentctl.cli.starting import KINDS as SPAWN_KINDS
-from agentctl.cli.starting import start
+from agentctl.cli.starting import start_and_report
 from agentctl.operations.start.options import FLAG, OPTIONS
 from agentctl.operations.start.requests import SpawnRequest
 from tests.steps import new_task
 from tests.support import run
 
-KINDS = {"spawn": PLACE_KINDS | SPAWN_KINDS, "list": PLACE_KINDS | show.__annotations__}
+KINDS = {"spawn": PLACE_KINDS | SPAWN_KINDS, "list": PLACE_KINDS | print_workers.__annotations__}
 NUMBERS = {name: value for name, value in SpawnRequest._field_defaults.items() if isinstance(value, (int, float))}
 PLACE = vars(Invocation())
 DEFAULTS: dict[str, dict[str, Any]] = {
     "spawn": {
         **PLACE,
         **{option.name: False if option.kind == FLAG else NUMBERS.get(option.name) for option in OPTIONS},
-        **(start.__kwdefaults__ or {}),
+        **(start_and_report.__kwdefaults__ or {}),
     },
-    "list": PLACE | (show.__kwdefaults__ or {}),
+    "list": PLACE | (print_workers.__kwdefaults__ or {}),
 }
 COMMANDS = {verb: program().get_command(None, verb) for verb in KINDS}
 
@@ -74,7 +74,7 @@ def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 def read_by_the_parser(verb: str, words: list[str]) -> dict[str, Any]:
     """Return what the parser passes to the function that does the work."""
-    module, name = {"spawn": (spawning, "start"), "list": (listing, "show_list")}[verb]
+    module, name = {"spawn": (spawning, "start_and_report"), "list": (listing, "show_list")}[verb]
     with patch.object(module, name) as work, COMMANDS[verb].make_context(verb, list(words)) as context:
         COMMANDS[verb].invoke(context)
     (call,) = work.call_args.args or [work.call_args.kwargs["call"]]

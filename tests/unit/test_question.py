@@ -25,8 +25,8 @@ from agentctl.domain.question import (
     in_one_line,
     offered,
     question_in,
+    question_within,
     safe,
-    shown,
 )
 from agentctl.errors import UsageError
 from agentctl.mcp.forms import form_of
@@ -73,7 +73,7 @@ def in_editor(question: Question) -> tuple[str, set[str]]:
     choice = dialogs.choice_of(asked, "call")
     words = dialogs.way_to_answer(asked).partition("(ANSWER: ")[2].removesuffix(")")
     by_words = typed(question, words) if question.kind == "select" else set()
-    return dialogs.words_of(asked), by_words | {one["optionId"] for one in (choice.options if choice else [])}
+    return dialogs.dialog_words(asked), by_words | {one["optionId"] for one in (choice.options if choice else [])}
 
 
 def in_form(question: Question) -> tuple[str, set[str]]:
@@ -151,7 +151,7 @@ def test_no_surface_offers_to_allow_what_it_does_not_show_whole(name: str, quest
 def test_what_is_offered_where_more_is_shown_is_more(question: Question | None, most: int) -> None:
     assume(question is not None)
     assert question is not None
-    few, all_ = offered(question, shown(question, most)), offered(question, shown(question, 1e9))
+    few, all_ = offered(question, question_within(question, most)), offered(question, question_within(question, 1e9))
     assert set(few) <= set(all_)
     assert [one for one in question.choices if question.meaning(one.id) == DENY] == [
         one for one in few if question.meaning(one.id) == DENY
@@ -189,7 +189,7 @@ def test_a_line_has_no_answer_that_is_not_taken() -> None:
     means = {"allow": "deny", "x": "allow", "y": "allow"}
     options = tuple(AnswerOption(one, one) for one in ("allow", "x", "y", "a b"))
     question = Question("q1", "select", "?", options, tool="Bash", arguments={"command": "ls"}, means=means)
-    words = answers_in_words(question, shown(question, 100))
+    words = answers_in_words(question, question_within(question, 100))
     assert words == "deny, x, y, 'a b'", "`allow` would deny"
     with pytest.raises(UsageError):
         check_answer(question, "b")

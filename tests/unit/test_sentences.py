@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.cli.sentences import SaidFacts, facts_of, is_within
+from agentctl.cli.sentences import SaidFacts, is_at_or_below, sentences_of
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
@@ -30,7 +30,7 @@ def worker(instance: str = "a", task: str = "t", need: Need = Need.WORKING, **mo
 
 
 def texts(one: FleetWorker) -> list[str]:
-    return [fact.text for fact in facts_of(one)]
+    return [fact.text for fact in sentences_of(one)]
 
 
 @given(STATUSES, HOSTILE, HOSTILE, HOSTILE, st.sampled_from(Need))
@@ -82,8 +82,8 @@ def test_a_task_is_within_those_above_it_even_where_forged_ones_form_a_circle() 
     parents = {"top": None, "mid": "top", "low": "mid", "x": "y", "y": "x", "lost": "gone"}
     tasks = {name: below(name, parent) for name, parent in parents.items()}
     glance = Glance(tasks, {}, {}, is_partial=False)
-    found = {name for name in parents if is_within(glance, worker(task=name), "top")}
+    found = {name for name in parents if is_at_or_below(glance, worker(task=name), "top")}
     assert found == {"top", "mid", "low"}
-    assert {name for name in parents if is_within(glance, worker(task=name), None)} == set(parents)
+    assert {name for name in parents if is_at_or_below(glance, worker(task=name), None)} == set(parents)
     assert isinstance(ROOT.task("top"), TaskDir)
     assert WorkerId("top", "a") == worker(task="top").id

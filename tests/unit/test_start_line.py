@@ -16,7 +16,7 @@ from agentctl.operations.start.requests import SpawnRequest
 from agentctl.screen.start.line_completion import completions
 from agentctl.screen.start.line_editor import edited, editor_argv
 from agentctl.screen.start.line_history import LineHistory
-from agentctl.screen.start.start_line import KnownNames, StartLine, parse
+from agentctl.screen.start.start_line import KnownNames, StartLine, parse_start_line
 
 KNOWN = KnownNames(["explore", "general"], ["auth", "t-2"])
 #: Texts that are made of what the line knows, so that many of them are nearly right.
@@ -30,7 +30,7 @@ FOLDERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
 
 
 def request_of(line: str) -> SpawnRequest:
-    return parse(line, KNOWN).request
+    return parse_start_line(line, KNOWN).request
 
 
 def quoted(text: str) -> str:
@@ -44,7 +44,7 @@ def quoted(text: str) -> str:
 @example("name:" + "x" * 65 + " ! true")
 def test_any_text_is_a_request_or_an_error_with_words(line: str) -> None:
     try:
-        found = parse(line, KNOWN)
+        found = parse_start_line(line, KNOWN)
     except UsageError:
         return
     assert isinstance(found, StartLine)
@@ -95,9 +95,9 @@ def test_a_shell_is_asked_only_where_it_has_something_to_do(command: str, argv: 
 def test_the_words_in_front_stand_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     for line in ("@t-2 in:~/x name:n ! true", "name:n  in:~/x\t@t-2 !true"):
-        found = parse(line, KNOWN, "auth")
+        found = parse_start_line(line, KNOWN, "auth")
         assert (found.task, found.request.cwd, found.request.name) == ("t-2", "/home/me/x", "n")
-    assert parse("! true", KNOWN, "auth").task == "auth"
+    assert parse_start_line("! true", KNOWN, "auth").task == "auth"
     assert request_of("in:./~ ! true").cwd == "./~"
 
 
@@ -119,7 +119,7 @@ def test_the_words_in_front_stand_in_any_order(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_what_is_wrong_is_said_with_the_next_step(line: str, message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse(line, KNOWN)
+        parse_start_line(line, KNOWN)
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
 

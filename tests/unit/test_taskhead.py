@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.adapters.taskyaml.writer import head_of
-from agentctl.adapters.yamldoc import parse
+from agentctl.adapters.taskyaml.writer import yaml_head
+from agentctl.adapters.yamldoc import parse_yaml
 
 KEYS = st.sampled_from(["id", "title", "config", "maxDepth", "y", "null", "on"])
 LEAVES = (
@@ -25,9 +25,9 @@ VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dic
 
 @given(st.dictionaries(KEYS, VALUES, max_size=5))
 def test_what_is_written_is_what_is_read(values: dict[str, Any]) -> None:
-    assert parse(Path("/t/task.yaml"), head_of(values)).value == values
+    assert parse_yaml(Path("/t/task.yaml"), yaml_head(values)).value == values
 
 
 def test_each_key_has_a_line_of_its_own() -> None:
-    head = head_of({"id": "t", "title": "two\nlines", "config": {"maxDepth": 2}})
+    head = yaml_head({"id": "t", "title": "two\nlines", "config": {"maxDepth": 2}})
     assert head == b'id: t\ntitle: "two\\nlines"\nconfig: {maxDepth: 2}\n'

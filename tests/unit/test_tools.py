@@ -22,7 +22,7 @@ from agentctl.errors import COMMANDS, Limited, Next, Refused, UsageError
 from agentctl.operations.install.agent_files import CLIENTS, edits_for, guidance
 from agentctl.operations.trust.definitions import Agent
 from agentctl.tools.agents import SEND_INPUT, SPAWN_AGENT
-from agentctl.tools.arguments import arguments_of, read_arguments
+from agentctl.tools.arguments import call_arguments, read_arguments
 from agentctl.tools.awaited_worker import Target
 from agentctl.tools.definition import Pending, Tool, pending_from
 from agentctl.tools.delegation import _ITEM_TOOL, TASK, TASK_PARALLEL
@@ -32,7 +32,7 @@ from agentctl.tools.hints import _WORDS, error_result
 from agentctl.tools.registry import _CLAUDE, _CODEX, _OF_WORKERS, DIALECTS, Toolbox
 from agentctl.tools.scope import ScopeSource, Situation
 from agentctl.tools.subtasks import subtask_tool, subtask_tools
-from agentctl.tools.waiting import WAIT, has_news
+from agentctl.tools.waiting import WAIT, has_something_new
 from agentctl.tools.worker import ASK_USER
 
 TOOLS = (*_CODEX, *_CLAUDE, *_OF_WORKERS)
@@ -136,9 +136,9 @@ def test_what_a_strict_model_leaves_empty_is_left_out(dialect: str, nothing: Any
     for tool in in_dialect(dialect).values():
         needed = {name: _given(tool.properties[name]) for name in tool.required}
         rest = {name: nothing for name in tool.properties if name not in needed}
-        assert arguments_of(tool, {**needed, **rest}) == needed, tool.name
+        assert call_arguments(tool, {**needed, **rest}) == needed, tool.name
     item = {"objective": "x", "subagent_type": nothing, "context": nothing}
-    assert arguments_of(_ITEM_TOOL, item, "tasks[0]") == {"objective": "x"}
+    assert call_arguments(_ITEM_TOOL, item, "tasks[0]") == {"objective": "x"}
 
 
 def _given(schema: Any) -> Any:
@@ -198,14 +198,14 @@ def test_the_call_of_claude_code_is_understood() -> None:
     sent = {"description": "Find cookie", "prompt": "Where?", "subagent_type": "Explore", "model": "haiku",
             "effort": "xhigh", "run_in_background": False, "isolation": "worktree"}  # fmt: skip
     more = {"name": "finder", "team_name": "a", "mode": "plan"}
-    assert arguments_of(TASK, {**sent, **more}) == {**arguments_of(TASK, sent), "name": "finder"}
-    assert arguments_of(_ITEM_TOOL, {"prompt": "Where?", **more}) == {"objective": "Where?", "name": "finder"}
-    assert arguments_of(TASK, sent) == {
+    assert call_arguments(TASK, {**sent, **more}) == {**call_arguments(TASK, sent), "name": "finder"}
+    assert call_arguments(_ITEM_TOOL, {"prompt": "Where?", **more}) == {"objective": "Where?", "name": "finder"}
+    assert call_arguments(TASK, sent) == {
         "description": "Find cookie", "objective": "Where?", "subagent_type": "Explore", "model": "haiku",
         "effort": "high", "run_in_background": False, "worktree": True,
     }  # fmt: skip
-    assert arguments_of(TASK, {"description": "Find the cookie"}) == {"objective": "Find the cookie"}
-    assert not_honoured(arguments_of(TASK, {"prompt": "x", "isolation": "remote"})) == [
+    assert call_arguments(TASK, {"description": "Find the cookie"}) == {"objective": "Find the cookie"}
+    assert not_honoured(call_arguments(TASK, {"prompt": "x", "isolation": "remote"})) == [
         "isolation: remote is not honoured: the agent works here"
     ]
 
@@ -213,14 +213,14 @@ def test_the_call_of_claude_code_is_understood() -> None:
 def test_the_calls_of_codex_are_understood() -> None:
     items = [{"type": "text", "text": "look"}, {"type": "local_image", "path": "/a.png"},
              {"type": "mention", "name": "docs", "path": "app://docs"}, {"type": "image", "image_url": "data:" + "x" * 9999}]  # fmt: skip  # noqa: E501
-    given = arguments_of(SPAWN_AGENT, {"items": items, "fork_context": True, "reasoning_effort": "minimal"})
+    given = call_arguments(SPAWN_AGENT, {"items": items, "fork_context": True, "reasoning_effort": "minimal"})
     assert given == {
         "instruction": "look\nlocal_image: /a.png\ndocs: app://docs\nimage: (it cannot be passed on here)",
         "fork_context": True, "effort": "low",
     }  # fmt: skip
     assert "fork_context is not honoured" in not_honoured(given)[0]
-    assert not_honoured(arguments_of(SPAWN_AGENT, {"message": "x", "fork_context": False})) == []
-    assert arguments_of(SEND_INPUT, {"target": "a", "message": "more", "items": items[:1]}) == {
+    assert not_honoured(call_arguments(SPAWN_AGENT, {"message": "x", "fork_context": False})) == []
+    assert call_arguments(SEND_INPUT, {"target": "a", "message": "more", "items": items[:1]}) == {
         "id": "a", "message": "more\nlook",
     }  # fmt: skip
 
@@ -233,7 +233,7 @@ def test_pending_work_survives_as_a_file() -> None:
 
 
 def test_nothing_seen_is_no_news_but_the_end_of_waiting() -> None:
-    assert has_news({}, frozenset())
+    assert has_something_new({}, frozenset())
 
 
 def test_every_next_step_has_words_for_a_terminal_and_for_a_model() -> None:

@@ -13,11 +13,11 @@ import pytest
 from agentctl.adapters import origin, processes
 from agentctl.adapters.files import (
     create_whole,
+    file_text,
     read_json,
     read_known,
     read_to_show,
     storage_errors,
-    text_in,
     write_whole,
 )
 from agentctl.adapters.opening import OddFile, open_plain
@@ -250,7 +250,7 @@ def test_what_is_there_and_broken_is_as_if_there_were_nothing(tmp_path: Path) ->
     assert [read_known(tmp_path / name) for name in ("list", "bytes", "link", "loop", "fifo", "none", "list/none")] == [
         {}
     ] * 7
-    assert [text_in(tmp_path / name) for name in ("bytes", "link", "fifo", "none")] == [""] * 4
+    assert [file_text(tmp_path / name) for name in ("bytes", "link", "fifo", "none")] == [""] * 4
     assert [FilePath(tmp_path / name).exists() for name in ("link", "loop", "none", "list/none", "x" * 300)] == [
         True, False, False, False, False,
     ]  # fmt: skip
@@ -328,7 +328,7 @@ def test_without_a_descriptor_nothing_is_known_of_a_process(no_descriptors: None
     processes.machine_id.cache_clear()
     looks: list[Callable[[], object]] = [
         processes.boot_id, processes.machine_id, lambda: processes.environment_of(os.getpid()),
-        lambda: processes.command_line(os.getpid()),
+        lambda: processes.command_line_of(os.getpid()),
     ]  # fmt: skip
     for look in looks:
         with pytest.raises(StorageError, match="Too many open files"):

@@ -38,7 +38,7 @@ class TaskConfig(NamedTuple):
     running: Mapping[str, Any] = {}
 
 
-def named(value: object) -> str | None:
+def name_or_none(value: object) -> str | None:
     """Return `value` if it is the name of a task or a worker, else None: a path would lead out of the root."""
     return value if isinstance(value, str) and is_name(value) else None
 
@@ -56,11 +56,11 @@ def _known_limits(value: Mapping[str, Any]) -> Limits:
 _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "limits": ("config", _known_limits),
     "title": ("title", lambda value: str(value or "")),
-    "parent_task_id": ("parentTaskId", named),
-    "root_task_id": ("rootTaskId", named),
-    "parent_instance": ("parentInstance", named),
+    "parent_task_id": ("parentTaskId", name_or_none),
+    "root_task_id": ("rootTaskId", name_or_none),
+    "parent_instance": ("parentInstance", name_or_none),
     "agent": ("agent", _text),
-    "author": ("author", named),
+    "author": ("author", name_or_none),
     "created_at": ("createdAt", _text),
     "permissions": ("permissions", tuple),
     "children_at_end": ("childrenAtEnd", ChildrenAtEnd),
@@ -85,7 +85,7 @@ _MOST_KNOWN = 1000
 
 def cached(task: TaskDir, head: bytes | None = None) -> TaskConfig | None:
     """Return the configuration that was parsed last; None where there is none, or it is not that of `head`."""
-    version = version_of(task)
+    version = config_version(task)
     known = _KNOWN.get(task.config_cache)
     if known is None or known.version != version:
         if len(_KNOWN) >= _MOST_KNOWN:
@@ -105,7 +105,7 @@ def _read(task: TaskDir, version: tuple[int, int] | None) -> _Known:
         return _Known(version, None, None)
 
 
-def version_of(task: TaskDir) -> tuple[int, int] | None:
+def config_version(task: TaskDir) -> tuple[int, int] | None:
     """Return a value that changes whenever another configuration is stored; None where there is none.
 
     Raises:

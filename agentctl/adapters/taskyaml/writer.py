@@ -12,7 +12,7 @@ from typing import Any
 from agentctl.adapters.taskyaml.roster import scalar
 
 
-def head_of(values: Mapping[str, Any]) -> bytes:
+def yaml_head(values: Mapping[str, Any]) -> bytes:
     """Return `values` as YAML in the order of its keys, one line each."""
     return "".join(f"{scalar(key)}: {_flow(value)}\n" for key, value in values.items()).encode()
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.acp.tools import AcpCall
-from agentctl.drivers.acp.wire import ElicitationSchema, PermissionOption, read
+from agentctl.drivers.acp.wire import ElicitationSchema, PermissionOption, read_as_model
 from agentctl.drivers.dialogue import Ask
-from agentctl.drivers.jsonrpc import key_of
+from agentctl.drivers.jsonrpc import request_key
 from agentctl.drivers.requests import Answers, ProgramRequest
-from agentctl.drivers.values import bounded, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_text, list_in, object_in, text_in
 
 _DENIAL = "deny"
 #: The kind of an option -> our id of it, and what it allows. An option of another kind is not offered to anybody.
@@ -51,16 +51,16 @@ def permission(
         reads: The paths that the call reads, if the program's tools are known and it does nothing else.
         is_cut: Not all of the call is known.
     """
-    read_ = (read(PermissionOption, one) for one in list_in(given)[:_MOST_OPTIONS])
+    read_ = (read_as_model(PermissionOption, one) for one in list_in(given)[:_MOST_OPTIONS])
     options = [option for option in read_ if option is not None and option.kind not in withheld]
     offered = _ids(options)
     chosen = {name: option.option_id for name, option in offered.items()}
-    shown = [(name, bounded(option.name) or name) for name, option in offered.items()]
+    shown = [(name, bounded_text(option.name) or name) for name, option in offered.items()]
     means = {name: _KINDS[option.kind][1] for name, option in offered.items()}
     if DENY not in means.values():
         shown, means = [*shown, (_WITHDRAW, "No")], {**means, _WITHDRAW: DENY}
     deny = next(name for name, meaning in means.items() if meaning == DENY)
-    key = key_of(request_id)
+    key = request_key(request_id)
     # A rule allows this once. Where that cannot be said, a person has to choose.
     allow = next((name for name, meaning in means.items() if meaning == ALLOW), "")
     ask = Ask(
@@ -88,7 +88,7 @@ def questions(request_id: Any, session: str, params: Mapping[str, Any]) -> Progr
     if not asked or not submit or len(asked) > _MOST_FIELDS:
         return None
     fields = {
-        str(number): _FormField(f"{key_of(request_id)}#{number}", str(number), _schema_of(one), is_required=True)
+        str(number): _FormField(f"{request_key(request_id)}#{number}", str(number), _schema_of(one), is_required=True)
         for number, one in enumerate(asked)
     }
     asks = [
@@ -128,12 +128,12 @@ def _ids(options: Sequence[PermissionOption]) -> dict[str, PermissionOption]:
 
 def _wording(call: AcpCall) -> str:
     """Return what the program calls a call, where that is more than its name."""
-    return bounded(call.title) if call.title != call.name else ""
+    return bounded_text(call.title) if call.title != call.name else ""
 
 
 def form(request_id: Any, session: str, params: Mapping[str, Any]) -> ProgramRequest | None:
     """Return an elicitation as questions, one for each field of its form; None for one that is not a form."""
-    schema = read(ElicitationSchema, params.get("requestedSchema"))
+    schema = read_as_model(ElicitationSchema, params.get("requestedSchema"))
     if params.get("mode", "form") != "form" or schema is None or len(schema.properties or ()) > _MOST_FIELDS:
         return None
     message, required = text_in(params.get("message")), set(schema.required or ())
@@ -144,10 +144,12 @@ def form(request_id: Any, session: str, params: Mapping[str, Any]) -> ProgramReq
         if base is not None and base.choices:
             base.custom = name
         else:
-            fields[name] = _FormField(f"{key_of(request_id)}#{number}", name, described, is_required=name in required)
+            fields[name] = _FormField(
+                f"{request_key(request_id)}#{number}", name, described, is_required=name in required
+            )
     asks = [field.ask(message, is_only=len(fields) == 1) for field in fields.values()]
     if not asks:
-        asks = [Ask(key_of(request_id), message, [(_YES, "Yes"), (_NO, "No")])]
+        asks = [Ask(request_key(request_id), message, [(_YES, "Yes"), (_NO, "No")])]
 
     def result(answers: Answers) -> Any:
         if not fields:
@@ -178,7 +180,7 @@ class _FormField:
             options.append((_SKIP, "no answer"))
         return Ask(
             self.key,
-            bounded("\n".join(filter(None, (message, own or about)))),
+            bounded_text("\n".join(filter(None, (message, own or about)))),
             options,
             multiple=self.kind == "array",
             other=not options or bool(self.custom),
@@ -235,7 +237,7 @@ def _choices(kind: str, schema: Mapping[str, Any]) -> list[tuple[Any, str]]:
 
 def _label(option: Mapping[str, Any]) -> str:
     title, about = text_in(option.get("title")) or text_in(option.get("const")), text_in(option.get("description"))
-    return bounded(f"{title}: {about}" if about else title)
+    return bounded_text(f"{title}: {about}" if about else title)
 
 
 def _numbered(choices: Sequence[tuple[Any, str]]) -> dict[str, tuple[Any, str]]:

@@ -15,7 +15,7 @@ from agentctl.drivers.acp.modes import Modes
 from agentctl.drivers.acp.program import IN_META, IN_PROMPT, joined, program_from
 from agentctl.drivers.acp.tools import AcpCall
 from agentctl.drivers.acp.transcript import GOES_ON, WORK, AcpTranscript
-from agentctl.drivers.acp.usage import AcpUsage, windows_in
+from agentctl.drivers.acp.usage import AcpUsage, acp_windows
 from agentctl.drivers.acp.wire import (
     AGENT_METHODS,
     CLIENT_METHODS,
@@ -23,9 +23,9 @@ from agentctl.drivers.acp.wire import (
     InitializeResponse,
     PromptResponse,
     ToolCallUpdate,
-    greeting,
+    acp_greeting,
     is_over_http,
-    read,
+    read_as_model,
     servers_as_settings,
     session_params,
     text_blocks,
@@ -44,11 +44,11 @@ from agentctl.drivers.dialogue import (
     StopProgram,
     UsageReported,
 )
-from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, refuse, reply, tell
+from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, notification_of, refuse, reply
 from agentctl.drivers.order import Order
 from agentctl.drivers.registry import ANY_ACP
 from agentctl.drivers.requests import OpenRequests
-from agentctl.drivers.values import bounded, list_in, object_in, parse_line, text_in
+from agentctl.drivers.values import bounded_text, list_in, object_in, parse_line, text_in
 from agentctl.lean import NamedTuple
 
 Actions = list[Action]
@@ -122,7 +122,7 @@ class AcpDialogue(Complaining):
     def begin(self) -> Sequence[Action]:
         """Greet the program."""
         hello = self.calls.call(
-            AGENT_METHODS["initialize"], greeting(agentctl.__version__), self._greeted, self._not_opened
+            AGENT_METHODS["initialize"], acp_greeting(agentctl.__version__), self._greeted, self._not_opened
         )
         return [hello, self._patience("opened no session", f": {self._doubt}")]
 
@@ -139,7 +139,7 @@ class AcpDialogue(Complaining):
         return f"it may not speak ACP, or only with other arguments than it was given ({of}: {given})"
 
     def _greeted(self, result: Mapping[str, Any]) -> Actions:
-        greeted = read(InitializeResponse, result)
+        greeted = read_as_model(InitializeResponse, result)
         version = result.get("protocolVersion")
         if greeted is None or greeted.protocol_version != PROTOCOL_VERSION:
             spoken = f"version {version!r}"[:40]
@@ -281,11 +281,11 @@ class AcpDialogue(Complaining):
         return [text] if text else []
 
     def _cancel(self) -> Action:
-        return tell(AGENT_METHODS["session_cancel"], {"sessionId": self.session})
+        return notification_of(AGENT_METHODS["session_cancel"], {"sessionId": self.session})
 
     def _answered(self, result: Mapping[str, Any]) -> Actions:
         """Handle the end of a turn."""
-        response = read(PromptResponse, result)
+        response = read_as_model(PromptResponse, result)
         stop = response.stop_reason if response is not None else text_in(result.get("stopReason"))
         ending = stopped(stop, was_denied=self.requests.was_denied, is_silent=not self.transcript.answer)
         if (failure := failure_in(object_in(result.get("_meta")))) is not None and failure.is_final:
@@ -366,9 +366,9 @@ class AcpDialogue(Complaining):
             return [*gone, refuse(request_id, "cancelled", CANCELLED)] if gone else []
         if method in _MODE_NOTICES:
             return self._changed_mode(params)
-        windows = windows_in(params)
+        windows = acp_windows(params)
         if not windows and not method.startswith("_"):  # An underscore marks a program's own extensions.
-            self.transcript.note_unknown(f"notification {bounded(method)}")
+            self.transcript.note_unknown(f"notification {bounded_text(method)}")
         return [UsageReported(windows)] if windows else []
 
     def _updated(self, params: Mapping[str, Any]) -> Actions:
@@ -376,7 +376,7 @@ class AcpDialogue(Complaining):
             self._replayed += 1
             return []
         rows: Actions = [Note(row) for row in self.transcript.rows(params)]
-        windows = windows_in(params)
+        windows = acp_windows(params)
         rows += [UsageReported(windows)] if windows else []
         update = object_in(params.get("update"))
         kind = text_in(update.get("sessionUpdate"))
@@ -434,7 +434,7 @@ class AcpDialogue(Complaining):
         request = None
         if method == CLIENT_METHODS["session_request_permission"]:
             request = asks.questions(request_id, session, params)
-            about = read(ToolCallUpdate, params.get("toolCall"))
+            about = read_as_model(ToolCallUpdate, params.get("toolCall"))
             if request is None and about is not None:
                 call, rows = self.transcript.asked(about, session)
                 actions = [*map(Note, rows), *self._cancelled_beyond_limit()]
@@ -447,7 +447,7 @@ class AcpDialogue(Complaining):
             return [*map(Note, self.transcript.told(said)), reply(request_id, {"messages": said})]
         if request is None:
             # Some ask for files and terminals that they were not offered.
-            self.transcript.note_unknown(f"request {bounded(method)}, refused")
+            self.transcript.note_unknown(f"request {bounded_text(method)}, refused")
             return [refuse(request_id, f"{method} is not supported")]
         return self.requests.put(request, None, None)
 
@@ -509,14 +509,14 @@ class AcpDialogue(Complaining):
 
     def _note(self, text: str) -> Note:
         self._notes += 1
-        return Note(Row(RowType.NOTE, self._row_id(f"note:{self._notes}"), text=bounded(text)))
+        return Note(Row(RowType.NOTE, self._row_id(f"note:{self._notes}"), text=bounded_text(text)))
 
     def _unknown_note(self) -> Actions:
         unknown = +self.transcript.unknown
         if not unknown:
             return []
         text = "unknown: " + ", ".join(f"{what} ({count})" for what, count in sorted(unknown.items()))
-        return [Note(Row(RowType.NOTE, self._row_id("unknown"), text=bounded(text)))]
+        return [Note(Row(RowType.NOTE, self._row_id("unknown"), text=bounded_text(text)))]
 
     def _row_id(self, name: str) -> str:
         return f"{name}:{self.order.earlier_attempts}" if self.order.earlier_attempts else name

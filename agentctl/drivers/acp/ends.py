@@ -11,7 +11,7 @@ from agentctl.domain.states import Reason
 from agentctl.drivers.dialogue import SILENT
 from agentctl.drivers.jsonrpc import RpcError
 from agentctl.drivers.signs import reason_in
-from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
+from agentctl.drivers.values import STATUS_REASONS, bounded_text, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
 #: How a turn ended: the reason and the message of a failure, else None and None.
@@ -77,7 +77,7 @@ def failure_in(meta: Mapping[str, Any], depth: int = 3) -> TurnFailure | None:
         if list_in(said.get("actions")) == [_NEW_SESSION]:  # Nothing else helps, not even a further try.
             by_kind = Reason.CONTEXT
         is_final = said.get("severity") == "error"
-        return TurnFailure(reason_in(title) or by_kind, bounded(title), is_final, is_known=category != _UNKNOWN)
+        return TurnFailure(reason_in(title) or by_kind, bounded_text(title), is_final, is_known=category != _UNKNOWN)
     inner = (failure_in(object_in(value), depth - 1) for value in meta.values()) if depth else ()
     return next((found for found in inner if found is not None), None)
 
@@ -92,11 +92,11 @@ def failed(error: RpcError) -> tuple[Reason, str]:
     message = "; ".join(dict.fromkeys([error.message, *(text for text in texts if text not in error.message)]))
     status = _status_in(error.data, _DEEPEST) or _status_before(texts)
     if (known := reason_in(message)) is Reason.BILLING:
-        return known, bounded(message)
+        return known, bounded_text(message)
     if error.code == _AUTH_REQUIRED:
-        return Reason.AUTH, bounded(message)
+        return Reason.AUTH, bounded_text(message)
     found = (STATUS_REASONS.get(status) if status else None) or known or Reason.MODEL_ERROR
-    return found, bounded(message)
+    return found, bounded_text(message)
 
 
 def ended_early(code: int, complaints: Sequence[str], *, has_begun: bool, doubt: str = "") -> tuple[Reason, str]:
@@ -110,13 +110,15 @@ def ended_early(code: int, complaints: Sequence[str], *, has_begun: bool, doubt:
     said = _end_of(complaints)
     detail = f": {said}" if said else ""
     if (number := signal_in(code)) is not None:
-        return Reason.SIGNAL, bounded(f"signal {number} ended the program{detail}")
+        return Reason.SIGNAL, bounded_text(f"signal {number} ended the program{detail}")
     if (known := reason_in("\n".join(complaints))) is Reason.AUTH:
-        return known, bounded(_end_of([line for line in complaints if reason_in(line) is known] or complaints))
+        return known, bounded_text(_end_of([line for line in complaints if reason_in(line) is known] or complaints))
     if has_begun:
-        return Reason.TRUNCATED, bounded(f"the program ended in the middle of its turn, with exit code {code}{detail}")
+        return Reason.TRUNCATED, bounded_text(
+            f"the program ended in the middle of its turn, with exit code {code}{detail}"
+        )
     why = f" ({doubt})" if doubt else ""
-    return Reason.NOT_STARTED, bounded(f"the program ended before it began, with exit code {code}{detail}{why}")
+    return Reason.NOT_STARTED, bounded_text(f"the program ended before it began, with exit code {code}{detail}{why}")
 
 
 def _end_of(lines: Sequence[str]) -> str:
@@ -179,4 +181,4 @@ def auth_hint(methods: Any) -> str:
     each = map(object_in, list_in(methods))
     named = [text_in(one.get("description")) or text_in(one.get("name")) for one in each]
     known = "; ".join(filter(None, named))
-    return bounded(f" (it knows these ways to log in: {known})") if known else ""
+    return bounded_text(f" (it knows these ways to log in: {known})") if known else ""

@@ -36,9 +36,9 @@ def own_programs(taken: Sequence[str]) -> dict[str, AcpProgram]:
 
 @lru_cache(maxsize=4)
 def _rows_in(file: Path, taken: tuple[str, ...]) -> dict[str, AcpProgram]:
-    from agentctl.adapters.yamldoc import parse  # Takes as long as all the rest of a short command.
+    from agentctl.adapters.yamldoc import parse_yaml  # Takes as long as all the rest of a short command.
 
-    document = parse(file, read_bytes(file, _MOST_BYTES))
+    document = parse_yaml(file, read_bytes(file, _MOST_BYTES))
     try:
         return {check_driver_name(name, taken, (name,)): _row(name, row) for name, row in document.value.items()}
     except BadValue as problem:

@@ -8,7 +8,7 @@ from typing import Any
 from agentctl.drivers.acp.program import Manner
 from agentctl.drivers.acp.settings import MODE, Offers
 from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, READ_ONLY
-from agentctl.drivers.values import bounded, text_in
+from agentctl.drivers.values import bounded_text, text_in
 
 #: What the person may say instead.
 _ROW = "a row of acp.yaml says which other modes are as strict (`modes`)"
@@ -42,7 +42,7 @@ class Modes:
         if not self._current or self._current in self._allowed or not self._is_compared:
             return None
         known = " or ".join(sorted(self._allowed))
-        what = f"{self._driver} is in the mode {bounded(self._current)}, "
+        what = f"{self._driver} is in the mode {bounded_text(self._current)}, "
         ordered = f"and {known} was ordered" if known else "of which its row says nothing"
         return f"{what}{ordered}: what it asks before it acts is not known ({self._way_out})"
 

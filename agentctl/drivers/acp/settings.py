@@ -9,7 +9,7 @@ from agentctl.drivers.acp.wire import (
     SessionConfigOptionSelect,
     SessionConfigSelectGroup,
     SessionModeState,
-    read,
+    read_as_model,
 )
 from agentctl.drivers.values import list_in, object_in, text_in
 from agentctl.lean import NamedTuple
@@ -59,9 +59,9 @@ class Offers:
 
     def __init__(self, session: str, opened: Mapping[str, Any]) -> None:
         self.session = session
-        options = [read(SessionConfigOptionSelect, one) for one in list_in(opened.get("configOptions"))]
+        options = [read_as_model(SessionConfigOptionSelect, one) for one in list_in(opened.get("configOptions"))]
         self._options = [option for option in options if option is not None]
-        self._modes = read(SessionModeState, opened.get("modes"))
+        self._modes = read_as_model(SessionModeState, opened.get("modes"))
         self._models = object_in(opened.get("models"))
 
     def current(self, category: str) -> str:

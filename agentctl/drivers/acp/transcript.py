@@ -17,9 +17,9 @@ from agentctl.drivers.acp.wire import (
     AgentThoughtChunk,
     ToolCallUpdate,
     meta_of,
-    read,
+    read_as_model,
 )
-from agentctl.drivers.values import bounded, bounded_values, object_in, text_in
+from agentctl.drivers.values import bounded_text, bounded_values, object_in, text_in
 
 #: Updates that change nothing that is shown here.
 _QUIET = frozenset(
@@ -113,7 +113,7 @@ class AcpTranscript:
         handler = self._handlers.get(kind)
         if handler is None:
             if kind not in _QUIET:
-                self.note_unknown(bounded(f"update {kind or 'without a kind'}"))
+                self.note_unknown(bounded_text(f"update {kind or 'without a kind'}"))
             return []
         return [*self._announced(parent), *handler(update, parent)]
 
@@ -136,10 +136,10 @@ class AcpTranscript:
     # -- words -----------------------------------------------------------------------------------------------------
 
     def _message(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
-        yield from self._chunk(read(AgentMessageChunk, update), RowType.MESSAGE, parent)
+        yield from self._chunk(read_as_model(AgentMessageChunk, update), RowType.MESSAGE, parent)
 
     def _thought(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
-        yield from self._chunk(read(AgentThoughtChunk, update), RowType.THOUGHT, parent)
+        yield from self._chunk(read_as_model(AgentThoughtChunk, update), RowType.THOUGHT, parent)
 
     def _chunk(
         self, chunk: AgentMessageChunk | AgentThoughtChunk | None, kind: RowType, parent: str | None
@@ -168,7 +168,9 @@ class AcpTranscript:
     def _close(self, parent: str | None, kind: RowType) -> Iterator[Row]:
         speech = self._open.pop((parent, kind), None)
         if speech is not None and speech.has_words:
-            text = message_text(speech.text) if kind is RowType.MESSAGE and parent is None else bounded(speech.text)
+            text = (
+                message_text(speech.text) if kind is RowType.MESSAGE and parent is None else bounded_text(speech.text)
+            )
             yield Row(kind, speech.row_id, parent=parent, text=text)
 
     def _fall_silent(self, parent: str | None) -> Iterator[Row]:
@@ -181,7 +183,7 @@ class AcpTranscript:
         for text in texts:
             self._counts["user"] += 1
             row_id = self._unique(f"user:{self._counts['user']}")
-            rows.append(Row(RowType.MESSAGE, row_id, name="user", text=bounded(text)))
+            rows.append(Row(RowType.MESSAGE, row_id, name="user", text=bounded_text(text)))
         return rows
 
     # -- tools -----------------------------------------------------------------------------------------------------
@@ -212,7 +214,7 @@ class AcpTranscript:
         return call, list(self._fall_silent(call.parent))
 
     def _tool(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
-        said = read(ToolCallUpdate, update)
+        said = read_as_model(ToolCallUpdate, update)
         if said is None:
             self.note_unknown("invalid tool call")
             return
@@ -255,7 +257,7 @@ class AcpTranscript:
             parent=call.parent,
             status=call.status if ended else "running",
             agent_type=call.agent_type if is_agent else None,
-            name=bounded(call.title or call.name) if is_agent else call.name,
+            name=bounded_text(call.title or call.name) if is_agent else call.name,
             text=call.result() or None if ended else None,
             detail=None if is_agent else bounded_values(call.telling_arguments()) or None,
         )
@@ -263,14 +265,14 @@ class AcpTranscript:
     # -- the rest --------------------------------------------------------------------------------------------------
 
     def _plan(self, update: Mapping[str, Any], parent: str | None) -> Iterator[Row]:
-        plan = read(AgentPlanUpdate, update)
+        plan = read_as_model(AgentPlanUpdate, update)
         if plan is None:
             self.note_unknown("invalid plan")
             return
         lines = [f"[{_RANK.get(entry.status, ' ')}] {entry.content}" for entry in plan.entries]
         self._counts["plan"] += 1
         row_id = self._unique(f"plan:{self._counts['plan']}")
-        yield Row(RowType.MESSAGE, row_id, parent=parent, name="plan", text=bounded("\n".join(lines)))
+        yield Row(RowType.MESSAGE, row_id, parent=parent, name="plan", text=bounded_text("\n".join(lines)))
 
     def end_turn(self, *, is_cancelled: bool) -> list[Row]:
         """Return the last rows of a turn; calls that were still open are cancelled with it, if it was."""

@@ -8,9 +8,9 @@ from typing import Any
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.windows import Window
 from agentctl.drivers.acp.program import PER_MESSAGE, PER_SESSION, PER_TURN, AcpProgram
-from agentctl.drivers.acp.wire import PromptResponse, Usage, UsageUpdate, read
-from agentctl.drivers.claude.account import windows_in as windows_of_claude
-from agentctl.drivers.codex.account import windows_in as windows_of_codex
+from agentctl.drivers.acp.wire import PromptResponse, Usage, UsageUpdate, read_as_model
+from agentctl.drivers.claude.account import claude_windows as windows_of_claude
+from agentctl.drivers.codex.account import codex_windows as windows_of_codex
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import count_in, money_in, object_in
 
@@ -57,7 +57,7 @@ class AcpUsage:
 
     def of_session(self, update: Mapping[str, Any]) -> None:
         """Take in a `usage_update`: what the session has cost so far."""
-        usage = read(UsageUpdate, update)
+        usage = read_as_model(UsageUpdate, update)
         if usage is not None and usage.cost is not None and usage.cost.currency == "USD" and self._row.reports_cost:
             micros = round((money_in(usage.cost.amount) or 0) * _MICROS)
             self._report({_COST: max(micros, self._total.get(_COST, 0))})
@@ -94,7 +94,7 @@ class AcpUsage:
         return self._total or None
 
 
-def windows_in(params: Mapping[str, Any]) -> list[Window]:
+def acp_windows(params: Mapping[str, Any]) -> list[Window]:
     """Return the windows that a message reports beside its own content: in its `_meta`, or in that of its update."""
     found: list[Window] = []
     for holder in (params, object_in(params.get("update"))):

@@ -50,7 +50,7 @@ __all__ = [
     "AgentMessageChunk", "AgentPlanUpdate", "AgentThoughtChunk", "ElicitationSchema", "InitializeResponse",
     "PermissionOption", "PromptResponse", "SessionConfigOptionSelect", "SessionConfigSelectGroup", "SessionModeState",
     "ToolCallUpdate", "Usage", "UsageUpdate",
-    "greeting", "is_over_http", "meta_of", "read", "servers_as_settings", "session_params", "text_blocks",
+    "acp_greeting", "is_over_http", "meta_of", "read_as_model", "servers_as_settings", "session_params", "text_blocks",
 ]  # fmt: skip
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -60,7 +60,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _UNDERSTOOD = {"jetbrains": {"air": {"version": 1, "capabilities": ["sessionFailure"]}}}
 
 
-def read(model: type[_Model], value: Any) -> _Model | None:
+def read_as_model(model: type[_Model], value: Any) -> _Model | None:
     """Return what a program sent as the library's model; None where it is something else."""
     try:
         return model.model_validate(value)
@@ -68,7 +68,7 @@ def read(model: type[_Model], value: Any) -> _Model | None:
         return None
 
 
-def greeting(version: str) -> dict[str, Any]:
+def acp_greeting(version: str) -> dict[str, Any]:
     """Return the parameters of `initialize`: what agentctl is, and what it can do for the program."""
     # Without elicitation some programs switch their tool for questions off. Neither files nor terminals are offered:
     # every known program has tools of its own, and those of a client would be a second way around its permissions.

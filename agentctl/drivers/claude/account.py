@@ -25,14 +25,14 @@ _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _ACCOUNT = re.compile(rb'"accountUuid"\s*:\s*"([^"\\]{1,100})"')
 
 
-def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list[str]:
+def claude_account(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list[str]:
     """Return the texts that identify the account in an environment.
 
     Args:
         read: Returns the content of a file; empty if there is none.
 
     >>> files = {"/h/.claude.json": b'{"oauthAccount": {"accountUuid": "u-1"}}'}
-    >>> account_of({"HOME": "/h"}, files.__getitem__)[-1]
+    >>> claude_account({"HOME": "/h"}, files.__getitem__)[-1]
     'u-1'
     """
     texts = [environ.get(name, "") for name in _VARIABLES]
@@ -45,13 +45,13 @@ def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list
     return [*texts, found[1].decode("utf-8", "replace") if found else ""]
 
 
-def windows_in(line: Mapping[str, Any]) -> list[Window]:
+def claude_windows(line: Mapping[str, Any]) -> list[Window]:
     """Return the windows that a `rate_limit_event` reports.
 
     Older versions report only one. If extra usage is paid for, requests succeed even when a window is used up.
 
     >>> info = {"status": "rejected", "resetsAt": 1788625200, "rateLimitType": "five_hour"}
-    >>> windows_in({"rate_limit_info": info})
+    >>> claude_windows({"rate_limit_info": info})
     [Window(name='five_hour', used_percent=None, resets_at=1788625200.0, is_rejected=True)]
     """
     info = object_in(line.get("rate_limit_info"))

@@ -18,7 +18,7 @@ from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.claude.calls import INNER, LEAVING_PLAN, lasting, places_of, read_by
 from agentctl.drivers.claude.rows import ClaudeTranscript
 from agentctl.drivers.dialogue import Action, Ask, Note, Say, Withdraw
-from agentctl.drivers.values import bounded, line_of, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_text, line_of, list_in, object_in, text_in
 
 QUESTION_TOOL = "AskUserQuestion"
 _ALLOW, _ALWAYS, _DENY, _LEAVE = "allow", "allow_always", "deny", "leave"
@@ -85,7 +85,7 @@ class ClaudeRequests:
             return [_respond(request_id, {})] if is_prompt else self._before_call(request_id, request)
         if subtype != "can_use_tool":
             self.transcript.unknown[f"control_request {subtype}"] += 1
-            row = Row(RowType.NOTE, request_id, text=bounded(f"an unknown request was refused: {subtype}"))
+            row = Row(RowType.NOTE, request_id, text=bounded_text(f"an unknown request was refused: {subtype}"))
             return [Note(row), _refuse(request_id, f"{subtype!r} is not supported")]
         if self._is_closed(tool):
             return [_closed_row(request_id, tool), _respond(request_id, _denial(_closed(tool)))]
@@ -200,7 +200,7 @@ class ClaudeRequests:
 def _wording(request: Mapping[str, Any]) -> str:
     """Return what the model and the program say about a call."""
     said = (text_in(request.get(key)) for key in ("description", "decision_reason"))
-    return bounded("; ".join(filter(None, said)))
+    return bounded_text("; ".join(filter(None, said)))
 
 
 def _described(tool: str, pattern: str) -> str:
@@ -274,7 +274,7 @@ def _closed(tool: str) -> str:
 
 
 def _closed_row(request_id: str, tool: str) -> Note:
-    return Note(Row(RowType.NOTE, request_id, name="permission", text=bounded(f"deny: {tool} is not offered")))
+    return Note(Row(RowType.NOTE, request_id, name="permission", text=bounded_text(f"deny: {tool} is not offered")))
 
 
 def _respond(request_id: str, response: Mapping[str, Any]) -> Say:

@@ -10,7 +10,7 @@ from agentctl.domain.versions import parts
 from agentctl.drivers.claude.asks import ClaudeRequests
 from agentctl.drivers.claude.start import INSTALL, MODES, TESTED, asks_before_calls
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
-from agentctl.drivers.values import bounded, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_text, list_in, object_in, text_in
 
 _OWN = "`--permissions own` lets your own settings of Claude Code decide"
 _TRIED = f"`{INSTALL}@{TESTED}` is the one that was tried"
@@ -34,7 +34,7 @@ class Breaches:
         mode = line.get("permissionMode")
         if not self._is_pinned or mode is None or mode in MODES:
             return None
-        return bounded(
+        return bounded_text(
             f"Claude Code says that it works in the mode {mode!r}, in which it may do things that were not asked about:"
             f" it was stopped ({self._way_out})"
         )
@@ -49,8 +49,8 @@ class Breaches:
         if not self._asks or asks.are_hooks_called or parts(version) <= parts(TESTED):
             return None
         return (
-            f"Claude Code {bounded(version)} has not called agentctl's hook, so it may not ask before it makes a call:"
-            f" it was stopped ({self._way_out})"
+            f"Claude Code {bounded_text(version)} has not called agentctl's hook, so it may not ask before it makes a"
+            f" call: it was stopped ({self._way_out})"
         )
 
     def unasked_in(self, line: Mapping[str, Any]) -> str | None:

@@ -14,12 +14,20 @@ from typing import Any
 from agentctl.domain.activity.row import Row, RowType
 from agentctl.domain.answers import DENIED, DENIED_BY_RULE
 from agentctl.domain.states import Reason
-from agentctl.drivers.claude.account import account_of, windows_in
+from agentctl.drivers.claude.account import claude_account, claude_windows
 from agentctl.drivers.claude.asks import HOOKS, ClaudeRequests
 from agentctl.drivers.claude.breaches import Breaches
-from agentctl.drivers.claude.ends import ApiError, api_error, ending_of, ending_without_result, reason_of
+from agentctl.drivers.claude.ends import ApiError, api_error, api_error_reason, ending_of, ending_without_result
 from agentctl.drivers.claude.rows import SYNTHETIC, ClaudeTranscript
-from agentctl.drivers.claude.start import HONOURS, INSTALL, TESTED, argv_of, asks_before_calls, environ_of, offered_by
+from agentctl.drivers.claude.start import (
+    HONOURS,
+    INSTALL,
+    TESTED,
+    asks_before_calls,
+    claude_argv,
+    claude_environ,
+    offered_by,
+)
 from agentctl.drivers.claude.unread import UnreadMessages
 from agentctl.drivers.claude.usage import Meter
 from agentctl.drivers.complaints import Complaining
@@ -39,7 +47,7 @@ from agentctl.drivers.dialogue import (
 )
 from agentctl.drivers.marks import SHIPPED
 from agentctl.drivers.order import Order
-from agentctl.drivers.values import bounded, line_of, object_in, parse_line, text_in
+from agentctl.drivers.values import bounded_text, line_of, object_in, parse_line, text_in
 
 _TASK_LINES = frozenset(
     {"background_tasks_changed", "task_started", "task_updated", "task_progress", "task_notification"}
@@ -145,8 +153,8 @@ class ClaudeDialogue(Complaining):
         # The program takes text that begins with a slash for one of its own commands: no model sees it (2.1.330).
         said = f" {text}" if text.startswith("/") else text
         message = {"role": "user", "content": [{"type": "text", "text": said}]}
-        row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded(text))
-        return [Note(row), say({"type": "user", "uuid": message_id, "message": message})]
+        row = Row(RowType.MESSAGE, f"user-{self.sent}", name="user", text=bounded_text(text))
+        return [Note(row), line_action({"type": "user", "uuid": message_id, "message": message})]
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer."""
@@ -188,7 +196,7 @@ class ClaudeDialogue(Complaining):
         return rows if is_synthetic else [Progress(), *rows]
 
     def _windows(self, line: dict[str, Any]) -> Iterable[Action]:
-        windows = windows_in(line)
+        windows = claude_windows(line)
         return [UsageReported(windows)] if windows else ()
 
     def _user(self, line: dict[str, Any]) -> Iterable[Action]:
@@ -202,7 +210,7 @@ class ClaudeDialogue(Complaining):
         if response.get("subtype") != "error" or response.get("request_id") != self.opening:
             return ()
         message = f"the program refused to begin: {text_in(response.get('error'))}"
-        return [StopProgram(self._outcome(Reason.NOT_STARTED, bounded(message)))]
+        return [StopProgram(self._outcome(Reason.NOT_STARTED, bounded_text(message)))]
 
     def _stopped_for(self, message: str | None) -> Sequence[Action]:
         """Stop a program that does not keep to what was ordered, for this reason, if there is one."""
@@ -228,7 +236,7 @@ class ClaudeDialogue(Complaining):
             return self._settle() if line.get("state") == "idle" else ()
         if subtype in _NOTED_SYSTEM:
             text = text_in(line.get("content")) or text_in(line.get("message")) or subtype.replace("_", " ")
-            return [Note(Row(RowType.NOTE, text_in(line.get("uuid")) or subtype, text=bounded(text)))]
+            return [Note(Row(RowType.NOTE, text_in(line.get("uuid")) or subtype, text=bounded_text(text)))]
         if subtype not in _SILENT_SYSTEM:
             self.transcript.unknown[f"system {subtype}"] += 1
         return ()
@@ -244,14 +252,14 @@ class ClaudeDialogue(Complaining):
 
     def _retry(self, line: dict[str, Any]) -> Iterable[Action]:
         error = api_error(line)
-        reason = reason_of(error)
+        reason = api_error_reason(error)
         cause = error.status or next(filter(None, error.words), "no answer")
         message = f"the API failed ({cause}), attempt {line.get('attempt')} of {line.get('max_retries')}"
-        note = Note(Row(RowType.NOTE, text_in(line.get("uuid")) or "retry", text=bounded(message)))
+        note = Note(Row(RowType.NOTE, text_in(line.get("uuid")) or "retry", text=bounded_text(message)))
         if reason is Reason.AUTH:
             message = f"the API refused the key or login ({cause}); see `claude auth status`"
             return [note, StopProgram(self._outcome(reason, message))]
-        return [note, Retrying(reason, bounded(message))]
+        return [note, Retrying(reason, bounded_text(message))]
 
     # -- the end -------------------------------------------------------------------------------------------------
 
@@ -270,8 +278,8 @@ class ClaudeDialogue(Complaining):
     def _unknown(self) -> Iterable[Row]:
         unknown = self.transcript.unknown
         if unknown:
-            text = ", ".join(f"{bounded(kind)} ({count})" for kind, count in sorted(unknown.items()))
-            yield Row(RowType.NOTE, "unknown", name="unknown", text=bounded(text))
+            text = ", ".join(f"{bounded_text(kind)} ({count})" for kind, count in sorted(unknown.items()))
+            yield Row(RowType.NOTE, "unknown", name="unknown", text=bounded_text(text))
 
     def _settle(self) -> Sequence[Action]:
         """Finish if there is a result, every message has been taken up, and nothing runs in the background."""
@@ -321,13 +329,13 @@ class ClaudeDialogue(Complaining):
         return self._outcome(reason, message)
 
 
-def say(value: Mapping[str, Any]) -> Say:
+def line_action(value: Mapping[str, Any]) -> Say:
     """Return the action that writes an object as a line."""
     return Say(line_of(value))
 
 
 def _control(request: Mapping[str, Any], request_id: str | None = None) -> Say:
-    return say({"type": "control_request", "request_id": request_id or _new_id(), "request": request})
+    return line_action({"type": "control_request", "request_id": request_id or _new_id(), "request": request})
 
 
 DRIVER = Driver(
@@ -337,12 +345,12 @@ DRIVER = Driver(
     tested=TESTED,
     install=INSTALL,
     honours=HONOURS,
-    argv=argv_of,
-    environ=environ_of,
+    argv=claude_argv,
+    environ=claude_environ,
     dialogue=ClaudeDialogue,
     reports=frozenset({"tokens", "cost"}),
     asks=True,
-    account=account_of,
+    account=claude_account,
     marks=SHIPPED["claude"],
     tools="claude",
     by_hand=lambda session: ["claude", "--resume", session],

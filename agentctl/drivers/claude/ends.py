@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agentctl.domain.states import Reason
-from agentctl.drivers.values import STATUS_REASONS, bounded, list_in, object_in, signal_in, text_in
+from agentctl.drivers.values import STATUS_REASONS, bounded_text, list_in, object_in, signal_in, text_in
 from agentctl.lean import NamedTuple
 
 #: The program's own words for API errors.
@@ -57,23 +57,23 @@ def api_error(line: Mapping[str, Any]) -> ApiError:
     return ApiError(status if type(status) is int else None, words)
 
 
-def reason_of(error: ApiError, text: str = "") -> Reason:
+def api_error_reason(error: ApiError, text: str = "") -> Reason:
     """Return what an API error means for the worker.
 
-    >>> reason_of(ApiError(529, ("server_error", "")))
+    >>> api_error_reason(ApiError(529, ("server_error", "")))
     <Reason.OVERLOADED: 'overloaded'>
     """
-    if reason_in(text) is Reason.BILLING:
+    if reason_in_message(text) is Reason.BILLING:
         return Reason.BILLING  # Whatever the status: it may be that of a rate limit, which ends by itself.
     if error.status in STATUS_REASONS:
         return STATUS_REASONS[error.status]
     for word in error.words:
         if word in _ERRORS:
             return _ERRORS[word]
-    return reason_in(text) or Reason.MODEL_ERROR
+    return reason_in_message(text) or Reason.MODEL_ERROR
 
 
-def reason_in(text: str) -> Reason | None:
+def reason_in_message(text: str) -> Reason | None:
     """Return the reason that a human-readable message gives; None if it gives no known one."""
     lowered = text.lower()
     return next((reason for words, reason in _TEXTS if words in lowered), None)
@@ -91,7 +91,7 @@ def ending_of(
     """
     subtype, stop = text_in(result.get("subtype")), text_in(result.get("stop_reason"))
     text = text_in(result.get("result"))
-    message = bounded("; ".join(filter(None, map(text_in, list_in(result.get("errors"))))) or text) or None
+    message = bounded_text("; ".join(filter(None, map(text_in, list_in(result.get("errors"))))) or text) or None
     # Only `false` is a natural end: a result without this field is of an unknown kind.
     if result.get("is_error") is False and subtype not in _SUBTYPES:
         return (_STOPS[stop], message or f"the model stopped: {stop}") if stop in _STOPS else (None, None)
@@ -102,13 +102,13 @@ def ending_of(
     status, words = api_error(result)
     if error:
         status, words = status or error.status, (*words, *error.words)
-    return reason_of(ApiError(status, words), text), message
+    return api_error_reason(ApiError(status, words), text), message
 
 
 def _broken_off(result: Mapping[str, Any], message: str | None, *, is_interrupted: bool) -> tuple[Reason, str | None]:
     why = text_in(result.get("terminal_reason"))
     if not why.startswith("aborted"):
-        return reason_in(message or "") or Reason.EXIT_CODE, message
+        return reason_in_message(message or "") or Reason.EXIT_CODE, message
     denied = [text_in(object_in(denial).get("tool_name")) for denial in list_in(result.get("permission_denials"))]
     if why == "aborted_tools" and denied and not is_interrupted:
         return Reason.PERMISSION_DENIED, f"denied: {', '.join(dict.fromkeys(denied))}"
@@ -119,8 +119,8 @@ def ending_without_result(code: int, complaints: Iterable[str], *, has_begun: bo
     """Return why a program ended without having printed a result."""
     said = "\n".join(complaints)
     detail = f": {said}" if said else ""
-    if known := reason_in(said):
-        return known, bounded(said)
+    if known := reason_in_message(said):
+        return known, bounded_text(said)
     if (number := signal_in(code)) is not None:
         return Reason.SIGNAL, f"the program was ended by signal {number}{detail}"
     if has_begun:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
 from agentctl.drivers.claude.usage import Tokens, tokens_of
-from agentctl.drivers.values import bounded, bounded_values, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_text, bounded_values, list_in, object_in, text_in
 from agentctl.lean import NamedTuple
 
 #: The tool that starts a sub-agent: `Task` in its list of tools, `Agent` in the stream.
@@ -109,10 +109,10 @@ class ClaudeTranscript:
             if is_own:
                 self._answer.append(text)
             # If nobody sees the end, this row is all that is known of the last message.
-            shown = message_text(text) if is_own else bounded(text)
+            shown = message_text(text) if is_own else bounded_text(text)
             yield Row(RowType.NOTE if is_synthetic else RowType.MESSAGE, row_id, parent=parent, text=shown)
         elif kind == "thinking":
-            yield Row(RowType.THOUGHT, row_id, parent=parent, text=bounded(text_in(block.get("thinking"))))
+            yield Row(RowType.THOUGHT, row_id, parent=parent, text=bounded_text(text_in(block.get("thinking"))))
         elif kind.endswith("tool_use"):
             if parent is None:
                 self._rounds.add(text_in(message.get("id")) or row_id)
@@ -131,7 +131,7 @@ class ClaudeTranscript:
         elif kind == "text":
             # Without a parent, it is a line of the program itself to its agent ("continue where it stopped").
             is_prompt = parent is not None
-            text = bounded(text_in(block.get("text")))
+            text = bounded_text(text_in(block.get("text")))
             yield Row(
                 RowType.MESSAGE if is_prompt else RowType.NOTE,
                 row_id,
@@ -157,7 +157,7 @@ class ClaudeTranscript:
                 parent,
                 status="running",
                 agent_type=text_in(arguments.get("subagent_type")) or None,
-                name=bounded(text_in(arguments.get("description"))) or None,
+                name=bounded_text(text_in(arguments.get("description"))) or None,
             )
         path = text_in(arguments.get(_FILE_TOOLS.get(name, ""))) or None
         self._calls[call_id] = _ToolCall(name, path)
@@ -167,7 +167,7 @@ class ClaudeTranscript:
 
     def _result(self, block: dict[str, Any], row_id: str, parent: str | None, line: Mapping[str, Any]) -> Iterator[Row]:
         call_id = text_in(block.get("tool_use_id")) or row_id
-        text, status = bounded(_flat(block.get("content"))) or None, _status(block, call_id, line)
+        text, status = bounded_text(_flat(block.get("content"))) or None, _status(block, call_id, line)
         if call_id in self._agents:
             if call_id in self._working and not self._goes_on(call_id):
                 self._working.discard(call_id)
@@ -206,7 +206,7 @@ class ClaudeTranscript:
     def _task_progress(self, task_id: str, text: str) -> Iterator[Row]:
         call = self._tasks[task_id].call if task_id in self._tasks else ""
         if call in self._working and text:
-            yield Row(RowType.AGENT, call, Phase.PROGRESS, text=bounded(text))
+            yield Row(RowType.AGENT, call, Phase.PROGRESS, text=bounded_text(text))
 
     def _task_end(self, task_id: str, line: Mapping[str, Any]) -> Iterator[Row]:
         task = self._tasks.pop(task_id, None)
@@ -214,7 +214,7 @@ class ClaudeTranscript:
         if call in self._working:
             self._working.discard(call)
             status = _TASK_STATUS.get(text_in(line.get("status")), "failed")
-            text = bounded(text_in(line.get("summary"))) or None
+            text = bounded_text(text_in(line.get("summary"))) or None
             yield Row(
                 RowType.AGENT,
                 call,

@@ -61,7 +61,7 @@ _SET = {
 }
 
 
-def argv_of(order: Order) -> list[str]:
+def claude_argv(order: Order) -> list[str]:
     """Return the command line. Role, schema and prompt are not on it: they go through standard input."""
     argv = [order.program, "-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose"]
     argv += ["--permission-prompt-tool=stdio", "--forward-subagent-text", *_OF_THE_PROJECT]
@@ -182,7 +182,7 @@ def asks_before_calls(order: Order) -> bool:
     return order.stance != ALLOWING and not (order.stance == BY_OWN_SETTINGS and not order.restrictions)
 
 
-def environ_of(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
+def claude_environ(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment without the variables of a Claude Code that started it."""
     return {name: value for name, value in environ.items() if name not in _INHERITED} | _SET
 

@@ -64,11 +64,11 @@ def spent_of(models: Iterable[Any]) -> Usage:
     """Return the sum over the models of a `modelUsage`."""
     spent = Usage()
     for model in map(object_in, models):
-        spent = spent.plus(Usage(tokens_of(model), money_in(model.get("costUSD"))))
+        spent = spent.plus(Usage(tokens_of(model), cost_in(model.get("costUSD"))))
     return spent
 
 
-def money_in(value: Any) -> float | None:
+def cost_in(value: Any) -> float | None:
     """Return an amount of money; None for anything else."""
     is_amount = isinstance(value, (int, float)) and not isinstance(value, bool)
     return float(value) if is_amount and 0 <= value < _RICHEST else None

@@ -14,14 +14,14 @@ from agentctl.drivers.values import object_in, text_in
 VARIABLES = ("CODEX_API_KEY", "CODEX_HOME", "HOME", "OPENAI_API_KEY", "OPENAI_BASE_URL")
 
 
-def account_of(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list[str]:
+def codex_account(environ: Mapping[str, str], read: Callable[[str], bytes]) -> list[str]:
     """Return the texts that identify the account in an environment.
 
     Args:
         read: Returns the content of a file; empty if there is none.
 
     >>> config = b'model_provider = "own"\\n[model_providers.own]\\nbase_url = "http://x"\\nenv_key = "MY_KEY"\\n'
-    >>> account_of({"MY_KEY": "1", "CODEX_HOME": "/c"}, {"/c/config.toml": config}.__getitem__)
+    >>> codex_account({"MY_KEY": "1", "CODEX_HOME": "/c"}, {"/c/config.toml": config}.__getitem__)
     ['http://x', '1']
     """
     home = environ.get("CODEX_HOME") or os.path.join(environ.get("HOME", ""), ".codex")
@@ -59,11 +59,11 @@ _WHOLE = (None, "codex")
 _FULL = 100.0
 
 
-def windows_in(params: Mapping[str, Any]) -> list[Window]:
+def codex_windows(params: Mapping[str, Any]) -> list[Window]:
     """Return the windows that a notification reports.
 
     >>> primary = {"usedPercent": 97, "windowDurationMins": 300, "resetsAt": 1788625200}
-    >>> windows_in({"rateLimits": {"limitId": "codex", "primary": primary, "secondary": None}})
+    >>> codex_windows({"rateLimits": {"limitId": "codex", "primary": primary, "secondary": None}})
     [Window(name='five_hour', used_percent=97.0, resets_at=1788625200.0, is_rejected=False)]
     """
     limits = object_in(params.get("rateLimits"))

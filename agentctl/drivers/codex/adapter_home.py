@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.drivers.codex.home import FOLDER, asked_servers, config_in, replaced_with
-from agentctl.drivers.codex.home import home_of as usual_home_of
+from agentctl.drivers.codex.home import replaced_home as usual_home_of
 from agentctl.drivers.codex.opening import (
     GIT,
     NEVER,

@@ -9,10 +9,10 @@ from typing import Any
 from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.states import Reason
 from agentctl.domain.windows import Window
-from agentctl.drivers.codex.account import rejected, windows_in
-from agentctl.drivers.codex.errors import Decision, early_end, message_of, reason_of, telling, unopened
-from agentctl.drivers.codex.items import is_known, row_id, row_of, touched_by
-from agentctl.drivers.codex.notices import is_output, is_quiet, notice
+from agentctl.drivers.codex.account import codex_windows, rejected
+from agentctl.drivers.codex.errors import Decision, early_end, message_of, telling_line, turn_error_reason, unopened
+from agentctl.drivers.codex.items import is_known, item_row, row_id, touched_by
+from agentctl.drivers.codex.notices import is_left_out, is_output, notice
 from agentctl.drivers.codex.requests import pending_of
 from agentctl.drivers.codex.threads import AgentThreads, Rounds
 from agentctl.drivers.codex.turns import Actions, Turns
@@ -31,7 +31,7 @@ from agentctl.drivers.dialogue import (
 from agentctl.drivers.jsonrpc import refuse
 from agentctl.drivers.order import Order
 from agentctl.drivers.requests import OpenRequests
-from agentctl.drivers.values import bounded, object_in, parse_line, text_in
+from agentctl.drivers.values import bounded_text, object_in, parse_line, text_in
 
 _ENVELOPE = frozenset({"jsonrpc", "id", "method", "params", "result", "error", "emittedAtMs", "trace"})
 _USAGE_LIMIT = "usageLimitExceeded"
@@ -80,7 +80,7 @@ class CodexDialogue(Complaining):
 
     def complaint_in(self, line: bytes) -> str:
         """Return a line without its colours; empty if it explains no end."""
-        return telling(line)
+        return telling_line(line)
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
         """Pass on an answer; the reason for a denial goes as a message, since the protocol has no field for it."""
@@ -149,7 +149,7 @@ class CodexDialogue(Complaining):
         if text is not None:
             return [self._note(text)] if text else []
         handler = self._handlers.get(method)
-        if handler is None and not is_quiet(method):
+        if handler is None and not is_left_out(method):
             self.unknown[f"notification {method}"] += 1
         actions = self._progressed() if is_output(method) else []
         return [*actions, *handler(params)] if handler is not None else actions
@@ -200,7 +200,7 @@ class CodexDialogue(Complaining):
     def _tool_progress(self, params: Mapping[str, Any]) -> Actions:
         parent = self.threads.parent_of(text_in(params.get("threadId")))
         row = Row(RowType.TOOL, text_in(params.get("itemId")), Phase.PROGRESS, parent=parent, status="running")
-        return [Note(row._replace(text=bounded(text_in(params.get("message")))))]
+        return [Note(row._replace(text=bounded_text(text_in(params.get("message")))))]
 
     def _tokens(self, params: Mapping[str, Any]) -> Actions:
         thread = text_in(params.get("threadId"))
@@ -224,7 +224,7 @@ class CodexDialogue(Complaining):
 
     def _failed(self, error: Mapping[str, Any], parent: str | None = None, *, will_retry: bool) -> Actions:
         """Return the actions for an error that is final or after which Codex retries; none for any other."""
-        reason, message = reason_of(error), message_of(error)
+        reason, message = turn_error_reason(error), message_of(error)
         if reason is not Reason.AUTH and not will_retry:
             return []
         self.retried = error
@@ -245,11 +245,11 @@ class CodexDialogue(Complaining):
             actions += noted(self.threads.parent_call(item, is_done=is_done))
             if item.get("tool") == "spawnAgent" and item.get("status") != "failed":
                 return actions  # The sub-agent has its own row.
-        row = row_of(item, is_done=is_done, parent=parent)
+        row = item_row(item, is_done=is_done, parent=parent)
         return [*actions, Note(row)] if row is not None else actions
 
     def _used(self, params: Mapping[str, Any]) -> Actions:
-        windows = windows_in(params)
+        windows = codex_windows(params)
         self._windows = windows or self._windows
         return [UsageReported(windows)] if windows else []
 
@@ -268,7 +268,7 @@ class CodexDialogue(Complaining):
     def _note(self, text: str, parent: str | None = None) -> Note:
         self._notes += 1
         name = row_id(f"note:{self._notes}", self.order.earlier_attempts)
-        return Note(Row(RowType.NOTE, name, parent=parent, text=bounded(text)))
+        return Note(Row(RowType.NOTE, name, parent=parent, text=bounded_text(text)))
 
     def _unknown_note(self) -> Actions:
         """Return the note that counts unknown lines; none if all were known."""
@@ -286,7 +286,7 @@ class CodexDialogue(Complaining):
             is_silent = self.threads.root is None or not self.threads.get(self.threads.root).message
             return (None, SILENT if is_silent else None)
         if error:
-            return (reason_of(error), message_of(error))
+            return (turn_error_reason(error), message_of(error))
         if status == "interrupted" and self.requests.was_stopped:
             return (Reason.PERMISSION_DENIED, "the answer to a request for permission was to stop the agent")
         return (Reason.MODEL_ERROR, f"the turn ended with status {status or 'unknown'}")

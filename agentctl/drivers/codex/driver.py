@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentctl.drivers.codex.account import account_of
+from agentctl.drivers.codex.account import codex_account
 from agentctl.drivers.codex.dialogue import CodexDialogue
 from agentctl.drivers.codex.errors import INSTALL, OLDEST
-from agentctl.drivers.codex.home import DATABASES, home_of
+from agentctl.drivers.codex.home import DATABASES, replaced_home
 from agentctl.drivers.codex.sessions import by_hand, writer_lock
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.marks import SHIPPED
@@ -74,8 +74,8 @@ DRIVER = Driver(
     oldest=OLDEST,
     reports=frozenset({"tokens"}),
     asks=True,
-    account=account_of,
-    home=home_of,
+    account=codex_account,
+    home=replaced_home,
     marks=SHIPPED["codex"],
     by_hand=by_hand,
     writer_lock=writer_lock,

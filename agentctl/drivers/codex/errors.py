@@ -41,12 +41,13 @@ _IRRELEVANT = re.compile(
 )
 
 
-def reason_of(error: Mapping[str, Any]) -> Reason:
+def turn_error_reason(error: Mapping[str, Any]) -> Reason:
     """Return why a turn failed, or is being retried.
 
-    >>> reason_of({"message": "Missing environment variable: `KEY`.", "codexErrorInfo": "other"}).value
+    >>> turn_error_reason({"message": "Missing environment variable: `KEY`.", "codexErrorInfo": "other"}).value
     'auth'
-    >>> reason_of({"message": "...", "codexErrorInfo": {"responseStreamDisconnected": {"httpStatusCode": 401}}}).value
+    >>> info = {"responseStreamDisconnected": {"httpStatusCode": 401}}
+    >>> turn_error_reason({"message": "...", "codexErrorInfo": info}).value
     'auth'
     """
     info, text = error.get("codexErrorInfo"), message_of(error)
@@ -72,7 +73,7 @@ def _sentence(message: str) -> str:
     return message
 
 
-def telling(line: bytes) -> str:
+def telling_line(line: bytes) -> str:
     """Return a line of stderr without its colours; empty if it explains no end."""
     text = _COLOURS.sub("", line.decode("utf-8", "replace")).strip()
     return "" if _IRRELEVANT.search(text) else text
@@ -100,7 +101,7 @@ def early_end(code: int, said: str, retried: Mapping[str, Any] | None, *, has_be
         has_begun: It had opened its thread.
     """
     if retried is not None:
-        return reason_of(retried), message_of(retried)
+        return turn_error_reason(retried), message_of(retried)
     if (number := signal_in(code)) is not None:
         return Reason.SIGNAL, f"signal {number} ended Codex. {said}".strip()
     if (reason := reason_in(said)) is Reason.AUTH:

@@ -47,7 +47,7 @@ _KEYRING = ("keyring", "auto")
 _OWN = "; --permissions own starts Codex with your settings as they are"
 
 
-def home_of(order: Order) -> HomeFolder | None:
+def replaced_home(order: Order) -> HomeFolder | None:
     """Return what is replaced; None where the person's own settings may decide, or nothing is restricted."""
     return FOLDER if order.stance in (ASKING, READ_ONLY) else None
 

@@ -51,7 +51,7 @@ def is_tool(item: Mapping[str, Any]) -> bool:
     return kind in _TOOLS or kind in _PLAIN_TOOLS
 
 
-def row_of(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row | None:
+def item_row(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> Row | None:
     """Return the row of an item that has begun or is done; None if only its end has one."""
     if is_tool(item):
         return _tool_row(item, is_done=is_done, parent=parent)
@@ -82,13 +82,13 @@ def _tool_row(item: Mapping[str, Any], *, is_done: bool, parent: str | None) -> 
         phase=Phase.END if is_done else Phase.START,
         parent=parent,
         status=(known if known != "running" else None) or "completed" if is_done else "running",
-        name=tool_name(item),
+        name=policy_tool_name(item),
         text=beginning(_result(item), _LONGEST) or None if is_done else None,
-        detail=arguments_of(item),
+        detail=item_arguments(item),
     )
 
 
-def tool_name(item: Mapping[str, Any]) -> str:
+def policy_tool_name(item: Mapping[str, Any]) -> str:
     """Return a tool's name, as the rules of the policy use it."""
     kind = text_in(item.get("type"))
     match kind:
@@ -111,13 +111,13 @@ def mcp_name(server: Any, tool: Any) -> str:
     return f"mcp__{text_in(server)}__{text_in(tool)}"
 
 
-def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
+def item_arguments(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's arguments, and the exit code of a command."""
     match item.get("type"):
         case "commandExecution":
-            return _some(item, "cwd", "exitCode") | {"command": command_line(item.get("command"))}
+            return _some(item, "cwd", "exitCode") | {"command": model_command(item.get("command"))}
         case "fileChange":
-            return {"changes": changes_of(item)}
+            return {"changes": item_changes(item)}
         case "mcpToolCall" | "dynamicToolCall":
             value = item.get("arguments")
             return value if isinstance(value, dict) else {"arguments": value}
@@ -127,10 +127,10 @@ def arguments_of(item: Mapping[str, Any]) -> dict[str, Any]:
             return _some(item, "query", "action", "path", "durationMs", "namespace")
 
 
-def command_line(command: Any) -> str:
+def model_command(command: Any) -> str:
     """Return a command as the model wrote it, without the call of the shell in which Codex wraps it.
 
-    >>> command_line("/bin/bash -lc 'touch a'"), command_line("/home/me/bash -lc 'touch a'")
+    >>> model_command("/bin/bash -lc 'touch a'"), model_command("/home/me/bash -lc 'touch a'")
     ('touch a', "/home/me/bash -lc 'touch a'")
     """
     text = text_in(command)
@@ -142,13 +142,13 @@ def command_line(command: Any) -> str:
     return words[2] if is_wrapped else text
 
 
-def changes_of(item: Mapping[str, Any]) -> list[dict[str, str]]:
+def item_changes(item: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the files that a change touches, and how: add, delete or update, and move for the new name of a moved one.
 
     A file of which no name is known has an empty one: no narrow rule matches that.
 
     >>> kind = {"type": "update", "move_path": "/b"}
-    >>> changes_of({"changes": [{"path": "/a", "kind": kind}]})
+    >>> item_changes({"changes": [{"path": "/a", "kind": kind}]})
     [{'path': '/a', 'kind': 'update'}, {'path': '/b', 'kind': 'move'}]
     """
     changes: list[dict[str, str]] = []
@@ -172,7 +172,7 @@ def contents_of(item: Mapping[str, Any]) -> dict[str, str]:
 
 def is_told_whole(item: Mapping[str, Any]) -> bool:
     """Return whether all is known of a change of files: each name and, but for a deletion, what is written."""
-    changes, contents = changes_of(item), contents_of(item)
+    changes, contents = item_changes(item), contents_of(item)
     written = [change["path"] for change in changes if change["kind"] in _WRITES]
     return (
         all(change["path"] and change["kind"] in {*_WRITES, _DELETE, _MOVE} for change in changes)

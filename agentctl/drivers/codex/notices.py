@@ -60,7 +60,7 @@ _QUIET = frozenset(
 _BOXES = {"completed": "[x]", "inProgress": "[>]"}
 
 
-def is_quiet(method: str) -> bool:
+def is_left_out(method: str) -> bool:
     """Return whether a notification is known and left out of the activity."""
     return method in _QUIET or method.startswith(_QUIET_FAMILIES)
 

@@ -9,7 +9,7 @@ from typing import Any
 from agentctl.drivers.codex.home import asked_servers
 from agentctl.drivers.codex.walls import PROFILE, profile
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order
-from agentctl.drivers.values import bounded, list_in, object_in, text_in
+from agentctl.drivers.values import bounded_text, list_in, object_in, text_in
 from agentctl.lean import NamedTuple
 
 #: The profile of agents that may only read. The denied path is a dummy, whether somebody makes it or not: if any read
@@ -30,7 +30,7 @@ _SERVER_KEYS = frozenset(
 )
 
 
-def greeting(order: Order) -> dict[str, Any]:
+def codex_greeting(order: Order) -> dict[str, Any]:
     """Return the parameters of `initialize`; only permission profiles need the experimental API."""
     capabilities = {"experimentalApi": True} if profile_of(order) else {}
     client = {"name": "agentctl", "title": "agentctl", "version": "1"}
@@ -135,7 +135,7 @@ def _freer_sandbox(order: Order, sandbox: Any, has_network: bool | None) -> Diff
 
 
 def _as_text(value: Any) -> str:
-    return bounded(value if isinstance(value, str) else json.dumps(value))
+    return bounded_text(value if isinstance(value, str) else json.dumps(value))
 
 
 def turn_params(order: Order, thread: str, texts: Iterable[str]) -> dict[str, Any]:

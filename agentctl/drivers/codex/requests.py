@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
-from agentctl.drivers.codex.items import PATCH, SHELL, changes_of, contents_of, is_told_whole, mcp_name
+from agentctl.drivers.codex.items import PATCH, SHELL, contents_of, is_told_whole, item_changes, mcp_name
 from agentctl.drivers.dialogue import Ask
-from agentctl.drivers.jsonrpc import key_of
+from agentctl.drivers.jsonrpc import request_key
 from agentctl.drivers.requests import Answers, ProgramRequest
 from agentctl.drivers.values import list_in, object_in, text_in
 
@@ -51,7 +51,7 @@ def _permission(
         is_cut: Codex has not told all of the call.
     """
     options = [(name, label) for name, (label, _) in decisions.items()]
-    key = key_of(request_id)
+    key = request_key(request_id)
     means = {name: _MEANS.get(name, ALLOW_ALWAYS) for name in decisions}
     ask = Ask(key, described, options, tool, arguments, allow=ACCEPT, deny=DECLINE, means=means, is_cut=is_cut)
 
@@ -89,7 +89,7 @@ def _patch(item: Mapping[str, Any]) -> dict[str, Any]:
     Each text is an argument of its own: so it is shown line by line, and none can look like the beginning of another.
     """
     written = {f"diff of {path}": text for path, text in contents_of(item).items()}
-    return {"changes": changes_of(item), **written}
+    return {"changes": item_changes(item), **written}
 
 
 def _more_permissions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mapping[str, Any]) -> ProgramRequest:
@@ -161,7 +161,7 @@ def _questions(request_id: Any, thread: str, params: Mapping[str, Any], _: Mappi
     asks: dict[str, Ask] = {}
     for question in map(object_in, list_in(params.get("questions"))):
         name = text_in(question.get("id"))
-        key = f"{key_of(request_id)}/{name}"
+        key = f"{request_key(request_id)}/{name}"
         asks[name] = Ask(key, _wording(question), options=_choices(question), other=question.get("isOther") is True)
 
     def reply(answers: Answers) -> Any:
@@ -195,7 +195,7 @@ def _elicitation(request_id: Any, thread: str, params: Mapping[str, Any], _: Map
     question = f"{text_in(params.get('serverName'))}: {message} {text_in(params.get('url'))}".strip()
     schema = object_in(params.get("requestedSchema"))
     fields = object_in(schema.get("properties"))
-    key = key_of(request_id)
+    key = request_key(request_id)
     options = [(DECLINE, "give no answer")]
     if not fields:
         options.insert(0, (ACCEPT, "yes"))

@@ -13,7 +13,7 @@ from agentctl.drivers.codex.errors import INTERRUPTED, Decision, unopened
 from agentctl.drivers.codex.threads import AgentThreads
 from agentctl.drivers.codex.walls import link_in
 from agentctl.drivers.dialogue import Action, AgentOutcome, HangUp, SessionIs, StopProgram
-from agentctl.drivers.jsonrpc import Calls, RpcError, tell
+from agentctl.drivers.jsonrpc import Calls, RpcError, notification_of
 from agentctl.drivers.order import ALLOWING, ASKING, Order
 from agentctl.drivers.signs import reason_in
 from agentctl.drivers.values import object_in, text_in
@@ -100,8 +100,8 @@ class Turns:
             return [StopProgram(self._outcome(*self.ending))]
         call = self.calls.call
         actions: Actions = [
-            call("initialize", opening.greeting(self.order), self._greeted, self._not_understood),
-            tell("initialized"),
+            call("initialize", opening.codex_greeting(self.order), self._greeted, self._not_understood),
+            notification_of("initialized"),
         ]
         if opening.profile_of(self.order) is None:
             return [*actions, *self._open_thread({})]

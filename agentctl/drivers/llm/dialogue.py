@@ -30,10 +30,10 @@ from agentctl.drivers.dialogue import (
     UsageReported,
     Withdraw,
 )
-from agentctl.drivers.llm.opening import HONOURS, argv_of, environ_of, opening_of, run_of, session_of
+from agentctl.drivers.llm.opening import HONOURS, conversation_of, llm_argv, llm_environ, opening_line, run_of
 from agentctl.drivers.order import Order
 from agentctl.drivers.values import (
-    bounded,
+    bounded_text,
     bounded_values,
     count_in,
     line_of,
@@ -60,7 +60,7 @@ class LlmDialogue(Complaining):
     def __init__(self, order: Order) -> None:
         super().__init__()
         self.order = order
-        self.session = session_of(order)
+        self.session = conversation_of(order)
         provider = order.provider
         self.model = f"{provider.get('name')}/{provider.get('model')}" if provider else order.model
         self.usage = {"input": 0, "output": 0, "cached": 0}
@@ -96,7 +96,7 @@ class LlmDialogue(Complaining):
 
     def begin(self) -> Sequence[Action]:
         """Open the conversation, then send the prompt."""
-        return [SessionIs(self.session, self.model), _say(opening_of(self.order)), *self._message(self.order.prompt)]
+        return [SessionIs(self.session, self.model), _say(opening_line(self.order)), *self._message(self.order.prompt)]
 
     def told(self, text: str, *, interrupt: bool) -> Sequence[Action]:
         """Pass on a message: it joins the running turn, or begins one."""
@@ -105,7 +105,7 @@ class LlmDialogue(Complaining):
     def _message(self, text: str, *, now: bool = False) -> list[Action]:
         self.sent += 1
         self.outcome = self.answer = None  # What was said before answers something else.
-        row = Row(RowType.MESSAGE, f"{run_of(self.order)}user-{self.sent}", name="user", text=bounded(text))
+        row = Row(RowType.MESSAGE, f"{run_of(self.order)}user-{self.sent}", name="user", text=bounded_text(text))
         return [Note(row), _say({"type": "prompt", "text": text, "now": now})]
 
     def answered(self, key: str, answer: str, reason: str = "", *, by_rule: bool = False) -> Sequence[Action]:
@@ -142,7 +142,7 @@ class LlmDialogue(Complaining):
 
     def _noted(self, text: str, name: str | None = None) -> Note:
         self.notes += 1
-        return Note(Row(RowType.NOTE, f"{run_of(self.order)}note-{self.notes}", name=name, text=bounded(text)))
+        return Note(Row(RowType.NOTE, f"{run_of(self.order)}note-{self.notes}", name=name, text=bounded_text(text)))
 
     def _session(self, line: dict[str, Any]) -> Iterable[Action]:
         self.has_begun = True
@@ -155,11 +155,11 @@ class LlmDialogue(Complaining):
         return [Note(Row(RowType.MESSAGE, _id(line), text=message_text(self.answer)))]
 
     def _thought(self, line: dict[str, Any]) -> Iterable[Action]:
-        return [Note(Row(RowType.THOUGHT, _id(line), text=bounded(text_in(line.get("text")))))]
+        return [Note(Row(RowType.THOUGHT, _id(line), text=bounded_text(text_in(line.get("text")))))]
 
     def _tool_call(self, line: dict[str, Any]) -> Iterable[Action]:
         detail = bounded_values(object_in(line.get("arguments")))
-        name = bounded(text_in(line.get("name")))
+        name = bounded_text(text_in(line.get("name")))
         return [Note(Row(RowType.TOOL, _id(line), Phase.START, status="running", name=name, detail=detail))]
 
     def _tool_result(self, line: dict[str, Any]) -> Iterable[Action]:
@@ -167,7 +167,7 @@ class LlmDialogue(Complaining):
         if file and file not in self.touched_files:
             self.touched_files.append(file)
         status = status if status in CALL_ENDS else "failed"
-        text, name = bounded(text_in(line.get("text"))), bounded(text_in(line.get("name")))
+        text, name = bounded_text(text_in(line.get("text"))), bounded_text(text_in(line.get("name")))
         return [Note(Row(RowType.TOOL, _id(line), Phase.END, status=status, name=name, text=text))]
 
     def _usage(self, line: dict[str, Any]) -> Iterable[Action]:
@@ -200,7 +200,7 @@ class LlmDialogue(Complaining):
                 return [Ask(key, "\n- ".join([question, *options]))]
             return [Ask(key, question, [(option, option) for option in options], other=bool(options))]
         arguments = object_in(line.get("arguments"))
-        described = bounded(text_in(arguments.get("description")))
+        described = bounded_text(text_in(arguments.get("description")))
         own_name = OWN_SEARCH if tool in _SEARCHING else None
         return [Ask(key, described, _OPTIONS, tool=tool, arguments=arguments, means=_MEANS, own_name=own_name)]
 
@@ -210,7 +210,7 @@ class LlmDialogue(Complaining):
 
     def _retrying(self, line: dict[str, Any]) -> Iterable[Action]:
         reason = _REASONS.get(text_in(line.get("reason")), Reason.MODEL_ERROR)
-        message = bounded(text_in(line.get("message")))
+        message = bounded_text(text_in(line.get("message")))
         return [self._noted(f"{message} (try {count_in(line.get('tries'))})"), Retrying(reason, message)]
 
     def _progress(self, line: dict[str, Any]) -> Iterable[Action]:
@@ -228,7 +228,7 @@ class LlmDialogue(Complaining):
         self.taken, self.rounds = count_in(line.get("taken")), count_in(line.get("rounds"))
         if self.taken < self.sent and not self.is_interrupted:
             return ()  # A message has crossed this line: its turn follows.
-        message = bounded(text_in(line.get("message"))) or None
+        message = bounded_text(text_in(line.get("message"))) or None
         if line.get("silent") is True:  # What it said before its last tools was no answer.
             self.answer, message = None, SILENT
         said = text_in(line.get("reason"))
@@ -238,7 +238,7 @@ class LlmDialogue(Complaining):
 
     def _failed(self, line: dict[str, Any]) -> Iterable[Action]:
         reason = _REASONS.get(text_in(line.get("reason")), Reason.MODEL_ERROR)
-        return [StopProgram(self._outcome(reason, bounded(text_in(line.get("message")))))]
+        return [StopProgram(self._outcome(reason, bounded_text(text_in(line.get("message")))))]
 
     def _outcome(self, reason: Reason | None, message: str | None) -> AgentOutcome:
         return AgentOutcome(
@@ -282,8 +282,8 @@ DRIVER = Driver(
     tested=__version__,
     install="it is a part of agentctl",
     honours=HONOURS,
-    argv=argv_of,
-    environ=environ_of,
+    argv=llm_argv,
+    environ=llm_environ,
     dialogue=LlmDialogue,
     reports=frozenset({"tokens", "cost"}),
     asks=True,

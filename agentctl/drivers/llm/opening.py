@@ -19,29 +19,30 @@ HONOURS = frozenset(
 )
 
 
-def argv_of(order: Order) -> list[str]:
+def llm_argv(order: Order) -> list[str]:
     """Return the command line: -E -P, nothing of the environment or the folder is taken for a module of Python."""
     return [sys.executable, "-E", "-P", "-S", PROGRAM]
 
 
-def environ_of(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
+def llm_environ(_: Order, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the worker's environment: the keys in it are read by the program, and by what its tools start."""
     return dict(environ)
 
 
-def session_of(order: Order) -> str:
+def conversation_of(order: Order) -> str:
     """Return the name of the conversation that an order writes: the worker whose file it is."""
     return f"{order.task_id}/{order.instance}"
 
 
-def opening_of(order: Order) -> dict[str, Any]:
+def opening_line(order: Order) -> dict[str, Any]:
     """Return the first line."""
     server = order.mcp_servers.get(SERVER, {})
     offer = server.get("env", {}).get(OFFER_VARIABLE)
     fields = {
         "provider": dict(order.provider), "instructions": order.role, "effort": order.effort,
-        "tools": order.tools, "readOnly": order.read_only, "walls": dict(order.walls), "session": session_of(order),
-        "resume": order.resume, "maxTurns": order.max_turns, "maxBudgetUsd": order.max_budget_usd,
+        "tools": order.tools, "readOnly": order.read_only, "walls": dict(order.walls),
+        "session": conversation_of(order), "resume": order.resume, "maxTurns": order.max_turns,
+        "maxBudgetUsd": order.max_budget_usd,
         "permissions": order.permissions, "deniedAbove": order.denied_above, "offer": offer, "run": run_of(order),
     }  # fmt: skip
     return {"type": "open", **{name: value for name, value in fields.items() if value is not None}}

@@ -46,7 +46,7 @@ class Rows(NamedTuple):
     default_model: str | None = None
 
 
-def read_rows(value: Mapping[str, Any], base: Rows | None = None) -> Rows:
+def read_providers(value: Mapping[str, Any], base: Rows | None = None) -> Rows:
     """Return the rows of a file; those of `base` are kept, and a row of the same name is changed key by key.
 
     Raises:

@@ -19,7 +19,7 @@ from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.results import cut_of, text_of
+from agentctl.operations.show.results import cut_of, text_fields
 from agentctl.operations.start.batch import KEYS, request_from
 from agentctl.operations.start.requests import Delegation, Spawned, SpawnRequest, agent_named
 from agentctl.operations.start.spawning import spawn_workers
@@ -132,10 +132,10 @@ class Delegated:
         )  # fmt: skip
 
 
-def prompt_of(objective: str, context: Mapping[str, Any] | str | None = None) -> str:
+def delegated_prompt(objective: str, context: Mapping[str, Any] | str | None = None) -> str:
     """Return a sub-agent's prompt: the objective, and below it the context, an object as indented JSON.
 
-    >>> print(prompt_of("Find the tests", {"path": "src"}))
+    >>> print(delegated_prompt("Find the tests", {"path": "src"}))
     Find the tests
     <BLANKLINE>
     Context:
@@ -217,7 +217,7 @@ def _either(fields: dict[str, Any], at: str, *names: str) -> Any:
 
 def _prompt(objective: str, context: Mapping[str, Any] | str | None, at: str) -> str:
     try:
-        return prompt_of(objective, context)
+        return delegated_prompt(objective, context)
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{at}the context cannot be written as JSON: {error}") from error
 
@@ -271,7 +271,7 @@ def _text(item: Mapping[str, Any], key: str, default: str = "") -> str:
 # -- results -----------------------------------------------------------------------------------------------------------
 
 
-def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str | None = None) -> TaskResult:
+def delegated_result(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str | None = None) -> TaskResult:
     """Return the result of a worker, without reading the log.
 
     Args:
@@ -287,7 +287,7 @@ def result_of(worker: WorkerDir, *, max_bytes: int = RESULT_BYTES, status: str |
     }
     if not decision:
         return TaskResult(**known, status=TaskStatus(status or Status.RUNNING))
-    found = text_of(worker, max_bytes)
+    found = text_fields(worker, max_bytes)
     return TaskResult(
         **known,
         status=TaskStatus.TIMEOUT if decision.reason == Reason.TIMED_OUT else TaskStatus(decision.status),
@@ -340,7 +340,7 @@ def session_results(task: TaskDir, session_id: str, *, max_bytes: int = RESULT_B
     """Return the result of every task that was delegated in a session, in the order in which they were accepted."""
     view, _ = read_task(task)
     return [
-        result_of(worker, max_bytes=max_bytes, status=view.workers[worker.instance].status)
+        delegated_result(worker, max_bytes=max_bytes, status=view.workers[worker.instance].status)
         for worker in map(task.worker, view.workers)
         if _session_of(worker) == session_id
     ]

@@ -14,7 +14,7 @@ from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import lost_agents, resume_lost
 from agentctl.operations.start.requests import Spawned
-from agentctl.operations.start.requeuing import resume_queue
+from agentctl.operations.start.requeuing import requeue_workers
 from agentctl.operations.where.ownership import check_own, is_own
 from agentctl.supervision.dispatch.standstill import standstill_of
 from agentctl.supervision.queue.tickets import read_queue
@@ -116,5 +116,5 @@ def _move_queue(tree: TreeDir) -> list[Spawned]:
     if not is_own(tree) or not read_queue(tree):
         return []
     stranded = standstill_of(tree).tickets
-    resume_queue(tree)
+    requeue_workers(tree)
     return [Spawned(ticket.instance, Status.QUEUED, ticket.task_id, message="its queue goes on") for ticket in stranded]

@@ -121,7 +121,7 @@ def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None, on_m
         if on_made is not None:
             on_made(child)
         _tell_parent(parent, child, request.title, agent, caller)
-        work = AgentWork(prompt=prompt_of(request, artifacts), agent=agent, spec=spec, **request.agent_options)
+        work = AgentWork(prompt=subtask_prompt(request, artifacts), agent=agent, spec=spec, **request.agent_options)
         wanted = SpawnRequest(
             work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
             timeout_seconds=request.timeout_seconds, worktree=request.worktree,
@@ -206,7 +206,7 @@ def _take_back(parent: TaskDir, child: TaskDir) -> None:
         eventlog.append(parent.events, [removed])
 
 
-def prompt_of(request: SubtaskRequest, artifacts: Sequence[str]) -> str:
+def subtask_prompt(request: SubtaskRequest, artifacts: Sequence[str]) -> str:
     """Return the child's first prompt: the title, the intent, and the files to work with."""
     parts = [request.title.strip(), (request.intent or "").strip()]
     if artifacts:
@@ -263,7 +263,7 @@ def await_subtask(
     except WaitStopped as stop:
         end = end_with_caller(subtask) if stop.stopped == "cancelled" else None
         return end or still_running(subtask.task.id, subtask.agent_id, stop.stopped)
-    return end_of(subtask)
+    return subtask_end(subtask)
 
 
 def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
@@ -282,10 +282,10 @@ def end_with_caller(subtask: Subtask) -> SubtaskEnd | None:
     from agentctl.operations.stop.cancelling import cancel_workers
 
     cancel_workers(subtask.task, [subtask.spawned.agent_instance])
-    return end_of(subtask) if subtask.worker.has_ended else None
+    return subtask_end(subtask) if subtask.worker.has_ended else None
 
 
-def end_of(subtask: Subtask) -> SubtaskEnd:
+def subtask_end(subtask: Subtask) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
     from agentctl.operations.show.subtask_answer import answer_of
 

@@ -46,7 +46,7 @@ from agentctl.operations.where.ownership import is_own, may_be_stopped, put_orig
 from agentctl.operations.where.personal_config import DEFAULTS, NOTIFY, section
 from agentctl.operations.where.shared_roots import check_accepted
 from agentctl.operations.where.task_config import read_config
-from agentctl.operations.worktree.making import is_being_made, take_back
+from agentctl.operations.worktree.making import is_worktree_being_made, take_back
 from agentctl.supervision.dispatch import stop_order
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.dispatch.standstill import Standstill, standstill_of
@@ -402,7 +402,7 @@ def _unfinished(task: TaskDir, view: TaskView, fix: bool) -> Iterator[Finding]:
         worker = task.worker(instance)
         if instance in view.workers or instance in queued or worker.shim.exists() or worker.has_ended:
             continue
-        if worker.worktree.exists() and is_being_made(worker):
+        if worker.worktree.exists() and is_worktree_being_made(worker):
             continue
         if fix:
             if worker.worktree.exists() and judge(worker) is Condition.LOST and not worker.shim.exists():

@@ -23,7 +23,7 @@ from agentctl.domain.placement import LOCAL, Placement, check_resources, check_r
 from agentctl.domain.sightings import BEAT_S
 from agentctl.errors import AgentctlError, Refused, UsageError
 from agentctl.lean import NamedTuple
-from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel, leftovers, remove
+from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel_probe, leftovers, remove_probe
 from agentctl.operations.doctor.reaching import hosts_for, programs_here
 from agentctl.operations.doctor.strays import examine_strays
 from agentctl.operations.where.calling import is_from_worker
@@ -118,8 +118,8 @@ class _NodeExamination:
                 yield finding(remark.severity, remark.what, "", remark.next)
             for probe in leftovers(self.base):
                 if self.test.fix:
-                    cancel(self.runner, probe)
-                    remove(probe)
+                    cancel_probe(self.runner, probe)
+                    remove_probe(probe)
                 yield finding("note", "left by a doctor that was killed", probe.path,
                               f"agentctl doctor --runner {self.test.runner} --fix", fixed=self.test.fix)  # fmt: skip
             yield from examine_strays(self.runner, self.root, exchange, fix=self.test.fix)
@@ -253,4 +253,4 @@ def _tried(folder: FilePath) -> list[str]:
             return [f"it could not be tried: {done.stderr.decode(errors='replace').strip()[-300:]}"]
         return [str(one) for one in json.loads(done.stdout)["problems"]]
     finally:
-        remove(place)
+        remove_probe(place)

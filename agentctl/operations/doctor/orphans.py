@@ -117,7 +117,7 @@ def _worker_of(pid: int, root: Root | None) -> _Orphan | None:
     path = FilePath(os.fsdecode(folder))
     is_ours = environ.get(b"HOME") == os.environb.get(b"HOME") or (root is not None and _lies_in(path, root.path))
     is_gone = _is_of_worker(path) and not (WorkerDir(path).task.exists and path.exists())
-    return _Orphan(me, path, cookie, processes.command_line(pid)) if is_ours and is_gone else None
+    return _Orphan(me, path, cookie, processes.command_line_of(pid)) if is_ours and is_gone else None
 
 
 def _is_of_worker(path: FilePath) -> bool:

@@ -80,11 +80,11 @@ class NodeProbe:
     def __exit__(self, *_: object) -> None:
         try:
             if self._is_submitted:
-                cancel(self.runner, self.dir)
+                cancel_probe(self.runner, self.dir)
         finally:
             if self._asker is not None:
                 os.close(self._asker)
-            remove(self.dir)
+            remove_probe(self.dir)
             signal.signal(signal.SIGTERM, self._handler)
 
     def ask(self, order: Mapping[str, Any], tell: Callable[[str], object]) -> ProbeAnswer:
@@ -191,7 +191,7 @@ def leftovers(base: FilePath) -> Iterator[ProbeDir]:
                     yield probe
 
 
-def cancel(runner: Runner, probe: ProbeDir) -> None:
+def cancel_probe(runner: Runner, probe: ProbeDir) -> None:
     """Have the launch of a probe ended, unless it leaves by itself; if the engine is down, it does so later."""
     with contextlib.suppress(EngineDown):
         until, is_killed = monotonic() + _LEAVE_S, False
@@ -204,7 +204,7 @@ def cancel(runner: Runner, probe: ProbeDir) -> None:
         runner.reap(probe.id)
 
 
-def remove(probe: ProbeDir) -> None:
+def remove_probe(probe: ProbeDir) -> None:
     """Remove the folder of a probe; over NFS, a file that is still open keeps a name for a moment."""
     until = monotonic() + _LEAVE_S
     while os.path.lexists(probe.path):

@@ -12,7 +12,7 @@ from agentctl.adapters.files import set_aside
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.errors import Damaged, NotFound
 from agentctl.operations.where.findings import Finding, finding
-from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded, record_of
+from agentctl.operations.worktree.changes import changes_of, ensure_recorded, is_recorded, worktree_record
 from agentctl.supervision.worktree.aside import abandoned_scratch
 from agentctl.supervision.worktree.record import known_record, read_record
 
@@ -25,7 +25,7 @@ def examine_worktrees(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
             continue
         yield from _scratch(worker, fix)
         try:
-            record = record_of(worker) if worker.has_ended else read_record(worker) or {}
+            record = worktree_record(worker) if worker.has_ended else read_record(worker) or {}
         except NotFound:
             continue  # It was removed meanwhile.
         except Damaged as error:

@@ -16,7 +16,7 @@ from agentctl.domain.need import need_of
 from agentctl.domain.states import TERMINAL, UNKNOWN
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
-from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals, parent_of
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals, parent_in_fleet
 from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.fleet.task_feed import FeedRow, TaskFeed, open_feed
@@ -324,7 +324,7 @@ def _above(
 ) -> Iterator[WorkerId]:
     """Yield the workers above one, nearest first, through the tasks above its own; a forged cycle ends it."""
     seen = {key}
-    while (above := parent_of(tasks, workers, key)) is not None and above not in seen:
+    while (above := parent_in_fleet(tasks, workers, key)) is not None and above not in seen:
         yield above
         seen.add(above)
         key = above

@@ -122,7 +122,7 @@ class Glance(NamedTuple):
     is_partial: bool
 
 
-def parent_of(
+def parent_in_fleet(
     tasks: Mapping[str, FleetTask], workers: Mapping[WorkerId, FleetWorker], key: WorkerId
 ) -> WorkerId | None:
     """Return the worker that started another: in the same task, or the one that asked for the sub-task."""

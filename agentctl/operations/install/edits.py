@@ -50,12 +50,12 @@ class JsonEdit:
                 was = jsontext.lookup(old, path)
                 text = jsontext.set_member(text, path, was) if was is not None else jsontext.remove_member(text, path)
                 text = self._pruned(text, path[:-1], old, {})
-            return None if before is None and not jsontext.parse(text) else text
+            return None if before is None and not jsontext.parse_json(text) else text
         except jsontext.NotJson as error:
             raise self._refused(f"{self.path} cannot be changed safely: {error}", verb="remove") from error
 
     def _pruned(self, text: str, path: tuple[str, ...], old: Any, empty: Any) -> str:
-        while path and jsontext.lookup(old, path) is None and jsontext.lookup(jsontext.parse(text), path) == empty:
+        while path and jsontext.lookup(old, path) is None and jsontext.lookup(jsontext.parse_json(text), path) == empty:
             text, path, empty = jsontext.remove_member(text, path), path[:-1], {}
         return text
 
@@ -140,6 +140,6 @@ Edit = JsonEdit | BlockEdit | FileEdit
 
 def _parsed(text: str | None) -> Any:
     try:
-        return jsontext.parse(text or "")
+        return jsontext.parse_json(text or "")
     except jsontext.NotJson:
         return {}

@@ -25,7 +25,7 @@ from agentctl.supervision.notify.armed import Armed, read_armed
 from agentctl.supervision.notify.book import SENT, Book
 from agentctl.supervision.notify.gathering import TreeNotices
 from agentctl.supervision.notify.looking import Look, looked_at, unseen
-from agentctl.supervision.notify.sender import is_quiet, waiting_for
+from agentctl.supervision.notify.sender import is_quiet, notices_due
 from agentctl.supervision.worker.environment import store_folder
 
 
@@ -69,12 +69,12 @@ class TerminalNotices:
             self._book.refresh()
             self._notices = self._notices or TreeNotices(self._tree)
             notices = self._notices.look()
-            return any(waiting_for(one, self._book, notices) for one in armed.targets if one.type != TERMINAL)
+            return any(notices_due(one, self._book, notices) for one in armed.targets if one.type != TERMINAL)
         return False
 
     def _tell(self, target: NoticeTarget, armed: Armed, notices: list[Notice], write: Callable[[str], object]) -> None:
         self._book.refresh()
-        left = waiting_for(target._replace(since=max(target.since, self._since)), self._book, notices)
+        left = notices_due(target._replace(since=max(target.since, self._since)), self._book, notices)
         if not left:
             return
         left = unseen(self._tree, target, self._book, left, looked_at(FilePath(armed.state)))

@@ -24,7 +24,7 @@ from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed
 from agentctl.supervision.notify.book import FAILED, REFUSED, SEEN, SENT, Book
 from agentctl.supervision.notify.delivering import deliver
 from agentctl.supervision.notify.gathering import TreeNotices
-from agentctl.supervision.notify.sender import is_quiet, waiting_for
+from agentctl.supervision.notify.sender import is_quiet, notices_due
 
 
 def list_targets(task: TaskDir | None) -> list[dict[str, Any]]:
@@ -71,7 +71,7 @@ def _state(name: str, applied: Applied | None, book: Book | None, notices: Seque
     wrong = [step for step in steps if step.what in (FAILED, REFUSED)]
     last = max(wrong, key=lambda step: step.at, default=None)
     since = _since(applied)
-    waiting = [] if book is None or since is None else waiting_for(since, book, notices)
+    waiting = [] if book is None or since is None else notices_due(since, book, notices)
     return {
         "sent": counts[SENT], "seen": counts[SEEN], "refused": counts[REFUSED], "failing": counts[FAILED],
         "waiting": len(waiting), "lastError": plain(last.said) if last else None,

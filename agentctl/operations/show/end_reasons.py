@@ -17,7 +17,7 @@ from agentctl.operations.show.evidence import (
     Part,
     Statement,
     WayOut,
-    fields_of,
+    evidence_fields,
     file_says,
     lock_says,
     process_says,
@@ -97,7 +97,7 @@ def _meaning(facts: WorkerFacts) -> str:
 def _of_decision(facts: WorkerFacts, decision: Decision | None) -> Evidence:
     if decision is None:
         return file_says(facts.worker_dir.exit, "it is missing, or does not describe an end: only the log says how")
-    return file_says(facts.worker_dir.exit, fields_of(decision.to_json(), *_TOLD))
+    return file_says(facts.worker_dir.exit, evidence_fields(decision.to_json(), *_TOLD))
 
 
 def _of_log(facts: WorkerFacts) -> list[Evidence]:
@@ -112,7 +112,7 @@ def _by_request(facts: WorkerFacts) -> list[Statement]:
     request = read_known(path)
     by = shown(request.get("by") or "an unknown caller")
     was = "" if facts.view.status is Status.CANCELLED else ", which came too late or was not what ended it"
-    evidence = [file_says(path, fields_of(request, "by", "at")), *facts.event(ev.CANCEL_REQUESTED)]
+    evidence = [file_says(path, evidence_fields(request, "by", "at")), *facts.event(ev.CANCEL_REQUESTED)]
     return [Statement(f"Its end was requested by {by}{was}.", evidence)]
 
 
@@ -144,7 +144,7 @@ def _attempts(facts: WorkerFacts) -> list[Statement]:
     if not retries and attempt == 1:
         return []
     files = [facts.worker_dir.attempt_exit(number) for number in range(1, min(attempt, 20))]
-    evidence = [file_says(one, fields_of(read_known(one), "reason", "exitCode", "signal")) for one in files]
+    evidence = [file_says(one, evidence_fields(read_known(one), "reason", "exitCode", "signal")) for one in files]
     evidence.append(file_says(facts.worker_dir.spec, f"retries {retries}"))
     return [Statement(f"It ended in attempt {attempt}; --retries allowed {retries} more than one.", evidence)]
 

@@ -79,7 +79,7 @@ def part_of(side: Callable[[_T], Part], facts: _T) -> Part:
         return [Statement(text)], []
 
 
-def fields_of(value: Mapping[str, Any], *keys: str) -> str:
+def evidence_fields(value: Mapping[str, Any], *keys: str) -> str:
     """Return some fields of a file or an event: `by user, at 2026-...`; those that are missing are left out."""
     return ", ".join(f"{key} {shown(value[key])}" for key in keys if value.get(key) is not None)
 
@@ -135,7 +135,7 @@ def event_says(log: AnyPath, row: tuple[int, Event] | None, *keys: str) -> list[
     if row is None:
         return []
     seq, event = row
-    more, by, at = fields_of(event["payload"], *keys), event.get("by"), event.get("ts")
+    more, by, at = evidence_fields(event["payload"], *keys), event.get("by"), event.get("ts")
     says = event["type"] if by in (None, "agentctl") else f"{event['type']} by {beginning(str(by), LONGEST)}"
     at = at if isinstance(at, str) else None
     return [Evidence(EVENT, f"{os.fspath(log)}:{seq}", f"{says}: {more}" if more else says, at)]

@@ -16,7 +16,7 @@ from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.unreadable import note_unreadable, problem_of
+from agentctl.operations.show.unreadable import note_unreadable, unreadable_problem
 from agentctl.operations.where.ownership import may_be_stopped
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
@@ -42,7 +42,7 @@ def list_below(task: TaskDir) -> Listing:
         try:
             found = each_worker(one)
         except (AgentctlError, OSError) as error:
-            unreadable.append(problem_of(error))
+            unreadable.append(unreadable_problem(error))
             continue
         rows += [{"taskId": one.id, **row} for row in found.rows]
         warnings += found.warnings
@@ -167,9 +167,9 @@ def _with_files(row: WorkerRow, worker: WorkerView, task: TaskDir, awaited: Awai
 
 
 def _placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
-    from agentctl.operations.show.placements import placement_of  # Few workers run on nodes.
+    from agentctl.operations.show.placements import placement_facts  # Few workers run on nodes.
 
-    return placement_of(worker, worker_dir)
+    return placement_facts(worker, worker_dir)
 
 
 def _usage_of(worker: WorkerDir) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from agentctl.operations.show.evidence import (
     Statement,
     WayOut,
     changed_at,
-    fields_of,
+    evidence_fields,
     file_says,
     lock_says,
     part_of,
@@ -99,7 +99,7 @@ def _elsewhere(worker: WorkerDir) -> Iterator[Evidence]:
         value = read_known(path)
         identity = identity_from(value)
         if identity is not None and processes.life_of(identity) is Life.ELSEWHERE:
-            yield file_says(path, f"{fields_of(value, 'machine', 'pidNamespace', 'pid')}; {here}")
+            yield file_says(path, f"{evidence_fields(value, 'machine', 'pidNamespace', 'pid')}; {here}")
 
 
 def _living(facts: WorkerFacts) -> Iterator[Evidence]:
@@ -119,7 +119,7 @@ def _refused(facts: WorkerFacts) -> Part:
     problem, end = shown(refused.get("problem")), refused.get("end")
     text = f"Its disk refuses what it is asked: {problem}."
     if isinstance(end, dict):
-        how = fields_of(end, "status", "reason", "exitCode", "signal")
+        how = evidence_fields(end, "status", "reason", "exitCode", "signal")
         text = f"It has ended ({how}), but its disk refuses that: {problem}."
     evidence = [Evidence(PROCESS, "its shim", "holds in memory what the disk refuses, and writes it once it can")]
     return [Statement(text, evidence)], [WayOut("make the disk take files again; leave its shim alone until then")]
@@ -130,11 +130,11 @@ def _refused(facts: WorkerFacts) -> Part:
 
 def _cancel(facts: WorkerFacts) -> Part:
     worker = facts.worker_dir
-    request = cancel_request.request_of(worker)
+    request = cancel_request.cancel_request_of(worker)
     if request is None:
         return [], []
     by = shown(request.get("by") or "an unknown caller")
-    evidence = [file_says(worker.cancel, fields_of(request, "by", "at", "graceSeconds"))]
+    evidence = [file_says(worker.cancel, evidence_fields(request, "by", "at", "graceSeconds"))]
     evidence += facts.event(ev.CANCEL_REQUESTED)
     statements = [Statement(f"It is being cancelled, as {by} asked.", evidence)]
     children = _live_children(worker)
@@ -152,9 +152,9 @@ def _cancel(facts: WorkerFacts) -> Part:
 def _pause(facts: WorkerFacts) -> Part:
     if not facts.view.is_paused and not pause_request.is_wanted(facts.worker_dir):
         return [], []
-    request = pause_request.request_of(facts.worker_dir)
+    request = pause_request.pause_request_of(facts.worker_dir)
     by = shown(request.get("by") or "an unknown caller")
-    says = fields_of(request, "by", "at") or "there is none: it is about to continue"
+    says = evidence_fields(request, "by", "at") or "there is none: it is about to continue"
     evidence = [file_says(facts.worker_dir.pause, says), *facts.event(ev.PAUSED)]
     text = f"It is paused, by {by}: all of its processes are stopped, and its clock stands still."
     return [Statement(text, evidence)], [WayOut("let it continue", facts.command("unpause", facts.name))]
@@ -174,7 +174,7 @@ def _questions(facts: WorkerFacts) -> Part:
         if question is not None:
             text, way = _of_question(facts, question, name in waiting)
             asker = process_says(next(iter(askers_of(worker, [name])), None), "its asker")
-            place = file_says(worker.question(name), fields_of(question.to_json(), "kind", "askedAt"))
+            place = file_says(worker.question(name), evidence_fields(question.to_json(), "kind", "askedAt"))
             statements.append(Statement(text, [place, lock_says(worker.asker_lock(name)), *asker]))
             ways.append(way)
     if waiting and statements and facts.view.status is Status.BLOCKED:
@@ -203,7 +203,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
         task = facts.worker_dir.task.sibling(asked.task_id)
         file = task.worker(asked.instance).question(asked.id)
         text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
-        statements.append(Statement(text, [file_says(file, fields_of(read_known(file), "kind", "askedAt"))]))
+        statements.append(Statement(text, [file_says(file, evidence_fields(read_known(file), "kind", "askedAt"))]))
         command = command_line(task, "interact", "respond", asked.instance, "--id", asked.id, "ANSWER")
         ways.append(WayOut(f"an answer to {asked.id} of {asked.instance} ({asked.answers})", command))
     return statements, ways
@@ -256,7 +256,7 @@ def _process(facts: WorkerFacts) -> Part:
     if view.pid is None and ev.RETRYING in facts.latest and view.status is not Status.QUEUED:
         aside = worker.attempt_exit(view.attempt - 1)
         evidence = [*facts.event(ev.RETRYING, "attempt", "reason", "exitCode", "delaySeconds")]
-        evidence.append(file_says(aside, fields_of(read_known(aside), "status", "reason", "exitCode", "signal")))
+        evidence.append(file_says(aside, evidence_fields(read_known(aside), "status", "reason", "exitCode", "signal")))
         text = f"It has no process now: attempt {view.attempt - 1} has failed, and the next one begins after a pause."
         return [Statement(text, evidence)], [WayOut("the end of that pause, or a cancel", _cancelling(facts))]
     leader = facts.leader()
@@ -296,7 +296,7 @@ def _output(facts: WorkerFacts) -> Part:
             WayOut("any output or report; to see what it wrote last", facts.command("logs", facts.name))
         ]
     progress = facts.row["progress"] or {}
-    reported = fields_of(progress, "at", "percent", "text")
+    reported = evidence_fields(progress, "at", "percent", "text")
     evidence += [file_says(worker.progress, reported)] if reported else []
     text = f"It last wrote output at {last}." if last and _has_output(worker) else "It has written no output yet."
     return ([Statement(text, evidence)] if evidence else []), []

@@ -10,7 +10,7 @@ from agentctl.operations.show.evidence import (
     Statement,
     WayOut,
     changed_at,
-    fields_of,
+    evidence_fields,
     file_says,
     process_says,
     shown,
@@ -27,13 +27,13 @@ def node_part(facts: WorkerFacts) -> Part:
     claim, placed = read_known(launch.claim), facts.row.get("placement") or {}
     evidence = [
         *process_says(facts.leader(), _STAND_IN),
-        file_says(launch.handle, fields_of(read_known(launch.handle), "job", "submissions", "engine", "problem")),
+        file_says(launch.handle, evidence_fields(read_known(launch.handle), "job", "submissions", "engine", "problem")),
     ]
     cancel = WayOut("a cancel", facts.command("cancel", facts.name))
     if not claim:
         return [Statement(_why_not_there(placed), evidence)], [WayOut("its turn there", _look(placed)), cancel]
     evidence += [
-        file_says(launch.claim, fields_of(claim, "node", "job", "at")),
+        file_says(launch.claim, evidence_fields(claim, "node", "job", "at")),
         changed_at(launch.heartbeat, "its sign of life"),
         *facts.event(ev.PLACED, "node", "job"),
     ]

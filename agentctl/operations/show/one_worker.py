@@ -16,7 +16,7 @@ from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
-from agentctl.supervision.worker.cancel_request import request_of
+from agentctl.supervision.worker.cancel_request import cancel_request_of
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.relative_paths import from_disk, with_artifacts
 
@@ -39,7 +39,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         "spec": read_to_show(worker_dir.spec),
         "worker": read_to_show(worker_dir.process) or None,
         "shim": read_to_show(worker_dir.shim) or None,
-        "cancel": request_of(worker_dir) or None,
+        "cancel": cancel_request_of(worker_dir) or None,
         "exit": decision.to_json() if (decision := decision_of(worker_dir)) else None,
         "result": with_artifacts(read_to_show(worker_dir.result), from_disk, task.root.path) or None,
         "fallback": None,

@@ -17,7 +17,7 @@ from agentctl.supervision.worker.placed import launch_of
 _OF_ENGINE = ("state", "words", "reason")
 
 
-def placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
+def placement_facts(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
     """Return {runner, launch, node, job, state, words, reason, problem, lateExit} of a worker that runs on a node.
 
     `state` is what is concluded of the engine's answer (`queued running ended dropped absent unknown`), `words` what

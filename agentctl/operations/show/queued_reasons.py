@@ -19,7 +19,7 @@ from agentctl.operations.show.evidence import (
     Part,
     Statement,
     WayOut,
-    fields_of,
+    evidence_fields,
     file_says,
     lock_says,
     part_of,
@@ -172,7 +172,7 @@ def _account(waiting: _Waiting) -> Part:
 
     account = account_of(waiting.facts.worker_dir)
     text = f"Its account may not be used until {held['until']}, and it waits for that."
-    evidence = [file_says(account.path if account else "", fields_of(held, "account", "window", "until"))]
+    evidence = [file_says(account.path if account else "", evidence_fields(held, "account", "window", "until"))]
     return [Statement(text, evidence)], [
         WayOut(f"the time: it starts by itself after {held['until']}"),
         WayOut("if you know better", waiting.facts.command("doctor", "--free-account", str(held["account"]))),

@@ -24,7 +24,7 @@ from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
 from agentctl.operations.show.one_worker import show_worker, worktree_of
 from agentctl.operations.show.sessions_by_hand import opening_of
-from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, place_of
+from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, text_paths
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.worktree.changes import kept_files
 from agentctl.supervision.worker.relative_paths import from_disk, with_artifacts
@@ -58,7 +58,7 @@ def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) 
 def result_by_row(worker: WorkerDir, row: Mapping[str, Any], *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return what `read_result` does of a worker whose row of `list` is known; reads its folder alone."""
     worktree = worktree_of(worker)
-    found = text_of(worker, max_bytes)
+    found = text_fields(worker, max_bytes)
     found["files"] = [*found["files"], *kept_files(worktree)]
     head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
     more = {"worktree": worktree, "openSession": opening_of(worker)}
@@ -76,7 +76,7 @@ def _usage_and_success(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict
     return current
 
 
-def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+def text_fields(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
     """Return the keys of `read_result` from `source` to `files`; reads the worker directory alone, and no event log."""
     known = read_known(worker.result)
     summary = declared_summary(known)
@@ -98,7 +98,7 @@ def text_of(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
 
 
 def cut_of(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each answer with a text of `text_of` says if it was cut: that it was, and where the full text is.
+    """Return what each answer with a text of `text_fields` says if it was cut: that it was, and where the full text is.
 
     Empty if it was not cut.
     """
@@ -167,7 +167,7 @@ def _cut_before(known: Mapping[str, Any]) -> tuple[int, str] | None:
 def _beginning(worker: WorkerDir, text: str, before: tuple[int, str], max_bytes: int) -> dict[str, Any]:
     """Return a text that the driver cut after writing it to a file in full; the file may have changed since."""
     size, digest = before
-    path, wrapped = place_of(worker, digest)
+    path, wrapped = text_paths(worker, digest)
     is_there = _hashed_tail(path, 0)[:2] == before
     has_wrapped = is_there and wrapped is not None and os.path.exists(wrapped) and kind_of(wrapped) is None
     return {

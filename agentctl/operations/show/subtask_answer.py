@@ -10,7 +10,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.ends import reason_in_words
 from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
-from agentctl.operations.show.results import cut_of, text_of
+from agentctl.operations.show.results import cut_of, text_fields
 from agentctl.supervision.worker.endings import Decision, decision_of
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
@@ -66,17 +66,17 @@ def still_running(task_id: str, agent_id: str, why: str) -> SubtaskEnd:
 
 def answer_of(worker: WorkerDir, agent_id: str) -> SubtaskEnd:
     """Return the answer of a sub-task whose worker has ended."""
-    decision, result = decision_of(worker), text_of(worker)
+    decision, result = decision_of(worker), text_fields(worker)
     status = decision.status if decision else Status.FAILED
     return SubtaskEnd(
         task_id=worker.task.id, agent_id=agent_id, status=_ANSWERS[status], summary=result["summary"],
         summary_cut=result.get("summaryCut"),
-        failure_reason=None if status is Status.COMPLETED else why(decision), final_message=result["text"] or None,
-        cut=cut_of(result),
+        failure_reason=None if status is Status.COMPLETED else subtask_reason(decision),
+        final_message=result["text"] or None, cut=cut_of(result),
     )  # fmt: skip
 
 
-def why(decision: Decision | None) -> str:
+def subtask_reason(decision: Decision | None) -> str:
     """Return why a sub-task did not succeed: the reason with its details, or who cancelled it."""
     if decision is None:
         return ""

@@ -16,7 +16,7 @@ from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.unreadable import problem_of
+from agentctl.operations.show.unreadable import unreadable_problem
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
@@ -82,7 +82,7 @@ def list_tasks(root: Root) -> TaskRows:
         try:
             row = _row(one, current, level, standings[name])
         except (AgentctlError, OSError) as error:
-            one = _unknown(one.task, problem_of(error))
+            one = _unknown(one.task, unreadable_problem(error))
             row = _row(one, current, level, _standing(one, []))
         rows.append(row)
         unreadable += [one.unreadable] if one.unreadable is not None else []
@@ -125,7 +125,7 @@ def _read_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
     try:
         return _readable_facts(task, standstills)
     except (AgentctlError, OSError) as error:
-        return _unknown(task, problem_of(error))
+        return _unknown(task, unreadable_problem(error))
 
 
 def _readable_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
@@ -193,12 +193,12 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
 def _of_subtask(one: _TaskFacts) -> dict[str, Any]:
     """Return the additional keys of a sub-task: its author, its one agent, and that agent's summary or failure."""
     from agentctl.operations.show.results import declared_summary
-    from agentctl.operations.show.subtask_answer import why
+    from agentctl.operations.show.subtask_answer import subtask_reason
 
     subtask: dict[str, Any] = {"author": one.config.author, "agent": one.config.agent}
     worker = next(iter(one.view.workers.values()), None)
     if worker is None or not worker.is_terminal or not is_own(one.task):
         return {**subtask, "summary": None, "failureReason": None}
     worker_dir = one.task.worker(worker.instance)
-    failure = None if worker.status is Status.COMPLETED else why(decision_of(worker_dir))
+    failure = None if worker.status is Status.COMPLETED else subtask_reason(decision_of(worker_dir))
     return {**subtask, "summary": declared_summary(read_known(worker_dir.result)), "failureReason": failure}

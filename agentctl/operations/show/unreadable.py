@@ -21,10 +21,10 @@ def noting_unreadable(worker: WorkerView) -> Iterator[None]:
 
 def note_unreadable(worker: WorkerView, error: AgentctlError | OSError) -> None:
     """Note an error of a look at a worker's files, or raise it where it says nothing of the kind."""
-    worker.unreadable = problem_of(error)
+    worker.unreadable = unreadable_problem(error)
 
 
-def problem_of(error: AgentctlError | OSError) -> StorageError:
+def unreadable_problem(error: AgentctlError | OSError) -> StorageError:
     """Return what cannot be read, by the error of a look; an error of any other kind is raised."""
     found = as_storage_error(error)
     if found is None:

@@ -45,7 +45,7 @@ def put_text(worker: WorkerDir, text: str) -> KeptText:
         OddFile: Something else is where the folder should be.
     """
     data = text.encode()
-    path = place_of(worker, hashlib.sha256(data).hexdigest()).path
+    path = text_paths(worker, hashlib.sha256(data).hexdigest()).path
     make_folder(worker.texts)
     _write(path, data)
     return KeptText(path, _put_wrapped(path, text))
@@ -57,12 +57,12 @@ def keep_wrapped(worker: WorkerDir, text: str, sha256: str) -> str | None:
         if not is_own(worker.task):
             return None
         make_folder(worker.texts)
-        return _put_wrapped(place_of(worker, sha256).path, text)
+        return _put_wrapped(text_paths(worker, sha256).path, text)
     except (AgentctlError, OSError):
         return None
 
 
-def place_of(worker: WorkerDir, sha256: str) -> KeptText:
+def text_paths(worker: WorkerDir, sha256: str) -> KeptText:
     """Return the paths for a text with this hash; the files need not exist."""
     path = worker.texts / f"{sha256[:_NAME_CHARACTERS]}.txt"
     return KeptText(path, _wrapped_name(path))

@@ -12,7 +12,7 @@ from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, UNKNOWN
 from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import Any, NamedTuple
-from agentctl.operations.show.evidence import Part, Statement, WayOut, fields_of, file_says, part_of, shown
+from agentctl.operations.show.evidence import Part, Statement, WayOut, evidence_fields, file_says, part_of, shown
 from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
@@ -156,7 +156,7 @@ def _state_of(facts: WorkerFacts) -> tuple[str, str | None]:
 
 
 def _asked_at(worker: WorkerDir) -> str | None:
-    at = (cancel_request.request_of(worker) or {}).get("at")
+    at = (cancel_request.cancel_request_of(worker) or {}).get("at")
     return at if isinstance(at, str) else None
 
 
@@ -188,7 +188,7 @@ def _claimed(facts: WorkerFacts) -> Why:
     keys = ("reason", "exitCode", "signal", "pid")
     evidence = [one for kind in sorted(facts.latest) for one in facts.event(kind, *keys)]
     if facts.worker_dir.exit.exists():
-        says = fields_of(read_known(facts.worker_dir.exit), "status", "reason", "by", "message", "endedAt")
+        says = evidence_fields(read_known(facts.worker_dir.exit), "status", "reason", "by", "message", "endedAt")
         evidence.append(file_says(facts.worker_dir.exit, says))
     text = (
         f"Its log claims that it is {view.status}. That is unproven: the task was not made here by you, or was moved,"
@@ -204,7 +204,7 @@ def _observed(task: TaskDir, row: WorkerRow) -> Why:
         "It is a sub-agent that another program started by itself: it is known only from what that program's hooks"
         " reported, and nothing here guards it."
     )
-    evidence = [file_says(task.observed, fields_of(row, "agent", "status", "startedAt", "endedAt"))]
+    evidence = [file_says(task.observed, evidence_fields(row, "agent", "status", "startedAt", "endedAt"))]
     way = WayOut("only the program that started it can stop it")
     since = row["endedAt"] or row["startedAt"]
     return Why(task.id, row["agentInstance"], row["status"], OBSERVED, since, False, [Statement(text, evidence)], [way])

@@ -27,7 +27,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.start.agent_server import with_identity, with_server
 from agentctl.operations.start.answer_schema import ask_for, read_schema
 from agentctl.operations.start.inherited import denied_above
-from agentctl.operations.start.model_provider import model_of_caller, name_of, provider_for
+from agentctl.operations.start.model_provider import model_of_caller, provider_and_model, provider_for
 from agentctl.operations.start.obeyed import refuse_obeyed
 from agentctl.operations.start.own_program import own_program
 from agentctl.operations.start.permissions import check_policy_again, given_rules, policy_of
@@ -126,7 +126,7 @@ def make_order(task: TaskDir, work: AgentWork, environ: Mapping[bytes, bytes]) -
     provider = provider_for(driver, work, spec, environ, of_caller) if driver.is_ours else {}
     order = Order(
         driver=driver.name, program=_program(driver, spec, path), agent=spec.name, prompt=work.prompt,
-        instructions=spec.instructions, model=name_of(provider) or work.model or spec.model,
+        instructions=spec.instructions, model=provider_and_model(provider) or work.model or spec.model,
         effort=work.effort or spec.effort,
         tools=list(spec.tools) if spec.tools is not None else None, read_only=spec.read_only,
         max_turns=_least(work.max_turns, spec.max_turns),

@@ -19,7 +19,7 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.reader import read_limits
-from agentctl.adapters.yamldoc import parse
+from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.errors import Damaged, Refused, StorageError, UsageError
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.new_task import create_task
@@ -32,8 +32,8 @@ from agentctl.operations.trust.templates import (
     all_templates,
     bytes_of,
     check_usable,
-    digest_of,
     find_template,
+    folder_digest,
     is_usable,
     read_template,
 )
@@ -82,7 +82,7 @@ def create_from_template(
     """
     template = find_template(root, name)
     digest, content = check_usable(template), bytes_of(template)
-    document = parse(template.folder / FILE, content)
+    document = parse_yaml(template.folder / FILE, content)
     unknown = set(document.value) - set(_KEYS)
     if unknown:
         raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
@@ -94,7 +94,7 @@ def create_from_template(
     def furnish(task: TaskDir) -> None:
         _copy(template.folder, task.template)
         copied = (task.template / FILE).read_bytes()
-        if digest is not None and (digest_of(task.template), copied) != (digest, content):  # Only what was trusted.
+        if digest is not None and (folder_digest(task.template), copied) != (digest, content):  # Only what was trusted.
             raise Refused(f"{template.folder} was changed meanwhile", hint="try again")
         places = {**settings, "template": str(task.template), "task": str(task.path)}
         write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))

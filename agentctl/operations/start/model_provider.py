@@ -23,10 +23,10 @@ def model_of_caller() -> str | None:
     caller = true_caller()
     order = read_known(caller.worker.spec).get("order") if caller is not None else None
     provider = order.get("provider") if isinstance(order, dict) else None
-    return name_of(provider) if isinstance(provider, dict) else None
+    return provider_and_model(provider) if isinstance(provider, dict) else None
 
 
-def name_of(provider: Mapping[str, Any]) -> str | None:
+def provider_and_model(provider: Mapping[str, Any]) -> str | None:
     """Return `PROVIDER/MODEL`; None where there is none."""
     return f"{provider.get('name')}/{provider.get('model')}" if provider else None
 
@@ -64,7 +64,8 @@ def provider_for(
         )
     if (work.max_budget_usd or spec.max_budget_usd) and not has_prices(provider):
         raise Refused(
-            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what {name_of(provider)} costs",
+            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what"
+            f" {provider_and_model(provider)} costs",
             hint="give the model prices in ~/.config/agentctl/providers.yaml, or leave the limit out",
         )
     return provider

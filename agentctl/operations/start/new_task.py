@@ -15,7 +15,7 @@ from agentctl.adapters.opening import refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
-from agentctl.adapters.taskyaml.writer import head_of
+from agentctl.adapters.taskyaml.writer import yaml_head
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain import events as ev
 from agentctl.domain.limits import KEYS, BadLimit, limits_from
@@ -26,7 +26,7 @@ from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.locating import current_task
-from agentctl.operations.where.moved import note_place
+from agentctl.operations.where.moved import note_paths_right
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.personal_config import DEFAULTS, section
 from agentctl.operations.where.task_config import keep_config
@@ -105,9 +105,9 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
     for folder in tree_at(task.path).folders():
         make_folder(folder)
     head = {"id": task.id, "title": title, "createdAt": now_iso(), **above, "config": config}
-    text = head_of(head) + "".join(f"{line}\n" for line in _COMMENT).encode()
+    text = yaml_head(head) + "".join(f"{line}\n" for line in _COMMENT).encode()
     write_whole(task.task_file, roster.initial(text), durable=False)
-    note_place(task)
+    note_paths_right(task)
     mark_own(task)
     vouch_for_rules(task, parse_policy(config.get("permissions")))
     keep_config(task, text, head)

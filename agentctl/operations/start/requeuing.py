@@ -26,7 +26,7 @@ def _in_log(tree: TreeDir, queue: list[Ticket]) -> list[Ticket]:
     return [ticket for ticket in logged if is_of_task(tree.worker_at(ticket.worker_id))]
 
 
-def resume_queue(task: TaskDir) -> list[str]:
+def requeue_workers(task: TaskDir) -> list[str]:
     """Give this process's environment to queued workers whose own is gone, and start what can start.
 
     By this, a person vouches for the orders as they are now: what vouched for them is lost with the environment.

@@ -28,7 +28,7 @@ _ASIDE = frozenset(
 )
 
 
-def key_of(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:
+def work_key(root: Root, request: SpawnRequest, order: Order | None, cwd: str) -> str:
     """Return a key that two requests share if they ask for the same work.
 
     Raises:

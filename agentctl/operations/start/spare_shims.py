@@ -51,6 +51,6 @@ def _count_free(tree: TreeDir, wanted: int) -> int:
             found.release()
 
 
-def keep_spares(task: TaskDir, count: int) -> None:
+def keep_shims_ready(task: TaskDir, count: int) -> None:
     """Keep this many shims ready for the workers of a task's tree from now on; 0 stops those that were kept."""
     launching.keep_spares(tree_of(task), count)

@@ -146,9 +146,9 @@ _UMASK_LOCK = _thread.allocate_lock()
 
 def _keyed(task: TaskDir, request: SpawnRequest, ordered: Ordered | None, cwd: str) -> SpawnRequest:
     """Return a request with a key that is the same for the same work over the same files."""
-    from agentctl.operations.start.reuse import key_of  # It runs git.
+    from agentctl.operations.start.reuse import work_key  # It runs git.
 
-    return request._replace(key=key_of(task.root, request, ordered.order if ordered else None, cwd))
+    return request._replace(key=work_key(task.root, request, ordered.order if ordered else None, cwd))
 
 
 def _kept(request: SpawnRequest) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def _described(condition: Condition) -> str:
 
 
 def _ask(worker: WorkerDir, paused: bool) -> None:
-    problem = pause_request.put_request(worker, who(), paused=paused)
+    problem = pause_request.put_pause_request(worker, who(), paused=paused)
     with contextlib.suppress(OSError):  # No free descriptor, for example: its shim looks about once a second anyway.
         poke(worker)
     if problem is not None:

@@ -11,7 +11,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.permissions import Rules, answer_by
-from agentctl.domain.question import ALLOW, DENY, EVERYTHING, Question, offered, shown
+from agentctl.domain.question import ALLOW, DENY, EVERYTHING, Question, offered, question_within
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.agents_above import AgentAbove, agent_above
@@ -84,7 +84,7 @@ def check_answerer(worker_dir: WorkerDir, question: Question, answer: str, who: 
 def _may_do_itself(parent: WorkerDir, worker: WorkerDir, question: Question, answer: str) -> bool:
     """Return whether an agent's own rules allow this exact call in the same folder, and the answer allows no more."""
     order, folder = read_order(parent), read_known(worker.spec).get("cwd")
-    is_offered = any(one.id == answer for one in offered(question, shown(question, EVERYTHING)))
+    is_offered = any(one.id == answer for one in offered(question, question_within(question, EVERYTHING)))
     if order is None or not is_offered or question.meaning(answer) != ALLOW or question.tool is None:
         return False
     tool, arguments = question.tool, question.arguments or {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.answer_links import buttons_for, digest_of, read
+from agentctl.domain.answer_links import buttons_for, question_digest, read_link
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.operations.talk.answerers import Answerer
-from agentctl.operations.talk.interacting import respond
+from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.questions import read_question
 
@@ -17,7 +17,7 @@ _THE_PERSON = Answerer(None, is_agent=False)
 
 
 def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str, Any]:
-    """Give the answer of a link; return what `respond` does: {taskId, agentInstance, id, answer, waiting}.
+    """Give the answer of a link; return what `answer_open_question` does: {taskId, agentInstance, id, answer, waiting}.
 
     The first valid answer of all counts, whoever gives it: so a link counts once, and without a memory of used ones.
 
@@ -31,7 +31,7 @@ def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str,
         Refused: It is not such a link, or has expired; the question was answered, or is another by now; its worker has
             ended; or no link may give that answer. Nothing was changed.
     """
-    link = read(signed, token, now)
+    link = read_link(signed, token, now)
     worker = root.task(link.task).worker(link.instance)
     if not worker.path.exists():
         raise NotFound(f"there is no worker {link.instance} in {link.task} any more", hint=Next("look at questions"))
@@ -39,13 +39,13 @@ def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str,
     question = read_question(worker, link.question)
     if question is None:
         raise NotFound(f"{link.instance} asks no question {link.question}", hint=Next("look at questions"))
-    if digest_of(question) != link.digest:
+    if question_digest(question) != link.digest:
         raise Refused(
             f"{link.question} of {link.instance} is a different question by now", hint=Next("look at questions")
         )
     if link.answer not in {one.answer for one in buttons_for(question)}:
         raise Refused(f"no link may answer {link.question} of {link.instance} so", hint=Next("look at questions"))
-    return respond(
+    return answer_open_question(
         root, task=worker.task, instance=link.instance, question_id=link.question, answer=link.answer,
         answerer=_THE_PERSON, shown=question,
     )  # fmt: skip

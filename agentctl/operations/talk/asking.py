@@ -50,7 +50,7 @@ class Unanswered(WaitTimedOut):
         self.question_id = question_id
 
 
-def ask(
+def ask_as_caller(
     question: str,
     *,
     kind: str,

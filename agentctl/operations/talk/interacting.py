@@ -18,7 +18,7 @@ from agentctl.domain.question import DENY, Question, question_in
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, StorageError, UsageError
 from agentctl.lean import NamedTuple
-from agentctl.operations.show.unreadable import check_all_known, problem_of
+from agentctl.operations.show.unreadable import check_all_known, unreadable_problem
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
 from agentctl.operations.talk.asking import event_of, refuse_if_ended, resumed_by
 from agentctl.operations.where.locating import current_task
@@ -91,7 +91,7 @@ def _questions_of(tasks: list[TaskDir]) -> FoundQuestions:
                 if worker.interactions.exists() and not worker.has_ended:
                     found.questions.extend(_open_in(worker, found.warnings))
             except (AgentctlError, OSError) as error:
-                found.unreadable.append(problem_of(error))
+                found.unreadable.append(unreadable_problem(error))
     found.questions.sort(key=lambda one: str(one.question.asked_at))
     return found
 
@@ -106,7 +106,7 @@ def _open_in(worker: WorkerDir, warnings: list[str]) -> Iterator[OpenQuestion]:
             warnings.append(f"{worker.question(name)} holds no question: it is left out")
 
 
-def respond(  # noqa: PLR0913 - keyword-only, each known to a caller
+def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a caller
     root: Root,
     *,
     task: TaskDir | None,

@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.files import make_folder, read_known, text_in, write_whole
+from agentctl.adapters.files import file_text, make_folder, read_known, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
@@ -24,7 +24,9 @@ from agentctl.supervision.worker.spec import read_order, read_spec
 _READ = "read"
 
 
-def send(task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False) -> dict[str, Any]:
+def deliver_message(
+    task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False
+) -> dict[str, Any]:
     """Put a message into a worker's inbox, durably.
 
     Args:
@@ -110,5 +112,5 @@ def mark_read(worker: WorkerDir) -> None:
 
 def _read_count(worker: WorkerDir) -> int:
     with contextlib.suppress(ValueError):
-        return max(0, int(text_in(worker.inbox / _READ, "ascii")))
+        return max(0, int(file_text(worker.inbox / _READ, "ascii")))
     return 0

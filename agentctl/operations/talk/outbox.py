@@ -33,7 +33,7 @@ def is_walled(worker: WorkerDir, error: Exception) -> bool:
     return is_refused and worker.outbox.is_dir() and os.access(worker.outbox, os.W_OK)
 
 
-def deliver(worker: WorkerDir, entry: Mapping[str, Any]) -> None:
+def deliver_entry(worker: WorkerDir, entry: Mapping[str, Any]) -> None:
     """Put an entry into the outbox, and return when it has been taken up."""
     with delivered(worker, entry):
         pass

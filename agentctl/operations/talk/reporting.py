@@ -67,13 +67,13 @@ def _say(worker: WorkerDir, report: Report) -> dict[str, Any]:
     if is_away(worker):
         return _pass_to_node(worker, report)
     try:
-        return keep(worker, report)
+        return keep_report(worker, report)
     except (StorageError, OSError) as error:
         from agentctl.operations.talk import outbox
 
         if not outbox.is_walled(worker, error):
             raise
-        outbox.deliver(worker, entry_of(report))
+        outbox.deliver_entry(worker, entry_of(report))
         return _content_of(report)
 
 
@@ -108,7 +108,7 @@ def _whole(text: str | None) -> str | None:
     return None if text is None else whole(as_utf8(text))
 
 
-def keep(worker: WorkerDir, report: Report) -> dict[str, Any]:
+def keep_report(worker: WorkerDir, report: Report) -> dict[str, Any]:
     """Write a worker's report down, and return what was written.
 
     Raises:
@@ -120,7 +120,7 @@ def keep(worker: WorkerDir, report: Report) -> dict[str, Any]:
         match report:
             case ProgressReport():
                 write_whole(worker.progress, to_json(content), durable=False)
-                note(worker, RowType.PROGRESS, content["text"], percent=report.percent)
+                note_in_activity(worker, RowType.PROGRESS, content["text"], percent=report.percent)
             case MessageReport():
                 _append(worker, content)
             case ResultReport():
@@ -160,7 +160,7 @@ def _refuse_if_ended(worker: WorkerDir) -> None:
         raise Refused(f"{worker.instance} has ended; what it reports now is not kept")
 
 
-def note(worker: WorkerDir, kind: RowType, text: str | None, **more: Any) -> None:
+def note_in_activity(worker: WorkerDir, kind: RowType, text: str | None, **more: Any) -> None:
     """Add a row to a worker's activity."""
     _append(worker, {**_row(kind, text), **more})
 

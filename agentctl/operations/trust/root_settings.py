@@ -53,9 +53,9 @@ class RootSettings(NamedTuple):
         value = known.said("root", path, self.data)
         if value is not None:
             return read_root_settings(Document(path, value, {}))
-        from agentctl.adapters.yamldoc import parse  # A file that is in the cache needs no YAML.
+        from agentctl.adapters.yamldoc import parse_yaml  # A file that is in the cache needs no YAML.
 
-        document = parse(path, self.data)
+        document = parse_yaml(path, self.data)
         found = read_root_settings(document)
         known.keep("root", path, self.data, document.value)
         known.save()

@@ -21,7 +21,7 @@ from agentctl.adapters.opening import OddFile, open_plain, read_bytes
 from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import Root
 from agentctl.adapters.trust import is_trusted, read_trusted, trust_file
-from agentctl.adapters.yamldoc import parse
+from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.names import check_name, is_name
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
@@ -94,7 +94,7 @@ def read_template(template: Template) -> Document:
     Raises:
         UsageError: It cannot be read; the message names file, line and key.
     """
-    return parse(template.folder / FILE, bytes_of(template))
+    return parse_yaml(template.folder / FILE, bytes_of(template))
 
 
 def bytes_of(template: Template) -> bytes:
@@ -120,7 +120,7 @@ def check_usable(template: Template) -> str | None:
     """
     if not template.of_root:
         return None
-    digest = digest_of(template.folder)
+    digest = folder_digest(template.folder)
     if not is_trusted(read_trusted(trust_file(os.environ)), str(template.folder), digest):
         ships = (_shipped() / template.name / FILE).is_file()
         hides = f"; the shipped one is {SHIPPED}{template.name}" if ships else ""
@@ -150,7 +150,7 @@ def _work_of(worker: dict[str, Any]) -> str:
     return " ".join(map(str, argv)) if isinstance(argv, list) else f"the agent {worker.get('agent', 'general')}"
 
 
-def digest_of(folder: str | os.PathLike[str]) -> str:
+def folder_digest(folder: str | os.PathLike[str]) -> str:
     """Return the hash of everything in a folder: names, which files are executable, contents.
 
     Raises:

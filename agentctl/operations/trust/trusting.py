@@ -17,7 +17,7 @@ from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.trust.definitions import Agent, all_agents
 from agentctl.operations.trust.root_settings import NAME, RootSettings, settings_of
-from agentctl.operations.trust.templates import Template, all_templates, digest_of, is_usable, powers_of
+from agentctl.operations.trust.templates import Template, all_templates, folder_digest, is_usable, powers_of
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.lineage import true_caller
 from agentctl.operations.where.moved import follow_move
@@ -91,12 +91,12 @@ def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
         if isinstance(one, Agent) and one.powers:
             digests[one.spec.source] = one.digest
         elif isinstance(one, Template):
-            digests[str(one.folder)] = digest_of(one.folder)
+            digests[str(one.folder)] = folder_digest(one.folder)
         elif isinstance(one, RootSettings):
             one.says()  # What cannot be read cannot be trusted.
             digests[one.path] = one.digest
     if digests:
-        trust.trust(trust.trust_file(os.environ), digests)
+        trust.trust_digests(trust.trust_file(os.environ), digests)
     return [_trusted(one) for one in named]
 
 

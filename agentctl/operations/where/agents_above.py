@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from agentctl.adapters import descent, processes
 from agentctl.adapters.descent import Ancestry
 from agentctl.adapters.personal import own_programs_file
-from agentctl.drivers.marks import SHIPPED, Marks, name_of
+from agentctl.drivers.marks import SHIPPED, Marks, name_by_marks
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import FROM_AGENT, FROM_WORKER
 
@@ -76,7 +76,7 @@ def _agent_in(line: Ancestry, known: list[Marks]) -> AgentAbove | None:
         variable = _variable_in(_environment_of(pid), known)
         if variable is not None:
             return AgentAbove(pid, variable, is_variable=True)
-        name = name_of(*processes.names_of(pid), processes.command_line(pid), names)
+        name = name_by_marks(*processes.names_of(pid), processes.command_line_of(pid), names)
         if name is not None:
             return AgentAbove(pid, name, is_variable=False)
     return None

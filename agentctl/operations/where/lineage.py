@@ -26,7 +26,7 @@ from agentctl.operations.where.calling import Caller, caller
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.life.strangers import guarded_by, is_noted, marked_by
 from agentctl.supervision.worker.cancel_request import is_asked
-from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist
+from agentctl.supervision.worker.kinship import ancestors, barred_by, enlist_child
 from agentctl.supervision.worker.spec import held_limits, read_spec
 
 #: No honest tree of tasks is as deep; a forged one may be a cycle.
@@ -251,4 +251,4 @@ def enlist_all(parent: Caller | None, children: Sequence[WorkerDir]) -> None:
     if parent is not None:
         refuse_if_barred(parent.worker)
         for child in children:
-            enlist(parent.worker, child)
+            enlist_child(parent.worker, child)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import make_folders, text_in
+from agentctl.adapters.files import file_text, make_folders
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
@@ -195,7 +195,7 @@ def current_task(root: Root) -> str | None:
 
 
 def _named_current(root: Root) -> str | None:
-    name = text_in(root.current).strip()
+    name = file_text(root.current).strip()
     return name if is_name(name) and root.task(name).exists else None
 
 

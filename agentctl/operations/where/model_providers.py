@@ -14,7 +14,7 @@ from agentctl.adapters.known import known_files
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import config_folder, is_there
 from agentctl.domain.permissions import BadValue
-from agentctl.drivers.llm.providers import Rows, read_rows
+from agentctl.drivers.llm.providers import Rows, read_providers
 from agentctl.errors import UsageError
 from agentctl.world_errors import missing_part
 
@@ -49,10 +49,10 @@ def _read(path: Path, base: Rows | None) -> Rows:
     known = known_files(os.environ)
     said = known.said("providers", path, data)
     if said is not None:
-        return read_rows(said, base)
+        return read_providers(said, base)
     document = _parsed(path, data)
     try:
-        rows = read_rows(document.value, base)
+        rows = read_providers(document.value, base)
     except BadValue as error:
         raise document.error(error.keys, error.message) from error
     known.keep("providers", path, data, document.value)
@@ -61,9 +61,9 @@ def _read(path: Path, base: Rows | None) -> Rows:
 
 
 def _parsed(path: Path, data: bytes) -> Document:
-    from agentctl.adapters.yamldoc import parse  # Only where a file has changed.
+    from agentctl.adapters.yamldoc import parse_yaml  # Only where a file has changed.
 
-    return parse(path, data)
+    return parse_yaml(path, data)
 
 
 def named_keys(environ: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -46,7 +46,7 @@ class Move(NamedTuple):
         return now if os.path.lexists(now) else path
 
 
-def note_place(task: TaskDir) -> None:
+def note_paths_right(task: TaskDir) -> None:
     """Note that the paths in a task's files are right where it lies now."""
     write_whole(task.place, to_json({"root": str(task.root.path)}), durable=False)
 
@@ -115,7 +115,7 @@ def follow_move(task: TaskDir) -> list[str]:
                 if problem is not None:
                     problems.append(f"{worker.instance}: {problem}")
     if not problems:
-        note_place(task)
+        note_paths_right(task)
     return problems
 
 

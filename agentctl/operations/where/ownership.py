@@ -199,7 +199,7 @@ def check_rules(task: TaskDir, rules: Rules) -> None:
 
 
 def _text_of(rules: Rules) -> str:
-    return text_of([dict(rule) for rule in rules])
+    return stable_text([dict(rule) for rule in rules])
 
 
 # -- answers to requests for permission --------------------------------------------------------------------------------
@@ -229,10 +229,10 @@ def _marks_in(folder: object) -> FilePath:
 
 def _details_of(worker: WorkerDir, question: Question, answer: Mapping[str, Any]) -> list[str]:
     fields = (str(answer.get(key)) for key in ("id", "answer", "by", "at", "reason"))
-    return [worker.instance, *fields, text_of(question)]
+    return [worker.instance, *fields, stable_text(question)]
 
 
-def text_of(value: object) -> str:
+def stable_text(value: object) -> str:
     """Return a text that is the same for equal values, as two JSON files may have them."""
     return json.dumps(value, sort_keys=True)
 

@@ -105,9 +105,9 @@ def _parsed(path: Path, data: bytes) -> Document:
 
 
 def _parse(path: Path, data: bytes) -> Document:
-    from agentctl.adapters.yamldoc import parse  # Only for people who have such a file, and have changed it.
+    from agentctl.adapters.yamldoc import parse_yaml  # Only for people who have such a file, and have changed it.
 
-    document = parse(path, data)
+    document = parse_yaml(path, data)
     document.check_keys((), document.value, [one.key for one in _SECTIONS])
     return document
 

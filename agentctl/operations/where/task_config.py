@@ -37,9 +37,9 @@ def _parse(task: TaskDir, head: bytes) -> TaskConfig:
     is_ours = is_own(task)
     if len(head) > _MOST_OF_OTHERS and not is_ours:
         raise UsageError(f"{task.task_file} is larger than {_MOST_OF_OTHERS} bytes, and was not made here by you")
-    from agentctl.adapters.yamldoc import parse  # Only here: a hot path with a valid cache loads no YAML.
+    from agentctl.adapters.yamldoc import parse_yaml  # Only here: a hot path with a valid cache loads no YAML.
 
-    found = _understood(parse(Path(task.task_file), head))
+    found = _understood(parse_yaml(Path(task.task_file), head))
     if is_ours:
         _keep(task, head, found)
     return found
@@ -62,7 +62,7 @@ def _understood(document: Document) -> TaskConfig:
 
 def _limits(document: Document) -> Limits:
     # Where a sub-task has no maxDepth, those of the tasks above it apply.
-    base = Limits(max_depth=DEEPEST) if cache.named(document.at("parentTaskId")) else None
+    base = Limits(max_depth=DEEPEST) if cache.name_or_none(document.at("parentTaskId")) else None
     return reader.read_limits(document, base)
 
 

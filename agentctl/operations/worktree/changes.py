@@ -131,12 +131,12 @@ def show_worktree(task: TaskDir, instance: str) -> Record:
     """Return everything that is known of one worktree."""
     check_own(task)
     worker = find_worker(task, instance)
-    record_of(worker)
+    worktree_record(worker)
     ensure_recorded(worker, again=True)
     return {**_row(worker), **(known_worktree(worker) or {})}
 
 
-def record_of(worker: WorkerDir) -> Record:
+def worktree_record(worker: WorkerDir) -> Record:
     record = read_record(worker)
     if record is None:
         raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree -- COMMAND makes one")

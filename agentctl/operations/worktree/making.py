@@ -15,7 +15,7 @@ from agentctl.adapters.files import (
     make_folder,
     storage_errors,
 )
-from agentctl.adapters.git import Git, GitError, git_in, pause
+from agentctl.adapters.git import Git, GitError, git_in, pause_before_try
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import Root, WorkerDir
@@ -212,7 +212,7 @@ def _add(git: Git, record: Mapping[str, Any], number: int) -> bool:
         if not error.is_locked or number == _TRIES - 1:
             raise
         _undo(record)
-        pause(number)
+        pause_before_try(number)
         return False
     return True
 
@@ -248,7 +248,7 @@ def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
 # -- removed again -----------------------------------------------------------------------------------------------------
 
 
-def is_being_made(worker: WorkerDir) -> bool:
+def is_worktree_being_made(worker: WorkerDir) -> bool:
     """Return whether the spawn that makes a worker's worktree may still be alive."""
     spawner = processes.identity_from(known_record(worker).get("spawner"))
     return spawner is not None and processes.life_of(spawner) is not Life.GONE

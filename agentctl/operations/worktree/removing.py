@@ -19,12 +19,12 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Refused
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
-from agentctl.operations.worktree.changes import ensure_recorded, record_of
+from agentctl.operations.worktree.changes import ensure_recorded, worktree_record
 from agentctl.operations.worktree.making import is_within
 from agentctl.operations.worktree.standing import LOOK_LIMIT_S, Holding, holding
 from agentctl.supervision.worktree.record import write_record
 from agentctl.supervision.worktree.recorded import git_from, tree_from
-from agentctl.supervision.worktree.submodules import InnerWork, give_commits, keep
+from agentctl.supervision.worktree.submodules import InnerWork, give_commits, keep_work
 
 _LOCKED = "locked working tree"
 
@@ -39,7 +39,7 @@ def remove_worktree(task: TaskDir, instance: str) -> dict[str, Any]:
     """
     check_own(task)
     worker = find_worker(task, instance)
-    record = record_of(worker)
+    record = worktree_record(worker)
     if record.get("removed"):
         raise Refused(f"the worktree of {instance} was removed already")
     _refuse_in_use(task, worker, str(record["path"]))
@@ -59,7 +59,7 @@ def remove_worktree(task: TaskDir, instance: str) -> dict[str, Any]:
     is_deleted = _delete_branch(record)
     with locked(worker.lock):
         removed = {"at": now_iso(), "branchDeleted": is_deleted, "submodules": kept}
-        write_record(worker, {**record_of(worker), "removed": removed})
+        write_record(worker, {**worktree_record(worker), "removed": removed})
     return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
             "branchDeleted": is_deleted, "submodules": kept}  # fmt: skip
 
@@ -126,7 +126,7 @@ def _keep(work: InnerWork, worker: WorkerDir) -> dict[str, Any]:
     try:
         return {**noted, "repository": work.repository.store, "refs": give_commits(work, worker)}
     except GitError:
-        (bundle,) = (file for file in keep(work, worker)["kept"] if file["path"].endswith(".bundle"))
+        (bundle,) = (file for file in keep_work(work, worker)["kept"] if file["path"].endswith(".bundle"))
         return {**noted, "bundle": str(worker.path / bundle["path"])}
 
 

@@ -17,8 +17,8 @@ from agentctl.operations.start.again import retry_worker
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_worker, unpause_worker
-from agentctl.operations.talk.interacting import respond
-from agentctl.operations.talk.messaging import send
+from agentctl.operations.talk.interacting import answer_open_question
+from agentctl.operations.talk.messaging import deliver_message
 from agentctl.world_errors import missing_part
 
 
@@ -28,7 +28,7 @@ def answer(root: Root, worker: FleetWorker, question: Question, text: str, reaso
     Raises:
         AgentctlError: It was answered before, it has changed, or it does not take this answer.
     """
-    done = respond(
+    done = answer_open_question(
         root, task=worker.task, instance=worker.row["agentInstance"], question_id=question.id,
         answer=as_typed(text), shown=question, reason=reason,
     )  # fmt: skip
@@ -51,7 +51,7 @@ def what_became_of(root: Root, worker: WorkerId, question_id: str) -> str:
     return f"{asked} was answered with {plain(reply.get('answer'))!r} by {plain(reply.get('by'))}"
 
 
-def cancel(worker: FleetWorker) -> str:
+def cancel_worker(worker: FleetWorker) -> str:
     """Cancel a worker with all below it; returns when all of it is proven gone, or its survivors are known."""
     return _all_cancelled(cancel_workers(worker.task, [worker.row["agentInstance"]]))
 
@@ -92,22 +92,22 @@ def turn_hold(task: FleetTask) -> str:
     return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
 
 
-def retry(worker: FleetWorker) -> str:
+def start_again(worker: FleetWorker) -> str:
     """Start the work of an ended worker once more."""
     spawned = retry_worker(worker.task, worker.row["agentInstance"], queue=True)
     return f"{worker.row['agentInstance']} is tried again as {spawned.agent_instance} ({spawned.status})"
 
 
-def message(root: Root, worker: FleetWorker, text: str) -> str:
+def message_worker(root: Root, worker: FleetWorker, text: str) -> str:
     """Send a message to a worker; an ended agent is continued with it, and an idle one gets it as its next turn."""
     name, text = worker.row["agentInstance"], as_typed(text)
     if worker.row["driver"] is not None and worker.row["endedAt"] is not None:
         spawned = resume_worker(worker.task, name, text, queue=True)
         return f"{name} continues as {spawned.agent_instance} ({spawned.status})"
-    return f"{send(worker.task, name, text)['messageId']} was sent to {name}"
+    return f"{deliver_message(worker.task, name, text)['messageId']} was sent to {name}"
 
 
-def in_words(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return an error and its next step in one line."""
     if isinstance(error, AgentctlError):
         return plain(f"{error.message} ({error.hint})" if error.hint else error.message)

@@ -37,17 +37,17 @@ from agentctl.domain.question import (
     ShownQuestion,
     arguments_of,
     offered,
-    shown,
+    question_within,
     takes_text,
 )
 from agentctl.domain.states import TERMINAL
 from agentctl.encoding import as_utf8
 from agentctl.errors import UsageError
 from agentctl.operations.fleet.glance import FleetWorker, Glance
-from agentctl.screen.fleet.drawing import Piece, one_line, since, totals_of
+from agentctl.screen.fleet.drawing import Piece, one_line, since, totals_shown
 from agentctl.text.activity import node_parts
 from agentctl.text.words import shown_json
-from agentctl.text.worker import agent_with_policy, progress, standing
+from agentctl.text.worker import agent_with_policy, progress_words, standing_words
 
 #: How long a question is on the screen before a digit counts.
 SETTLES_S = 0.4
@@ -194,7 +194,7 @@ def peek_of(
     if node is not None:
         yield from _item(node, width)
         return
-    yield from head_of(glance, worker)
+    yield from peek_head(glance, worker)
     doing = glance.doings.get(worker.id)
     if worker.row["command"]:
         yield ("\n" + _bounded(worker.row["command"]), "dim")
@@ -203,7 +203,7 @@ def peek_of(
         yield ("\n" + _bounded(text), "text")
 
 
-def head_of(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
+def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
     """Yield who a worker is, and how it stands."""
     row = worker.row
     yield (row["agentInstance"], "name")
@@ -212,11 +212,11 @@ def head_of(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
     yield (agent + (f" by {plain(row['driver'])}" if row["driver"] else ""), "agent")
     how = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
     yield (f"  {how}", "failed" if row["status"] == "failed" else "text")
-    unusual = None if row["reason"] else standing(row)
+    unusual = None if row["reason"] else standing_words(row)
     yield (f"  {plain(unusual)}" if unusual else "", "blocked")
-    done = progress(row["progress"])
+    done = progress_words(row["progress"])
     yield (f"  {one_line(done)}" if done and row["status"] not in TERMINAL else "", "text")
-    totals = totals_of(glance, worker)
+    totals = totals_shown(glance, worker)
     yield (f"  attempt {row['attempt']}" if row["attempt"] > 1 else "", "dim")
     yield (f"  {totals.calls} call{'s' * (totals.calls > 1)}" if totals.calls else "", "dim")
     yield (f"  {totals.tokens:,} tokens" if totals.tokens else "", "dim")
@@ -315,7 +315,7 @@ def _text_of(value: object) -> str:
 
 def seen_of(question: Question) -> ShownQuestion:
     """Return how much of a question the peek shows, once all of that has been on the screen."""
-    return shown(question, _LONGEST, _MOST_LINES)
+    return question_within(question, _LONGEST, _MOST_LINES)
 
 
 def _options(question: Question, chosen: set[str], width: int) -> Iterator[Piece]:

@@ -127,7 +127,7 @@ class WorkerKeys(DOMNode):
             try:
                 said = await asyncio.to_thread(work)
             except Exception as error:  # noqa: BLE001 - whatever it is, the screen goes on and says it
-                said = commands.in_words(error)
+                said = commands.error_line(error)
             self.say(said)
             self.reader.wake()
 
@@ -277,7 +277,7 @@ class WorkerKeys(DOMNode):
         more = f" and the {len(below)} below it" if below else ""
         self.yes_or_no.open(
             f"Cancel {name}{more}?",
-            lambda: self.in_thread(lambda: commands.cancel(worker), doing=f"{name} is being cancelled…"),
+            lambda: self.in_thread(lambda: commands.cancel_worker(worker), doing=f"{name} is being cancelled…"),
         )
 
     def action_pause(self) -> None:
@@ -294,7 +294,7 @@ class WorkerKeys(DOMNode):
         if worker is not None:
             self.write(
                 f"message to {worker.row['agentInstance']}",
-                lambda text: self.in_thread(lambda: commands.message(self.root, worker, text)),
+                lambda text: self.in_thread(lambda: commands.message_worker(self.root, worker, text)),
             )
 
     def action_retry(self) -> None:
@@ -303,7 +303,7 @@ class WorkerKeys(DOMNode):
         if worker is not None:
             name = worker.row["agentInstance"]
             self.yes_or_no.open(
-                f"Start the work of {name} again?", lambda: self.in_thread(lambda: commands.retry(worker))
+                f"Start the work of {name} again?", lambda: self.in_thread(lambda: commands.start_again(worker))
             )
 
     def action_copy_name(self) -> None:

@@ -19,9 +19,9 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
 from agentctl.screen.fleet.filtering import NEEDS, scope_of
 from agentctl.screen.fleet.lines import ListLine
-from agentctl.text.activity import node_parts, short
+from agentctl.text.activity import node_parts, short_line
 from agentctl.text.words import LEAST, duration, short_number
-from agentctl.text.worker import elapsed, progress, standing
+from agentctl.text.worker import elapsed, progress_words, standing_words
 
 #: A piece of a line: its text and its role, a component class of the list.
 Piece = tuple[str, str]
@@ -120,7 +120,7 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
     ]
     known = known_below(glance, task.task.id)
     # Only if what all of them do is known: a part of the calls would look like all.
-    calls = sum(totals_of(glance, one).calls for one in known) if len(known) == totals.workers else 0
+    calls = sum(totals_shown(glance, one).calls for one in known) if len(known) == totals.workers else 0
     used = Totals(calls, totals.tokens, totals.cost_usd, totals.lacks_tokens, totals.lacks_cost)
     right = _right(used, _task_time(totals, now), width)
     pieces = [
@@ -131,9 +131,9 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
         ("held " if task.hold is not None and task.state != HELD else "", "blocked"),
         (f"{one_line(task.title)}  " if task.title != task.task.id else "", "text"),
         (", ".join(part for part in counted if part) + _STEP, "dim"),
-        (words_of(glance, max(known, key=_started)) if known else "", "text"),
+        (row_words(glance, max(known, key=_started)) if known else "", "text"),
     ]
-    return [*fit(pieces, width - cells_of(right)), *right]
+    return [*fit(pieces, width - cells_of_pieces(right)), *right]
 
 
 def known_below(glance: Glance, task_id: str) -> list[FleetWorker]:
@@ -177,7 +177,7 @@ def _node(node: Node, line: ListLine, width: int) -> list[Piece]:
 def _worker(glance: Glance, worker: FleetWorker, line: ListLine, width: int, now: datetime) -> list[Piece]:
     glyph, role = glyph_of(worker)
     mark = _mark(line, width)
-    right = _right(totals_of(glance, worker), time_of(worker, now), width)
+    right = _right(totals_shown(glance, worker), waited_or_worked(worker, now), width)
     room = width - cell_len(mark) - 2 - sum(cell_len(text) for text, _ in right)
     name_width = max(10, min(34, room * 2 // 5))
     name = worker.row["agentInstance"]
@@ -223,7 +223,7 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         "" if row["agent"] == "command" else f"{row['agent']} "
     )
     ended = row["status"] in TERMINAL
-    unusual = "" if row["reason"] else standing(row) or ""
+    unusual = "" if row["reason"] else standing_words(row) or ""
     if worker.idle is not None:
         state: Piece = ("waits for a message  ", "completed")
     elif ended and row["status"] != Status.COMPLETED:
@@ -237,14 +237,14 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         (plain(agent), "agent"),
         state,
         (f"{changed}  " if changed else "", "review"),
-        (words_of(glance, worker), "dim" if ended else "text"),
+        (row_words(glance, worker), "dim" if ended else "text"),
     ]
 
 
-def words_of(glance: Glance, worker: FleetWorker) -> str:
+def row_words(glance: Glance, worker: FleetWorker) -> str:
     """Return what a worker says or does, in one line: its last words, what it calls now, or its command."""
     row, doing = worker.row, glance.doings.get(worker.id)
-    parts = [one_line(progress(row["progress"]) or "") if row["status"] not in TERMINAL else ""]
+    parts = [one_line(progress_words(row["progress"]) or "") if row["status"] not in TERMINAL else ""]
     if row["message"]:
         parts.append(one_line(row["message"]))
     if doing is not None and doing.last_words and row["driver"] is not None:
@@ -263,10 +263,10 @@ def _running(doing: Doing) -> Node | None:
 
 def one_line(text: str) -> str:
     """Return the beginning of a text as one line that is safe to show."""
-    return whole(short(text[:400]))
+    return whole(short_line(text[:400]))
 
 
-def totals_of(glance: Glance, worker: FleetWorker) -> Totals:
+def totals_shown(glance: Glance, worker: FleetWorker) -> Totals:
     """Return what a worker has done so far, with its sub-agents."""
     doing, usage = glance.doings.get(worker.id), worker.row["usage"] or {}
     own = doing.nodes[0] if doing is not None and doing.nodes else None
@@ -299,7 +299,7 @@ def _counted(number: int, shown: str, what: str) -> str:
     return f"{shown} {what}{'' if number == 1 else 's'}" if number else ""
 
 
-def time_of(worker: FleetWorker, now: datetime) -> str:
+def waited_or_worked(worker: FleetWorker, now: datetime) -> str:
     """Return how long a worker has waited for a person, for a slot, or has worked."""
     row = worker.row
     if worker.questions:
@@ -322,6 +322,6 @@ def _rounded(seconds: float | None) -> str:
     return duration(seconds) if seconds is None or seconds < 10 or seconds >= 60 else f"{int(seconds)}s"
 
 
-def cells_of(pieces: Sequence[Piece]) -> int:
+def cells_of_pieces(pieces: Sequence[Piece]) -> int:
     """Return how many cells some pieces take."""
     return sum(cell_len(text) for text, _ in pieces)

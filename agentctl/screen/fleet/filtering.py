@@ -8,7 +8,7 @@ from collections.abc import Callable
 from agentctl.domain.need import Need
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
-from agentctl.text.worker import standing
+from agentctl.text.worker import standing_words
 
 #: What each need is called, in the list and in filters.
 NEEDS = {
@@ -79,7 +79,7 @@ def _has(glance: Glance, worker: FleetWorker, word: Word) -> bool:
 
 
 def _state(glance: Glance, worker: FleetWorker) -> str:
-    return f"{worker.row['status']} {NEEDS[worker.need]} {standing(worker.row) or ''}"
+    return f"{worker.row['status']} {NEEDS[worker.need]} {standing_words(worker.row) or ''}"
 
 
 def _agent(glance: Glance, worker: FleetWorker) -> str:

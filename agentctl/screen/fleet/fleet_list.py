@@ -22,7 +22,7 @@ from textual.strip import Strip
 from agentctl.domain.names import WorkerId
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.screen.fleet.drawing import Piece, draw_line, fit
-from agentctl.screen.fleet.lines import Arrangement, Held, Key, ListLine, NodeId, hold, lines_of, wanted
+from agentctl.screen.fleet.lines import Arrangement, Held, Key, ListLine, NodeId, hold_row, lines_of, wanted
 
 _ROLES = (
     "text", "dim", "name", "agent", "review", "heading", "heading-needs", "queued", "running", "blocked", "completed",
@@ -127,7 +127,7 @@ class FleetList(ScrollView, can_focus=True):
         if self.worker is None:
             self.arrangement.held = None
         else:
-            hold(self.worker, self.arrangement)
+            hold_row(self.worker, self.arrangement)
 
     def _has_moved(self, held: Held) -> bool:
         """Return whether a worker would stand elsewhere, if it had not been held."""

@@ -13,7 +13,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import NamedTuple
-from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance, parent_of
+from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance, parent_in_fleet
 
 #: Deeper lines are not drawn: a forged cycle of parents ends there; no honest tree is as deep.
 DEEPEST = 64
@@ -83,7 +83,7 @@ class Arrangement:
 
 def lines_of(glance: Glance, arrangement: Arrangement) -> list[ListLine]:
     """Return the lines of the list."""
-    shown = looked_at(glance, arrangement)
+    shown = rows_looked_at(glance, arrangement)
     if (shows := arrangement.shows) is not None:
         shown = {key: one for key, one in shown.items() if shows(glance, one)}
     if arrangement.mode is Mode.TREE:
@@ -91,14 +91,14 @@ def lines_of(glance: Glance, arrangement: Arrangement) -> list[ListLine]:
     return list(_by_need(glance, arrangement, shown))
 
 
-def looked_at(glance: Glance, arrangement: Arrangement) -> Mapping[WorkerId, FleetWorker]:
+def rows_looked_at(glance: Glance, arrangement: Arrangement) -> Mapping[WorkerId, FleetWorker]:
     """Return the workers that are looked at, whatever a filter shows of them."""
     if (has := arrangement.has) is None:
         return glance.workers
     return {key: one for key, one in glance.workers.items() if has(glance, one)}
 
 
-def hold(worker: FleetWorker, arrangement: Arrangement) -> None:
+def hold_row(worker: FleetWorker, arrangement: Arrangement) -> None:
     """Keep a worker where it stands; if it is held already, it stays where it was."""
     if arrangement.held is None or arrangement.held.worker != worker.id:
         arrangement.held = Held(worker.id, worker.need, rank_of(worker))
@@ -284,10 +284,10 @@ def workers_below(glance: Glance, key: WorkerId) -> list[WorkerId]:
     """Return the live workers that a worker has started, and those that they have started."""
     found: list[WorkerId] = []
     for other in glance.workers:
-        seen, at = {other}, parent_of(glance.tasks, glance.workers, other)
+        seen, at = {other}, parent_in_fleet(glance.tasks, glance.workers, other)
         while at is not None and at not in seen and at != key:
             seen.add(at)
-            at = parent_of(glance.tasks, glance.workers, at)
+            at = parent_in_fleet(glance.tasks, glance.workers, at)
         if at == key and glance.workers[other].row["status"] not in TERMINAL:
             found.append(other)
     return found

@@ -27,7 +27,7 @@ from agentctl.screen.handover import handed_over
 from agentctl.screen.start.line_completion import common_beginning, completions
 from agentctl.screen.start.line_editor import edited, editor_argv
 from agentctl.screen.start.line_history import LineHistory
-from agentctl.screen.start.start_line import KnownNames, StartLine, known_names, parse, start
+from agentctl.screen.start.start_line import KnownNames, StartLine, known_names, parse_start_line, start_by_line
 
 _PLACEHOLDER = "AGENT PROMPT, or ! COMMAND; @TASK, in:FOLDER and name:NAME in front"
 #: What stands for a character that a terminal obeys: one cell, so that the cursor is where it seems to be.
@@ -176,9 +176,9 @@ class DispatchLine(Vertical):
     def _carry_out(self, text: str, task: str | None) -> None:
         is_accepted = False
         try:
-            line = parse(as_typed(text), known_names(self._root), task)
+            line = parse_start_line(as_typed(text), known_names(self._root), task)
             is_accepted = self.post_message(self._Accepted(text, line))
-            self.post_message(self.Started(start(self._root, line)))
+            self.post_message(self.Started(start_by_line(self._root, line)))
         except (AgentctlError, OSError) as error:
             self.post_message(self._Failed(text, error, is_accepted=is_accepted))
 

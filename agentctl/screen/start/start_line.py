@@ -51,7 +51,7 @@ class StartLine(NamedTuple):
     """What a line asks for."""
 
     request: SpawnRequest
-    #: The task that it names, else the one that it was typed over; None leaves it to `start`.
+    #: The task that it names, else the one that it was typed over; None leaves it to `start_by_line`.
     task: str | None = None
     #: The title of a task that is made for it.
     title: str = "Task"
@@ -62,7 +62,7 @@ def known_names(root: Root) -> KnownNames:
     return KnownNames([agent.spec.name for agent in list_agent_specs(root)[0]], root.task_ids())
 
 
-def parse(line: str, known: KnownNames, task: str | None = None) -> StartLine:
+def parse_start_line(line: str, known: KnownNames, task: str | None = None) -> StartLine:
     """Return what a line asks for.
 
     Args:
@@ -83,7 +83,7 @@ def parse(line: str, known: KnownNames, task: str | None = None) -> StartLine:
     return StartLine(request._replace(work=AgentWork(prompt=prompt, agent=agent)), task, _title(prompt))
 
 
-def start(root: Root, line: StartLine) -> Spawned:
+def start_by_line(root: Root, line: StartLine) -> Spawned:
     """Start what a line asks for, or queue it; where no task is named or chosen, one is made.
 
     Raises:

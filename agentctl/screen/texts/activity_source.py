@@ -18,7 +18,7 @@ from agentctl.domain.activity.transcript import Transcript, TranscriptEntry
 from agentctl.domain.plaintext import whole
 from agentctl.screen.texts.line_source import LineSource
 from agentctl.screen.texts.needle import Needle
-from agentctl.screen.texts.shown import GONE, ShownLine, Spot, Tone, cut, spots
+from agentctl.screen.texts.shown import GONE, ShownLine, Spot, Tone, parts_of_line, spots
 from agentctl.screen.texts.source_file import BLOCK, LineBlock
 from agentctl.text.activity import paragraph
 
@@ -128,9 +128,9 @@ class ActivitySource(LineSource):
         first, *rest = whole(paragraph(entry)).removesuffix("\n").split("\n")
         tone = _tone(entry)
         hang = _HANG + 2 * min(entry.depth, 20)
-        lines = [ShownLine(part, tone, 0 if place else _STAMP, hang) for place, part in enumerate(cut(first))]
+        lines = [ShownLine(part, tone, 0 if place else _STAMP, hang) for place, part in enumerate(parts_of_line(first))]
         below = Tone.USUAL if tone in (Tone.CALL, Tone.HEADING) else tone
-        return (*lines, *(ShownLine(part, below, 0, hang) for line in rest for part in cut(line)))
+        return (*lines, *(ShownLine(part, below, 0, hang) for line in rest for part in parts_of_line(line)))
 
     def _entry(self, index: _RowIndex, number: int, line: bytes) -> TranscriptEntry | None:
         row = read_line(line, 0)

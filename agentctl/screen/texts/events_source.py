@@ -11,7 +11,7 @@ from agentctl.domain.events import BadLine, Event, decode
 from agentctl.domain.plaintext import whole
 from agentctl.screen.texts.line_source import LineSource
 from agentctl.screen.texts.needle import Needle
-from agentctl.screen.texts.shown import GONE, ShownLine, Spot, Tone, cut, spots
+from agentctl.screen.texts.shown import GONE, ShownLine, Spot, Tone, parts_of_line, spots
 from agentctl.screen.texts.source_file import BLOCK, LineBlock
 from agentctl.text.event import event_line
 
@@ -63,7 +63,7 @@ class EventsSource(LineSource):
         if event is None:
             return GONE
         tone = Tone.PROBLEM if str(event["type"]).endswith(("failed", "lost")) else Tone.USUAL
-        return tuple(ShownLine(part, tone) for part in cut(whole(event_line({**event, "seq": seq}))))
+        return tuple(ShownLine(part, tone) for part in parts_of_line(whole(event_line({**event, "seq": seq}))))
 
     def stretch(self, number: int) -> tuple[int, int]:
         """Return the paragraphs that are searched together: (the first, the one behind the last)."""

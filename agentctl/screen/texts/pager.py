@@ -40,7 +40,7 @@ from agentctl.screen.texts.layout import head_of, usable_hang
 from agentctl.screen.texts.needle import Needle
 from agentctl.screen.texts.reading_on import FolderWatch, ReadingOn
 from agentctl.screen.texts.searching import HitCount, NextHit, find_next
-from agentctl.screen.texts.shown import Spot, Tone, problem_of
+from agentctl.screen.texts.shown import Spot, Tone, text_problem
 from agentctl.screen.texts.sources import PagerSource
 from agentctl.screen.texts.window import Anchor, ShownRow, TextWindow
 
@@ -445,7 +445,7 @@ class Pager(Widget, can_focus=True):
         except IndexError:
             return  # The text was replaced meanwhile.
         except Exception as error:  # noqa: BLE001 - whatever it is, the footer says it
-            self.post_message(self.Searched(self, count, None, problem_of(error)))
+            self.post_message(self.Searched(self, count, None, text_problem(error)))
             return
         if not is_over():
             self.post_message(self.Counted(count))

@@ -13,7 +13,7 @@ from agentctl.adapters.pace import Pace
 from agentctl.adapters.processes import wait_readable
 from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.adapters.watch import Watch
-from agentctl.screen.texts.shown import problem_of
+from agentctl.screen.texts.shown import text_problem
 from agentctl.screen.texts.sources import PagerSource
 
 #: While a long text is read, it is announced so often that it grows.
@@ -56,7 +56,7 @@ class ReadingOn:
                 self._grow()
                 self.problem = None
             except Exception as error:  # noqa: BLE001 - whatever it is, the pager says it
-                self.problem = problem_of(error)
+                self.problem = text_problem(error)
             self._announce()
 
     def _goes_on(self) -> bool:

@@ -49,14 +49,16 @@ class ShownLine(NamedTuple):
 GONE = (ShownLine("(this is no longer in the file)", Tone.QUIET),)
 
 
-def problem_of(error: Exception) -> str:
+def text_problem(error: Exception) -> str:
     """Return why a text cannot be read; of what nobody foresaw also its kind."""
     return plain(error if isinstance(error, AgentctlError | OSError) else f"{type(error).__name__}: {error}")
 
 
 def unreadable(error: Exception) -> tuple[ShownLine, ...]:
     """Return what is shown in place of a paragraph that cannot be read."""
-    return tuple(ShownLine(part, Tone.PROBLEM) for part in cut(whole(f"(this cannot be read: {problem_of(error)})")))
+    return tuple(
+        ShownLine(part, Tone.PROBLEM) for part in parts_of_line(whole(f"(this cannot be read: {text_problem(error)})"))
+    )
 
 
 class Spot(NamedTuple):
@@ -73,7 +75,7 @@ def spots(needle: Needle, paragraph: int, lines: tuple[ShownLine, ...]) -> Itera
             yield Spot(paragraph, number)
 
 
-def cut(text: str) -> Iterator[str]:
+def parts_of_line(text: str) -> Iterator[str]:
     """Yield a line in parts that are short enough; an empty line is one part."""
     for start in range(0, len(text) or 1, LONGEST_LINE):
         yield text[start : start + LONGEST_LINE]

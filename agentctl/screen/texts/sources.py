@@ -16,7 +16,7 @@ from agentctl.screen.texts.activity_source import ActivitySource
 from agentctl.screen.texts.events_source import EventsSource
 from agentctl.screen.texts.log_source import LogSource
 from agentctl.screen.texts.needle import Needle
-from agentctl.screen.texts.shown import ShownLine, Spot, Tone, cut, spots
+from agentctl.screen.texts.shown import ShownLine, Spot, Tone, parts_of_line, spots
 
 #: Of a finished text so much is shown.
 _MOST_CHARACTERS, _MOST_LINES = 4 << 20, 500_000
@@ -84,7 +84,7 @@ class TextSource:
         """Return a line, in parts if it is too long."""
         line = plain(whole(self._lines[number]), keep="\t")
         tone = next((tone for begin, tone in _DIFF_TONES if line.startswith(begin)), Tone.USUAL)
-        return tuple(ShownLine(part, tone if self._is_diff else Tone.USUAL) for part in cut(line))
+        return tuple(ShownLine(part, tone if self._is_diff else Tone.USUAL) for part in parts_of_line(line))
 
     def stretch(self, number: int) -> tuple[int, int]:
         """Return the paragraphs that are searched together: (the first, the one behind the last)."""

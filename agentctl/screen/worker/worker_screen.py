@@ -22,12 +22,12 @@ from agentctl.domain.states import TERMINAL
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.show.activity import has_transcript
 from agentctl.operations.worktree.diff import Since
-from agentctl.screen.acting.commands import in_words
+from agentctl.screen.acting.commands import error_line
 from agentctl.screen.acting.outside import file_to_edit, pager_of, show_outside, write_text
-from agentctl.screen.acting.peek import Peek, head_of, options_of
+from agentctl.screen.acting.peek import Peek, options_of, peek_head
 from agentctl.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys
-from agentctl.screen.fleet.drawing import glyph_of, time_of
+from agentctl.screen.fleet.drawing import glyph_of, waited_or_worked
 from agentctl.screen.help import Help
 from agentctl.screen.keys_footer import KeysFooter
 from agentctl.screen.start.line_editor import editor_argv
@@ -139,9 +139,9 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         head = Text(no_wrap=True, overflow="ellipsis")
         glyph, role = glyph_of(worker)
         head.append(f"{glyph} ", _STYLES.get(role, ""))
-        for words, role in head_of(glance, worker):
+        for words, role in peek_head(glance, worker):
             head.append(words, _STYLES.get(role, ""))
-        head.append(f"  {time_of(worker, datetime.now(UTC))}", "dim")
+        head.append(f"  {waited_or_worked(worker, datetime.now(UTC))}", "dim")
         if self._is_gone:
             head.append("  it is no longer there", "red")
         self._head.update(head)
@@ -376,7 +376,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
                 argv = command(os.environ)
                 path = await asyncio.to_thread(plan())
             except Exception as error:  # noqa: BLE001 - whatever it is, the screen goes on and says it
-                self.say(in_words(error))
+                self.say(error_line(error))
                 return
             self.say(show_outside(self.app, argv, path))
 

@@ -20,7 +20,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.why import why_worker
 from agentctl.operations.worktree.diff import Since, Until, WorktreeDiff, make_diff
-from agentctl.screen.acting.commands import in_words
+from agentctl.screen.acting.commands import error_line
 from agentctl.screen.texts.needle import Needle
 from agentctl.screen.texts.shown import ShownLine, Spot
 from agentctl.screen.texts.sources import TextSource
@@ -47,7 +47,7 @@ def _in_any_case(load: Callable[[], str]) -> str:
     try:
         return load()
     except Exception as error:  # noqa: BLE001 - whatever it is, the person reads it in place of the text
-        return in_words(error)
+        return error_line(error)
 
 
 def _shortened(index: re.Match[bytes]) -> bytes:
@@ -184,7 +184,7 @@ class WorkerDiff:
             try:
                 self.found, self.problem = self._look(), None
             except Exception as error:  # noqa: BLE001 - whatever it is, the tabs say it, and may look again
-                self.found, self.problem = None, in_words(error)
+                self.found, self.problem = None, error_line(error)
             self._ended = monotonic()
             return self.found
 

@@ -28,7 +28,7 @@ from agentctl.supervision.life.belonging import record_of
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.queue.places import occupants_in
 from agentctl.supervision.queue.tickets import Ticket, instances_by_task, read_queue, take_out
-from agentctl.supervision.worker.cancel_request import put_request
+from agentctl.supervision.worker.cancel_request import put_cancel_request
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import (
     Decision,
@@ -193,7 +193,7 @@ def _request(tree: TreeDir, order: StopOrder, waiting: Collection[WorkerId], que
         if worker_id in waiting or judge(worker, queued.get(worker_id.task_id, ())) not in _ASKED:
             continue
         try:
-            put_request(worker, order.by, order.grace_s)
+            put_cancel_request(worker, order.by, order.grace_s)
             poke(worker)
         except StorageError as error:
             problem = problem or error

@@ -18,8 +18,8 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir, names_in
-from agentctl.adapters.taskyaml.cache import version_of
-from agentctl.supervision.queue.places import Occupant, Place, head_for, head_of, is_slot
+from agentctl.adapters.taskyaml.cache import config_version
+from agentctl.supervision.queue.places import Occupant, Place, head_for, is_slot, place_head
 from agentctl.supervision.queue.queue_hold import is_any_held
 from agentctl.supervision.queue.tickets import Ticket, forget_environment, parse_ticket, read_names, some_wait
 from agentctl.supervision.worker import environment
@@ -44,11 +44,11 @@ class Succession:
     def looked(self) -> None:
         """Note that `dispatch_locked` has just looked at everything."""
         self._until = monotonic() + _WHOLE_LOOK_EVERY_S
-        self._config = version_of(self._tree)
+        self._config = config_version(self._tree)
 
     def follow(self, ended: Ticket, place: Place, me: processes.Identity | None) -> Ticket | None:
         """Give `place` to the next worker and return its ticket; None, with nothing done, if a full look is due."""
-        if monotonic() >= self._until or version_of(self._tree) != self._config:
+        if monotonic() >= self._until or config_version(self._tree) != self._config:
             return None
         if self._tree.stop_order.exists():
             return None  # Somebody has decided who is to end, and was killed: the full look carries that out first.
@@ -84,7 +84,7 @@ class Succession:
                 return None  # Some user-space file systems (FUSE) have one number for all files.
             for inode in self._files.keys() - slots:
                 os.close(self._files.pop(inode))
-            return {head_of(self._content(inode, name)) for inode, name in slots.items()}
+            return {place_head(self._content(inode, name)) for inode, name in slots.items()}
         except OSError:
             return None
 

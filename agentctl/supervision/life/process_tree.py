@@ -124,7 +124,7 @@ class ProcessTree:
                 is about to leave is found here as well.
         """
         return [
-            {"pid": member.pid, "command": " ".join(processes.command_line(member.pid))[:200]}
+            {"pid": member.pid, "command": " ".join(processes.command_line_of(member.pid))[:200]}
             for member in self.living()
             if with_exiting or not processes.is_exiting(member.pid)
         ]
@@ -160,7 +160,7 @@ class SupervisedTree(ProcessTree):
                 os.killpg(self._leader, signal.SIGCONT)
 
     def _look(self) -> Iterable[int]:
-        roots = descent.children_of(os.getpid())
+        roots = descent.child_processes(os.getpid())
         foreign = [pid for pid in roots if self.is_foreign(pid)]
         seen = list(descent.walk(roots, skip=foreign))
         hidden = [pid for pid in seen if pid not in roots and self.is_foreign(pid)]

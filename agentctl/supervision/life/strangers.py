@@ -58,7 +58,7 @@ def note_guardian(tree: TreeDir, guardian: Identity) -> None:
         ):  # A full disk: what is started is not worse off than the rest.
             make_folder(above.kin)
             _forget_gone(above.kin)
-            write_whole(above.kin / _note_of(guardian), processes.text_of(guardian), durable=False)
+            write_whole(above.kin / _note_of(guardian), processes.identity_text(guardian), durable=False)
 
 
 def is_noted(tree: TreeDir, guardian: Identity | None) -> bool:
@@ -114,7 +114,7 @@ def _is_closed(pid: int, error: StorageError) -> bool:
 
 
 def _verified_tree(pid: int) -> TreeDir | None:
-    arguments = processes.command_line(pid)
+    arguments = processes.command_line_of(pid)
     if POST in arguments and any(part.endswith(_POST_SUFFIX) for part in arguments[:-1]):
         return _tree_of_launch(LaunchDir(arguments[-1]), pid)
     # Only the end of the path is compared: another agentctl on this machine has its script elsewhere.
@@ -168,7 +168,7 @@ def guarded_by(pid: int) -> WorkerDir | None:
 
 
 def _verified_worker(pid: int) -> WorkerDir | None:
-    arguments = processes.command_line(pid)
+    arguments = processes.command_line_of(pid)
     if not _is_of_a_shim(arguments):
         return None
     me, tree = processes.identify(pid), tree_at(arguments[-1])
@@ -184,7 +184,7 @@ def seems_a_shim(pid: int) -> bool:
 
 def shim_command(pid: int) -> list[str]:
     """Return the command line of a process if it is that of a shim, by one look; [] if not, or if the process ended."""
-    arguments = processes.command_line(pid)
+    arguments = processes.command_line_of(pid)
     return arguments if _is_of_a_shim(arguments) else []
 
 
@@ -233,7 +233,7 @@ def _is_below_a_shim(worker: WorkerDir) -> bool:
     guardian = _guardian_of(worker)
     if guardian is None or processes.life_of(guardian) is not Life.ALIVE:
         return False
-    return BURY not in processes.command_line(guardian.pid)
+    return BURY not in processes.command_line_of(guardian.pid)
 
 
 def _guardian_of(worker: WorkerDir) -> Identity | None:

@@ -18,7 +18,7 @@ from agentctl.domain.answer_links import (
     OPEN_LABEL,
     AnswerLink,
     buttons_for,
-    digest_of,
+    question_digest,
     sign,
 )
 from agentctl.domain.messages import NoticeMessage
@@ -73,7 +73,7 @@ def _actions(notice: Notice, url: str, tree: TreeDir, served: RootServer) -> Ite
         assert question is not None
         link = AnswerLink(
             task=notice.task_id, instance=notice.instance, question=notice.question_id, answer=button.answer,
-            digest=digest_of(question), expires=int(time.time()) + LIFETIME_S,
+            digest=question_digest(question), expires=int(time.time()) + LIFETIME_S,
         )  # fmt: skip
         where = f"{served.url}/answer/{sign(link, served.token)}"
         yield {"action": "http", "label": button.label, "url": where, "method": "POST", "clear": True}

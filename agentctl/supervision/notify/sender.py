@@ -165,7 +165,7 @@ class _Sender:
 
     def _pending(self, target: NoticeTarget, armed: Armed, notices: list[Notice], seen: set[LookedAt]) -> list[Notice]:
         """Return what a target is to be told now; what the person is looking at is noted as seen."""
-        left = [] if target.type == TERMINAL or is_quiet(armed) else waiting_for(target, self.book, notices)
+        left = [] if target.type == TERMINAL or is_quiet(armed) else notices_due(target, self.book, notices)
         left = [one for one in unseen(self.tree, target, self.book, left, seen) if not self._rests(target, one)]
         if not left:
             self.pauses.pop(target.name, None)
@@ -218,7 +218,7 @@ class _Sender:
         return answered.step != FAILED
 
 
-def waiting_for(target: NoticeTarget, book: Book, notices: Sequence[Notice]) -> list[Notice]:
+def notices_due(target: NoticeTarget, book: Book, notices: Sequence[Notice]) -> list[Notice]:
     """Return which notices a target wants and has not been told, except those that are too old by now."""
     oldest = _iso(datetime.now(UTC) - _OLDEST)
     return [

@@ -59,14 +59,14 @@ def hold_server(folder: FilePath, root: Root) -> int | None:
     Raises:
         StorageError, OSError: The folder cannot be written.
     """
-    lock = hold_alive(place_of(folder, root, "lock"))
+    lock = hold_alive(server_file(folder, root, "lock"))
     if lock is None:
         return None
     try:
         said = _said(folder, root)
         if _token_in(said) is not None:
             kept = {key: said[key] for key in ("token", "host", "port") if key in said}
-            write_whole(place_of(folder, root, "json"), to_json(kept), durable=False)
+            write_whole(server_file(folder, root, "json"), to_json(kept), durable=False)
     except BaseException:
         os.close(lock)
         raise
@@ -93,7 +93,7 @@ def forget_token(folder: FilePath, root: Root) -> None:
         StorageError, OSError: The folder cannot be written.
     """
     kept = {key: value for key, value in _said(folder, root).items() if key in {"host", "port"}}
-    write_whole(place_of(folder, root, "json"), to_json(kept), durable=False)
+    write_whole(server_file(folder, root, "json"), to_json(kept), durable=False)
 
 
 def announce(folder: FilePath, root: Root, served: RootServer, at: KeptPlace | None = None) -> None:
@@ -111,7 +111,7 @@ def announce(folder: FilePath, root: Root, served: RootServer, at: KeptPlace | N
              "pid": os.getpid()}  # fmt: skip
     if _url_in(value) is None or _token_in(value) is None:
         raise ValueError("a server has an address, and a token that cannot be guessed")
-    write_whole(place_of(folder, root, "json"), to_json(value), durable=False)
+    write_whole(server_file(folder, root, "json"), to_json(value), durable=False)
 
 
 # -- by others ---------------------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ def live_server(folder: FilePath, root: Root) -> RootServer | None:
     Raises:
         OSError: That cannot be found out.
     """
-    if not is_alive_held(place_of(folder, root, "lock")):
+    if not is_alive_held(server_file(folder, root, "lock")):
         return None
     said = _said(folder, root)
     url, token, start = _url_in(said), _token_in(said), said.get("start")
@@ -132,7 +132,7 @@ def live_server(folder: FilePath, root: Root) -> RootServer | None:
     return RootServer(url, token, said.get("readOnly") is True, start if isinstance(start, str) else "")
 
 
-def place_of(folder: FilePath, root: Root, ending: str) -> FilePath:
+def server_file(folder: FilePath, root: Root, ending: str) -> FilePath:
     """Return the path of a file of a root's server: `json`, `lock`, or for scripts `token`."""
     from hashlib import sha256
 
@@ -142,7 +142,7 @@ def place_of(folder: FilePath, root: Root, ending: str) -> FilePath:
 
 def _said(folder: FilePath, root: Root) -> dict[str, Any]:
     """Return what is in the file; {} where there is none that only this user can read and write."""
-    path = place_of(folder, root, "json")
+    path = server_file(folder, root, "json")
     try:
         fd = open_plain(path)
     except (FileNotFoundError, OddFile):

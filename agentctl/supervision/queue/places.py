@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
     def occupy(self, occupant: Occupant) -> None:
         """Write down the occupant. Overwritten in place: a rename would leave the lock on the old file."""
-        head, shim = head_for(occupant.worker_id), processes.text_of(occupant.shim)
+        head, shim = head_for(occupant.worker_id), processes.identity_text(occupant.shim)
         write_in_place(self.fd, b'%b, "shim": %b}\n' % (head, shim))
 
     def vacate(self, shim: Identity | None) -> None:
@@ -48,7 +48,7 @@ class Place(NamedTuple):
         further up would take the shim, which no place names, for a process of its own worker.
         """
         with contextlib.suppress(OSError):
-            write_in_place(self.fd, b'{"shim": %b}\n' % processes.text_of(shim) if shim else b"")
+            write_in_place(self.fd, b'{"shim": %b}\n' % processes.identity_text(shim) if shim else b"")
         os.close(self.fd)
 
     def let_go(self) -> None:
@@ -61,7 +61,7 @@ def head_for(worker_id: WorkerId) -> bytes:
     return f'{{"taskId": "{worker_id.task_id}", "instance": "{worker_id.instance}"'.encode()
 
 
-def head_of(data: bytes) -> bytes:
+def place_head(data: bytes) -> bytes:
     """Return the part of a place's file that `head_for` makes; JSON is not parsed."""
     return data[: data.find(b', "shim"')]
 

@@ -228,7 +228,7 @@ def _put(tree: TreeDir, holds: _Holds) -> None:
         _write(tree, holds)
     except (AgentctlError, OSError) as problem:
         try:
-            deferred.put_request(tree, deferred.HOLD, _body_of(holds))
+            deferred.defer_request(tree, deferred.HOLD, _body_of(holds))
         except (AgentctlError, OSError):
             raise problem from None
         return

@@ -78,7 +78,7 @@ class Offspring:
             request_ends,
         )
 
-        asked = cancel_request.request_of(self.worker) or {}
+        asked = cancel_request.cancel_request_of(self.worker) or {}
         request = Request(str(asked.get("by", "agentctl")), valid_grace(asked), self.folder)
         new = [child for child in living if not cancel_request.is_asked(child)]
         again = ([child] for child in living if cancel_request.is_asked(child))  # Each is only woken, or buried.

@@ -34,7 +34,7 @@ from agentctl.supervision.queue.places import occupants_in, shim_beside
 from agentctl.supervision.queue.tickets import instances_by_task, read_queue, tickets_of
 from agentctl.supervision.stop.undertaker import begin_burial
 from agentctl.supervision.worker import deferred, environment
-from agentctl.supervision.worker.cancel_request import put_request
+from agentctl.supervision.worker.cancel_request import put_cancel_request
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import clear_no_decision, publish, status_at_end
 from agentctl.supervision.worker.spec import read_spec
@@ -203,7 +203,7 @@ def request_end(worker: WorkerDir, request: Request, queued: Collection[str] | N
             case Condition.QUEUED:
                 answer = _OF_WITHDRAWAL[found := _withdraw(worker, request)]
                 if found is _Withdrawal.STARTING:
-                    put_request(worker, request.by, request.grace_s)  # The shim looks for it before it forks.
+                    put_cancel_request(worker, request.by, request.grace_s)  # The shim looks for it before it forks.
                 if answer is not None:
                     return answer
             case Condition.SUPERVISED:
@@ -219,7 +219,7 @@ def _give_guardian(worker: WorkerDir, request: Request, *, is_on_node: bool) -> 
     """Write a request down, and start a process that carries it out."""
     if not worker.path.is_dir():
         make_folder(worker.path)  # It was removed, and the next guardian locks a file in it.
-    put_request(worker, request.by, request.grace_s)
+    put_cancel_request(worker, request.by, request.grace_s)
     # Of a worker on a node, only the shim there can prove that it is gone: another one here asks it.
     take_over(worker) if is_on_node else begin_burial(worker)
 
@@ -229,7 +229,7 @@ def _is_told(worker: WorkerDir, request: Request) -> bool:
     if not worker.path.is_dir():
         _wake_stopped(worker)  # Its shim ends it because its folder was removed, and there is no place for a request.
         return True
-    problem = put_request(worker, request.by, request.grace_s)
+    problem = put_cancel_request(worker, request.by, request.grace_s)
     if not _wake(worker):
         return False
     if problem is not None:
@@ -307,7 +307,7 @@ def _withdraw(worker: WorkerDir, request: Request) -> _Withdrawal:
     except LockTimeout:
         raise
     except (AgentctlError, OSError):
-        put_request(worker, request.by, request.grace_s)
+        put_cancel_request(worker, request.by, request.grace_s)
         return _Withdrawal.BARRED
 
 

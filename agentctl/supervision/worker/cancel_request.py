@@ -21,7 +21,7 @@ from agentctl.supervision.worker.deferrable import DeferrableRequest
 from agentctl.supervision.worker.spec import valid_grace
 
 
-def put_request(worker: WorkerDir, by: str, grace_s: float | None = None) -> AgentctlError | OSError | None:
+def put_cancel_request(worker: WorkerDir, by: str, grace_s: float | None = None) -> AgentctlError | OSError | None:
     """Write down that a worker is to be ended. A second request can only make the grace period shorter.
 
     Returns:
@@ -74,7 +74,7 @@ def is_asked(worker: WorkerDir) -> bool:
     return (deferred.are_any() and REQUEST.waiting(worker) is not None) or worker.cancel.exists()
 
 
-def request_of(worker: WorkerDir) -> dict[str, Any] | None:
+def cancel_request_of(worker: WorkerDir) -> dict[str, Any] | None:
     """Return the request, with the shortest grace period that was asked for; None if nobody has asked for its end."""
     waiting = REQUEST.waiting(worker)
     written = read_known(worker.cancel) if worker.cancel.exists() else None
@@ -85,9 +85,9 @@ def request_of(worker: WorkerDir) -> dict[str, Any] | None:
 
 def asked_grace(worker: WorkerDir) -> float | None:
     """Return the grace period in a request to cancel a worker; None if there is none."""
-    return valid_grace(request_of(worker) or {})
+    return valid_grace(cancel_request_of(worker) or {})
 
 
 def asked_by(worker: WorkerDir, unknown: str = "user") -> str:
     """Return who has asked for a worker's end; `unknown` where that is not known."""
-    return str((request_of(worker) or {}).get("by") or unknown)
+    return str((cancel_request_of(worker) or {}).get("by") or unknown)

@@ -80,4 +80,4 @@ def _open_fifo(worker: WorkerDir, flags: int) -> int | None:
 
 def name_holder(lock: int, me: processes.Identity | None) -> None:
     """Write a guardian's identity into the file that it has locked: in place, since the lock is on the file."""
-    write_in_place(lock, processes.text_of(me) + b"\n" if me else b"{}\n")
+    write_in_place(lock, processes.identity_text(me) + b"\n" if me else b"{}\n")

@@ -51,7 +51,7 @@ class DeferrableRequest:
 
     def _keep(self, worker: WorkerDir, body: Body, problem: AgentctlError | OSError) -> None:
         try:
-            deferred.put_request(worker, self.kind, body)
+            deferred.defer_request(worker, self.kind, body)
         except (AgentctlError, OSError):
             raise problem from None
 

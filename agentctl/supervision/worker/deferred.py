@@ -64,7 +64,7 @@ def _name(whose: WorkerDir | TaskDir, kind: str) -> FilePath:
     return place() / f"{nonce}.{name}.{kind}"
 
 
-def put_request(whose: WorkerDir | TaskDir, kind: str, body: dict[str, Any]) -> None:
+def defer_request(whose: WorkerDir | TaskDir, kind: str, body: dict[str, Any]) -> None:
     """Keep a request, in the place of an earlier one of its kind.
 
     It is the text of a symbolic link: that is made whole, in one call, without a descriptor and without a block.

@@ -30,13 +30,13 @@ def end_of_attempt(worker: WorkerDir, pid: object) -> DriverEnd | None:
     outcome = read_known(worker.outcome)
     if not outcome or outcome.get("pid") != pid:
         return None
-    message = bounded(outcome["message"]) if isinstance(outcome.get("message"), str) else None
+    message = bounded_message(outcome["message"]) if isinstance(outcome.get("message"), str) else None
     if outcome.get("status") == Status.COMPLETED:
         return DriverEnd(Status.COMPLETED, None, message)
     return DriverEnd(Status.FAILED, _reason(outcome.get("reason")), message)
 
 
-def bounded(message: str) -> str:
+def bounded_message(message: str) -> str:
     """Return a message, cut to the longest that an end may have."""
     return beginning(message, _LONGEST, "...")
 

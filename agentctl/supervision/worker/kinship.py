@@ -54,7 +54,7 @@ def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
         above = parent_of(above)
 
 
-def enlist(parent: WorkerDir, child: WorkerDir) -> None:
+def enlist_child(parent: WorkerDir, child: WorkerDir) -> None:
     """Write the name of a child into its parent's folder."""
     make_folder(parent.children)
     name, content = ".".join(child.id), b""

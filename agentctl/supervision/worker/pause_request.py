@@ -21,7 +21,7 @@ from agentctl.supervision.worker.deferrable import DeferrableRequest
 _PAUSED = "paused"
 
 
-def put_request(worker: WorkerDir, by: str, *, paused: bool) -> AgentctlError | OSError | None:
+def put_pause_request(worker: WorkerDir, by: str, *, paused: bool) -> AgentctlError | OSError | None:
     """Write down that a worker is to be paused, or to go on.
 
     Returns:
@@ -48,7 +48,7 @@ def is_wanted(worker: WorkerDir) -> bool:
     return worker.pause.exists() if waiting is None else bool(waiting.get(_PAUSED))
 
 
-def request_of(worker: WorkerDir) -> dict[str, Any]:
+def pause_request_of(worker: WorkerDir) -> dict[str, Any]:
     """Return what the request says; {} if a worker is not to be paused."""
     waiting = REQUEST.waiting(worker)
     if waiting is not None:

@@ -310,10 +310,10 @@ def _renamed(refs: Mapping[str, str]) -> dict[str, str]:
 def record_inner(git: Git, tree: RecordedWorktree, worker: WorkerDir) -> list[dict[str, Any]]:
     """Keep what is only in the repositories within a worktree among the worker's files; return what that is."""
     with inner_work(git, tree, worker) as found:
-        return [keep(one, worker, MOST_BYTES) for one in found if one.commits or one.changed]
+        return [keep_work(one, worker, MOST_BYTES) for one in found if one.commits or one.changed]
 
 
-def keep(work: InnerWork, worker: WorkerDir, most: int | None = None) -> dict[str, Any]:
+def keep_work(work: InnerWork, worker: WorkerDir, most: int | None = None) -> dict[str, Any]:
     """Keep commits in a bundle, and changes of working files in a patch; return what was kept, and what was not.
 
     Raises:

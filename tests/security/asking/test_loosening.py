@@ -23,10 +23,10 @@ DISPATCH = """
 import os, sys
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import AgentctlError
-from agentctl.screen.start.start_line import known_names, parse, start
+from agentctl.screen.start.start_line import known_names, parse_start_line, start_by_line
 root = Root(os.environ["AGENTCTL_ROOT"])
 try:
-    print(start(root, parse(sys.argv[1], known_names(root))))
+    print(start_by_line(root, parse_start_line(sys.argv[1], known_names(root))))
 except AgentctlError as error:
     print(error)
 """

@@ -144,10 +144,10 @@ from agentctl.mcp import forms
 from agentctl.tools.scope import ScopeSource
 scope = ScopeSource().scope()
 agent = scope.find("child")
-forms.answer(scope, agent, forms.question_of(agent), {"answer": "allow"})
-from agentctl.operations.talk.interacting import respond
+forms.answer_by_form(scope, agent, forms.question_of(agent), {"answer": "allow"})
+from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.talk.answerers import who_answers
-respond(scope.task.root, task=agent.task, instance="child", question_id="q1", answer="allow",
+answer_open_question(scope.task.root, task=agent.task, instance="child", question_id="q1", answer="allow",
         answerer=who_answers(by_form=True))
 """
 
@@ -542,14 +542,14 @@ def test_a_form_answers_what_it_has_shown(asking: tuple[WorkerDir, ProgramQuesti
     rewritten(folder, arguments={"command": "ls"})
     shown = question_of(folder)
     assert shown is not None
-    names = [forms.key_of(folder, shown)]
+    names = [forms.question_key(folder, shown)]
     rewritten(folder, arguments={"command": "rm x"})
-    assert not forms.answer(Scope(folder.task), folder, shown, {"answer": "allow"})
+    assert not forms.answer_by_form(Scope(folder.task), folder, shown, {"answer": "allow"})
     assert answered(task, "a") == []
     now = question_of(folder)
     assert now is not None
-    assert forms.key_of(folder, now) not in names
-    assert forms.answer(Scope(folder.task), folder, now, {"answer": "allow"})
+    assert forms.question_key(folder, now) not in names
+    assert forms.answer_by_form(Scope(folder.task), folder, now, {"answer": "allow"})
     assert answered(task, "a") == [("allow", "user")]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.operations.where.ownership import text_of
+from agentctl.operations.where.ownership import stable_text
 from tests.security.clones.commands import Command
 from tests.security.clones.guarded import Bounds, Ended, breaches, run, told_by
 from tests.security.clones.worlds import ALLOWING, TASK, World
@@ -47,7 +47,10 @@ HARM: dict[str, tuple[Callable[[World], str], str]] = {
     "removes": (lambda world: f"rm {world.outside}/folder/inner", "removed outside/folder/inner"),
     "trusts": (lambda world: f"echo '{{}}' > {world.home}/.config/agentctl/trust.json", "trust.json"),
     "takes over": (lambda world: marks(world, "'task'"), "the person has given their word for"),
-    "vouches": (lambda world: marks(world, f"'rules', {text_of(ALLOWING)!r}"), "the person has given their word for"),
+    "vouches": (
+        lambda world: marks(world, f"'rules', {stable_text(ALLOWING)!r}"),
+        "the person has given their word for",
+    ),
     "adds": (lambda world: f"echo x > {world.clone}/new.c", "made clone/new.c"),
     "stops": (lambda world: f"kill -STOP {world.canary.pid}", "stopped a process of mine"),
     "ends": (lambda world: f"kill -KILL {world.canary.pid}", "ended a process of mine"),

@@ -24,7 +24,7 @@ from typing import Any
 from agentctl.adapters import origin
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.operations.where.ownership import text_of
+from agentctl.operations.where.ownership import stable_text
 
 _CLONE = "clone"
 ROOT = ".agentctl"
@@ -282,7 +282,7 @@ class World:
         it does not lead to now, as it was when it did. One that leads in a circle leads to none.
         """
         folder, path = FilePath(str(self.home / ".config/agentctl/own")), str(self.clone / TASK)
-        marks, tasks = (("task",), ("rules", text_of(ALLOWING))), (TaskDir(path), _AsNoted(path, folder))
+        marks, tasks = (("task",), ("rules", stable_text(ALLOWING))), (TaskDir(path), _AsNoted(path, folder))
         if not _leads_in_a_circle(path):
             told = [any(origin.is_marked(folder, task, *mark) for task in tasks) for mark in marks]
             self._given[os.path.realpath(os.path.dirname(path))] = told

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import Root
-from agentctl.operations.show.results import text_of
+from agentctl.operations.show.results import text_fields
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.steps import Task
 from tests.support import run
@@ -51,7 +51,7 @@ def told(root: Path) -> Task:
 
 
 def words(task: Task) -> tuple[str, str]:
-    found = text_of(Root(task.path.parent.parent).task("t1").worker("a"))
+    found = text_fields(Root(task.path.parent.parent).task("t1").worker("a"))
     return found["source"], found["text"]
 
 

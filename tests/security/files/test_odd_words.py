@@ -30,7 +30,7 @@ from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged, UsageError
 from agentctl.mcp.forms import form_of
 from agentctl.operations.show.listing import row_of
-from agentctl.operations.show.results import text_of
+from agentctl.operations.show.results import text_fields
 from agentctl.operations.show.tree_view import WorkerTree
 from agentctl.operations.start.answer_schema import read_schema
 from agentctl.operations.talk.outbox_entry import BadEntry, entry_in
@@ -189,7 +189,7 @@ def test_what_an_agent_said_last_is_read_though_it_was_cut(tmp_path: Path) -> No
     row = {"at": "x", "type": "message", "id": "m", "phase": "end", "text": f"last {HALF}"}
     (folder / "activity.jsonl").write_text(json.dumps(row) + "\n", encoding="ascii")
     (folder / "spec.json").write_text(json.dumps({"order": {"driver": "claude"}}), encoding="ascii")
-    assert text_of(Root(tmp_path).task("t1").worker("a"))["text"] == "last \ufffd"
+    assert text_fields(Root(tmp_path).task("t1").worker("a"))["text"] == "last \ufffd"
 
 
 ODD_RECORDS: dict[str, tuple[str, Any]] = {

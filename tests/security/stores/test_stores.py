@@ -155,7 +155,7 @@ def test_many_at_once_agree_on_one(memory: Path) -> None:
 def test_what_waits_for_a_worker_is_not_for_another_task_of_that_name(root: Path) -> None:
     path = str(new_task().path)
     before = TaskDir(path).worker("a")
-    deferred.put_request(before, deferred.CANCEL, {"by": "user"})
+    deferred.defer_request(before, deferred.CANCEL, {"by": "user"})
     deferred.say(before, {"end": {"status": "completed"}})
     assert deferred.request(before, deferred.CANCEL) == {"by": "user"}
     shutil.rmtree(path)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from agentctl.drivers.claude.start import argv_of
+from agentctl.drivers.claude.start import claude_argv
 from agentctl.drivers.codex.dialogue import CodexDialogue
-from agentctl.drivers.codex.opening import greeting, thread_params
+from agentctl.drivers.codex.opening import codex_greeting, thread_params
 from agentctl.drivers.codex.walls import profile
 from agentctl.drivers.dialogue import StopProgram
 from agentctl.drivers.order import Order
@@ -213,7 +213,7 @@ def test_a_thread_is_opened_within_its_walls(resume: str | None) -> None:
     assert params["permissions"] == "agentctl"
     assert params["config"]["permissions.agentctl"] == profile(given, settings)
     assert "sandbox" not in params, "it would be the program's own"
-    assert greeting(given)["capabilities"] == {"experimentalApi": True}, "without it no profile is taken"
+    assert codex_greeting(given)["capabilities"] == {"experimentalApi": True}, "without it no profile is taken"
 
 
 def test_the_profile_keeps_what_the_person_has_configured() -> None:
@@ -262,7 +262,7 @@ def test_no_thread_is_opened_where_a_link_stands_in_the_way_of_a_wall() -> None:
 
 
 def test_the_rules_for_claude_name_every_place() -> None:
-    settings = next(word for word in argv_of(order("claude")) if word.startswith("--settings="))
+    settings = next(word for word in claude_argv(order("claude")) if word.startswith("--settings="))
     denied = json.loads(settings.partition("=")[2])["permissions"]["deny"]
     assert {f"Edit(/{path}/**)" for path in WALLS["closed"]} <= set(denied)
     assert {f"Read(/{path})" for path in WALLS["hidden"]} <= set(denied)
@@ -272,7 +272,7 @@ def test_the_rules_for_claude_name_every_place() -> None:
 def test_the_rules_for_claude_leave_it_its_worktree() -> None:
     root = f"{HOME}/project/.agentctl"
     walls = {"workspace": f"{root}/worktrees/t/a", "inRoot": [f"{root}/tasks", f"{root}/current"]}
-    settings = next(word for word in argv_of(order("claude", walls)) if word.startswith("--settings="))
+    settings = next(word for word in claude_argv(order("claude", walls)) if word.startswith("--settings="))
     denied = json.loads(settings.partition("=")[2])["permissions"]["deny"]
     assert f"Edit(/{root}/tasks/**)" in denied
     assert f"Edit(/{root}/**)" not in denied
