@@ -88,7 +88,7 @@ def _kill(ground: Ground) -> float:
         members = _members(told)
         began = time.perf_counter()
         for member in members:
-            processes.send(member, signal.SIGKILL)
+            processes.signal_process(member, signal.SIGKILL)
         wait_until(lambda: all(processes.life_of(member) is Life.GONE for member in members))
         return (time.perf_counter() - began) * 1000
 

@@ -161,7 +161,7 @@ class Ground:
             identity = processes.identify(pid)
             if identity is not None:
                 yield pid
-                processes.send(identity, signal.SIGKILL)
+                processes.signal_process(identity, signal.SIGKILL)
 
 
 def _program() -> list[str]:

@@ -313,7 +313,7 @@ def _si_of(status: int) -> tuple[int, int]:
     return (os.CLD_EXITED, os.WEXITSTATUS(status)) if exited else (os.CLD_KILLED, os.WTERMSIG(status))
 
 
-def send(identity: Identity, number: int) -> bool:
+def signal_process(identity: Identity, number: int) -> bool:
     """Signal exactly the process of an identity; return whether it was still there.
 
     Raises:

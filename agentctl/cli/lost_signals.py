@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import _thread
 import os
-import signal
 import sys
 import time
-from typing import TYPE_CHECKING
+
+from agentctl.adapters.signals import signal
+from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs

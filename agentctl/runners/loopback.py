@@ -91,7 +91,7 @@ class Loopback:
     def _send(self, launch_id: str, number: int) -> None:
         process = self._process(launch_id)
         if process is not None:
-            processes.send(process, number)
+            processes.signal_process(process, number)
 
 
 RUNNER = Loopback()

@@ -152,7 +152,7 @@ def _ended(orphans: list[_Orphan]) -> list[_Orphan]:
     _until(trees, _KILL_S)
     for orphan in orphans:
         if orphan.cookie is None:
-            processes.send(orphan.process, signal.SIGKILL)
+            processes.signal_process(orphan.process, signal.SIGKILL)
     until = time.monotonic() + _KILL_S
     while (left := [one for one in orphans if processes.life_of(one.process) is processes.Life.ALIVE]) and (
         time.monotonic() < until

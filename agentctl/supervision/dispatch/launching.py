@@ -175,7 +175,7 @@ def _dismiss(shim: Shim) -> None:
     shim.orders.close()
     os.close(shim.answer_fd)
     if shim.identity is not None:
-        processes.send(shim.identity, signal.SIGKILL)
+        processes.signal_process(shim.identity, signal.SIGKILL)
         _collect(shim.identity, 0)
 
 

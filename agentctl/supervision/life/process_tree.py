@@ -138,7 +138,7 @@ def _send(member: Member, *numbers: int) -> None:
     for number in numbers:
         # It is another user's by setuid: the next look finds it alive, and survivors are named.
         with contextlib.suppress(PermissionError):
-            processes.send(me, number)
+            processes.signal_process(me, number)
 
 
 class SupervisedTree(ProcessTree):

@@ -275,7 +275,7 @@ def _wake_stopped(worker: WorkerDir) -> None:
     ):
         stat = processes.read_stat(shim.pid) if shim else None
         if shim is not None and stat is not None and stat.state in "Tt" and is_guardian(shim, tree):
-            processes.send(shim, signal.SIGCONT)
+            processes.signal_process(shim, signal.SIGCONT)
 
 
 class _Withdrawal(Enum):
