@@ -94,7 +94,7 @@ def put_file(real: str, data: bytes, was: bytes | None = None) -> bool:
                 if mode is not None:
                     os.fchmod(fd, mode)
                 if not _put(folder, beside, name, was):
-                    raise ToolError(f"{real} was changed meanwhile: read it again")
+                    raise ToolError(f"{real} was changed meanwhile, or is open for writing: read it again")
             finally:
                 os.close(fd)
                 with contextlib.suppress(FileNotFoundError):

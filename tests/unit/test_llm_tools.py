@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -147,7 +148,20 @@ def test_what_a_person_saves_during_an_edit_stays(folder: Path, save: Callable[[
     with at_openings(f".{file.name}.tmp", [partial(save, file)]):
         (told,) = answers(tools_in(folder), ("edit_file", edit))
     assert (told.status, file.read_text()) == ("failed", "one, and theirs")
-    assert "was changed meanwhile: read it again" in told.text
+    assert "was changed meanwhile, or is open for writing: read it again" in told.text
+    (told,) = answers(tools_in(folder), ("edit_file", edit))
+    assert (told.status, file.read_text()) == ("completed", "two, and theirs")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says who has a file open for writing")
+def test_what_a_program_has_open_for_writing_is_left_to_it(folder: Path) -> None:
+    file = folder / "theirs.txt"
+    file.write_text("one")
+    edit = {"path": file.name, "old_string": "one", "new_string": "two"}
+    with file.open("a") as theirs:
+        (told,) = answers(tools_in(folder), ("edit_file", edit))
+        assert "is open for writing: read it again" in told.text
+        theirs.write(", and theirs")
     (told,) = answers(tools_in(folder), ("edit_file", edit))
     assert (told.status, file.read_text()) == ("completed", "two, and theirs")
     assert [one.name for one in folder.iterdir() if "theirs" in one.name] == [file.name]

@@ -155,7 +155,7 @@ def write_entry(entry: BootEntry, environ: Mapping[str, str]) -> list[str]:
     with storage_errors(unit, "write"):
         make_folders(link.parent)
         if not _put(unit, before, entry.text):
-            raise Refused(f"{unit} was changed meanwhile", hint="look at it, then try again")
+            raise Refused(f"{unit} was changed meanwhile, or is open for writing", hint="look at it, then try again")
         with contextlib.suppress(FileExistsError):
             os.symlink(f"../{unit.name}", link)
     return [entry.path]

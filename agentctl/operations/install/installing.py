@@ -107,7 +107,7 @@ def carry_out_changes(changes: Sequence[Change], *, undo: bool) -> None:
 
 
 def _write(change: Change, *, undo: bool) -> None:
-    saved = f"{change.path} was changed meanwhile"
+    saved = f"{change.path} was changed meanwhile, or is open for writing"
     if _read(change.path) != change.before:
         raise Refused(saved, hint="look at it, then try again")
     has_backup = undo or change.before is None or os.path.exists(change.backup)
