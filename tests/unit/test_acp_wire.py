@@ -11,7 +11,7 @@ from acp.schema import InitializeRequest
 class Another(wire.BaseModel):
     x: int
 print(InitializeRequest.__pydantic_complete__, Another.__pydantic_complete__)
-print(wire.read(wire.InitializeResponse, {"protocolVersion": 1}).protocol_version)
+print(wire.read_as_model(wire.InitializeResponse, {"protocolVersion": 1}).protocol_version)
 """
 
 
