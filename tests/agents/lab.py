@@ -150,9 +150,14 @@ class Lab:
         wait_until(lambda: [one for one in processes if is_alive(one.pid)], accept=lambda left: not left, what="death")
 
     def crash(self) -> None:
-        """SIGKILL all that runs, also what was forked while it was looked at: a crash leaves nothing."""
-        while found := self.processes():
-            self.kill_all(found)
+        """SIGKILL all that runs, at one moment: a crash leaves nothing that could tell how something else has ended."""
+        stopped: list[psutil.Process] = []
+        while found := [one for one in self.processes() if one not in stopped]:  # Also what was forked meanwhile.
+            for process in found:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.suspend()
+            stopped += found
+        self.kill_all(stopped)
 
     # -- what a person can look at -----------------------------------------------------------------------------
 
