@@ -79,8 +79,8 @@ class EditorAgent:
         self.link = EditorLink(self, self._take_back)
         self.sessions: dict[str, EditorSession] = {}
         self._start = os.getcwd()
-        self._is_open = False
-        self._shows_forms = False
+        #: What the client can do; None until it has opened the conversation.
+        self._client: ClientCapabilities | None = None
         #: One thread for all that depends on the working folder, by which a command finds root and definitions. It is
         #: the folder of the whole process: what is done in `_threads` may neither ask for it nor use a relative path.
         self._folder = ThreadPoolExecutor(1)
@@ -98,9 +98,7 @@ class EditorAgent:
         **_: Any,
     ) -> InitializeResponse:
         """Open the conversation: whatever version the client offers, this agent speaks version 1."""
-        self._is_open = True
-        elicitation = client_capabilities.elicitation if client_capabilities is not None else None
-        self._shows_forms = elicitation is not None and elicitation.form is not None
+        self._client = client_capabilities or ClientCapabilities()
         return InitializeResponse.model_validate(
             {
                 "protocolVersion": VERSION,
@@ -267,7 +265,7 @@ class EditorAgent:
         def gives(work: Callable[[], runs.GivenPrompt]) -> Awaitable[runs.GivenPrompt]:
             return self._in_folder(session.cwd, lambda: _noted(session, work()))
 
-        turning = Turning(session, turn, self.link, self._in_thread, gives, shows_forms=self._shows_forms)
+        turning = Turning(session, turn, self.link, self._in_thread, gives, shows_forms=_shows_forms(self._client))
         try:
             response = await turning.run(lambda: self._give(session, text), text)
         finally:
@@ -365,7 +363,7 @@ class EditorAgent:
             return None
 
     def _check_open(self, cwd: str) -> None:
-        if not self._is_open:
+        if self._client is None:
             raise Refused("the conversation is not open", hint="initialize comes first")
         if len(self.sessions) >= _MOST_SESSIONS:
             raise Refused(f"{_MOST_SESSIONS} sessions are open", hint="close some with session/close")
@@ -377,6 +375,11 @@ class EditorAgent:
         if session is None:
             raise NotFound(f"there is no open session {plain(session_id)[:100]!r}", hint="session/new, or session/load")
         return session
+
+
+def _shows_forms(client: ClientCapabilities | None) -> bool:
+    """Return whether a client shows the forms of its agent."""
+    return client is not None and client.elicitation is not None and client.elicitation.form is not None
 
 
 def _noted(session: EditorSession, given: runs.GivenPrompt) -> runs.GivenPrompt:

@@ -7,7 +7,6 @@ import json
 import operator
 import os
 import signal
-import stat
 import sys
 import threading
 from collections.abc import Callable
@@ -30,6 +29,7 @@ from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
 from agentctl.errors import UsageError
 from agentctl.operations.show.current_state import read_task
 from tests.life import stands
+from tests.moments import at_openings
 from tests.steps import Task, new_task, spawn_batch, statuses
 from tests.support import alike, run, start, wait_until, worker
 
@@ -192,19 +192,16 @@ def test_what_is_open_for_writing_is_left_alone(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_a_save_that_begins_only_after_the_exchange_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_that_begins_only_after_the_exchange_stays(tmp_path: Path) -> None:
     """The kernel had found the file for it before the exchange: it writes into the one that lies beside by now."""
-    task, flush = task_with(tmp_path, b"id: t\n"), os.fsync
-    saved = roster.initial(b"id: t\ntitle: mine\n")
+    task, saved = task_with(tmp_path, b"id: t\n"), roster.initial(b"id: t\ntitle: mine\n")
 
-    def fsync(fd: int) -> None:
-        flush(fd)
-        if stat.S_ISDIR(os.fstat(fd).st_mode):
-            for beside in tmp_path.glob("*.tmp"):
-                beside.write_bytes(saved)
+    def save() -> None:
+        (beside,) = tmp_path.glob("*.tmp")
+        beside.write_bytes(saved)
 
-    monkeypatch.setattr(os, "fsync", fsync)
-    assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
+    with at_openings(str(tmp_path), [save]):  # It is opened to be made durable, once the files have changed places.
+        assert not roster.update(task, {"a1": row_of(Status.RUNNING)})
     assert (tmp_path / "task.yaml").read_bytes() == saved
     assert not list(tmp_path.glob("*.tmp"))
 
