@@ -12,11 +12,30 @@ from collections import _tuplegetter  # type: ignore[attr-defined]
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple, NoReturn, Protocol  # noqa: TID251
+    from typing import Generic as Generic  # noqa: PLC0414
+
+    from typing_extensions import ReadOnly as ReadOnly  # noqa: PLC0414
+    from typing_extensions import TypeVar as TypeVar  # noqa: PLC0414
 else:
     # Annotations are never evaluated; an alias such as dict[str, Any] takes any object.
     Any = NoReturn = object
     # Nobody asks at run time whether something has the methods of a protocol.
     Protocol = object
+
+    class Generic:
+        """A class that is generic for a type checker alone."""
+
+        def __class_getitem__(cls, kinds):
+            return cls
+
+    class ReadOnly:
+        """A key that a type checker lets nobody change; a program that asks for its type gets the type alone."""
+
+        def __class_getitem__(cls, kind):
+            return kind
+
+    def TypeVar(name, **_):  # noqa: N802
+        return name
 
     class _Declared(type):
         """Turns a class that declares fields into a named tuple."""

@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agentctl.cli.lazy import VERBS, program
+from agentctl.cli.catalogue import VERBS, command_named
+from agentctl.cli.command_model import Family
 from agentctl.errors import COMMANDS
 from tests.support import REPOSITORY
 
@@ -31,6 +32,8 @@ _OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*(?![\w-])")
 #: Parameters and variables that hold a next step, and what makes a value that has one.
 _STEPS = re.compile(r"hint|advice|next|step|way|helps|steps|install|throw_away|merge|delete|unlock", re.IGNORECASE)
 _MAKERS = frozenset({"finding", "Finding", "WayOut"})
+#: What declares a command, with the texts of its `--help`.
+_ROWS = frozenset({"Command", "Family", "Parameter"})
 #: Options of place: they say about what a command is, not what it does.
 _PLACE = frozenset({"--task", "--root", "--host", "--hosts", "--id"})
 #: Commands that only show something: whether they can be typed is checked, and following one changes nothing.
@@ -86,6 +89,8 @@ def _below(node: ast.AST, scope: tuple[str, ...], *, is_step: bool, module: str)
         if isinstance(node, ast.Constant):
             return
     if isinstance(node, ast.Call):
+        if _called(node) in _ROWS:
+            return
         if (command := _made_by(node)) is not None:
             yield Hint(place, command)
         is_step = is_step or _called(node) in _MAKERS
@@ -161,11 +166,6 @@ def _ours(name: str, part: str, rest: str) -> str | None:
     return None if line in SHOWS or "--help" in options else f"agentctl {line}"
 
 
-@cache
-def _group() -> Any:
-    return program()
-
-
 def _parts(name: str) -> Sequence[str]:
-    command = _group().get_command(None, name)
-    return tuple(getattr(command, "commands", None) or ())
+    command = command_named(name) if name in VERBS else None
+    return [one.name for one in command.commands] if isinstance(command, Family) else ()

@@ -15,6 +15,7 @@ from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from pydantic import ConfigDict, Field
 
+from tests.answers import check_tool_answer
 from tests.support import POLL_S, PROGRAM
 
 #: The parameters with which a client without any capability opens a conversation.
@@ -53,7 +54,10 @@ async def call_whole(client: Client, tool: str, **arguments: Any) -> tuple[Any, 
     assert isinstance(result, types.CallToolResult)
     (content,) = result.content
     assert isinstance(content, types.TextContent)
-    return json.loads(content.text), bool(result.is_error)
+    answer = json.loads(content.text)
+    if "resultType" not in answer:
+        check_tool_answer(tool, answer)
+    return answer, bool(result.is_error)
 
 
 class CreatedTask(types.Result):
@@ -88,7 +92,8 @@ class TasksOfClient(ClientExtension):
     async def resolve(self, created: CreatedTask, _context: ClaimContext) -> types.CallToolResult:
         """Return the created task as if it were the tool's own answer."""
         text = json.dumps(created.model_dump(by_alias=True))
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+        # As an error, so that it is not taken for what the tool has declared to answer.
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=True)
 
 
 async def ask_task(client: Client, method: Any, **params: Any) -> dict[str, Any]:

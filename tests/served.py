@@ -11,6 +11,7 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.answer_links import LIFETIME_S, AnswerLink, question_digest, sign
+from agentctl.domain.documents.workers.questions import AcceptedAnswer
 from agentctl.operations.talk.answering_link import answer_by_link
 from agentctl.supervision.notify.served import RootServer, announce, hold_server, server_file
 from agentctl.supervision.worker.environment import store_folder
@@ -42,7 +43,7 @@ def labels(post: dict[str, Any]) -> list[tuple[str, str]]:
     return [(one["action"], one["label"]) for one in post.get("actions", [])]
 
 
-def pressed(root: Path, post: dict[str, Any], label: str) -> dict[str, Any]:
+def pressed(root: Path, post: dict[str, Any], label: str) -> AcceptedAnswer:
     """Press a button of a message, as ntfy does, whose request a server gets."""
     (button,) = (one for one in post["actions"] if one["label"] == label)
     assert (button["action"], button["method"], button["clear"]) == ("http", "POST", True)
@@ -58,6 +59,6 @@ def link_to(root: Path, answer: str) -> AnswerLink:
     return AnswerLink("t1", "a", "q1", answer, digest, int(time.time()) + LIFETIME_S)
 
 
-def used(root: Path, link: AnswerLink, *, token: str = TOKEN, now: float | None = None) -> dict[str, Any]:
+def used(root: Path, link: AnswerLink, *, token: str = TOKEN, now: float | None = None) -> AcceptedAnswer:
     """Use a link that was signed by the server."""
     return answer_by_link(Root(str(root)), sign(link, token), TOKEN, time.time() if now is None else now)

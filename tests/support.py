@@ -1,6 +1,7 @@
 """Runs or starts the program as a real process, and waits for conditions; every test of processes uses this.
 
-Nothing here imports the package: a test sees what a person at a terminal would see.
+A test sees what a person at a terminal would see. The package is imported for one thing alone: what is printed as JSON
+has to be what its command declares.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -43,18 +44,30 @@ class Completed:
     def json(self) -> Any:
         """Stdout, parsed as one JSON document."""
         try:
-            return json.loads(self.out)
+            document = json.loads(self.out)
         except ValueError as error:
             raise AssertionError(f"stdout is not JSON ({error})\n{self}") from error
+        _check_answer(self.argv, document)
+        return document
 
     @property
     def json_lines(self) -> list[Any]:
         """Stdout, each line parsed as a JSON document."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        documents = [json.loads(line) for line in self.out.splitlines()]
+        for document in documents:
+            _check_answer(self.argv, document)
+        return documents
 
     def __str__(self) -> str:
         command = " ".join(self.argv)
         return f"$ {command}\nexit code: {self.code}\nstdout:\n{self.out}\nstderr:\n{self.err}"
+
+
+def _check_answer(argv: Sequence[str], document: Any) -> None:
+    """Fail if a document is not of the type that its command declares."""
+    from tests.answers import check_answer  # It loads the commands: few tests do without it, but none need it at first.
+
+    check_answer(argv, document)
 
 
 def run(

@@ -1,6 +1,6 @@
-"""Runs the command line's tests over each minor version of typer that pyproject.toml allows: `python -m tests.typers`.
+"""Runs the command line's tests over each minor version of typer that is tried: `python -m tests.typers`.
 
-In one turn of three (`TURN=2`, tests/turns.py) it is a third of the versions.
+In one turn of three (`TURN=2`, tests/turns.py) it is one of the versions.
 
 Each version lies in an environment of its own within the virtual environment, and shadows the typer of that one; all
 else is shared.
@@ -22,21 +22,24 @@ from tests.support import REPOSITORY
 from tests.turns import ALL, TURNS
 
 TESTS = "tests/cli"
+#: The minor versions that are tried: all since the oldest that is allowed.
+VERSIONS = ("0.28", "0.29")
 _WHICH = "import importlib.metadata as m, typer; print('typer', m.version('typer'), typer.__file__, flush=True)"
 
 
 def minor_versions() -> list[str]:
-    """Return the minor versions in the range of pyproject.toml, the oldest first."""
+    """Return the minor versions that are tried, the oldest that pyproject.toml allows first."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    bounds = re.search(r"^typer>=0\.(\d+),<0\.(\d+)$", "\n".join(project["dependencies"]), re.MULTILINE)
-    assert bounds is not None, "the range of typer is not from one minor version of 0 to another"
-    return [f"0.{minor}" for minor in range(int(bounds[1]), int(bounds[2]))]
+    bound = re.search(r"^typer>=(0\.\d+)$", "\n".join(project["dependencies"]), re.MULTILINE)
+    assert bound is not None, "typer has no lower bound, or an upper one"
+    assert bound[1] == VERSIONS[0], "the oldest version that is allowed is not tried"
+    return list(VERSIONS)
 
 
 def versions_of(turn: str) -> list[str]:
-    """Return the versions that a turn has; neighbours have different ones."""
-    numbered = enumerate(minor_versions())
-    return [one for place, one in numbered if turn in (ALL, str(TURNS[place % len(TURNS)]))]
+    """Return the versions that a turn has: one of them, and neighbours have different ones."""
+    versions = minor_versions()
+    return versions if turn == ALL else [versions[TURNS.index(int(turn)) % len(versions)]]
 
 
 def environment_with(version: str) -> Path:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.api.options import SpawnOptions, plain_options
 from agentctl.api.questions import Question, question_from
-from agentctl.api.shown_worker import ShownWorker
 from agentctl.api.wording import for_python
-from agentctl.api.worker_result import WorkerResult
 from agentctl.domain.limits import KEYS, RESULT_BYTES
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.delegate.subtasks import SubtaskRequest, run_subtask
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.one_worker import show_worker
@@ -28,8 +26,11 @@ from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_worker, unpause_worker
 from agentctl.operations.talk.interacting import answer_open_question, list_questions
-from agentctl.operations.wait.waiting import WaitedEnd, wait_all, wait_any
+from agentctl.operations.wait.waiting import WaitedEnd, next_end, wait_all
 from agentctl.operations.where.locating import find_root, find_task
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import ShownWorker, WorkerResult, WorkerRow
 
 
 class Task:
@@ -147,12 +148,12 @@ class Task:
     @for_python()
     def show(self, instance: str) -> ShownWorker:
         """Return everything that is known about a worker."""
-        return cast("ShownWorker", show_worker(self.folder, instance))
+        return show_worker(self.folder, instance)
 
     @for_python()
     def result(self, instance: str, *, max_bytes: int = RESULT_BYTES) -> WorkerResult:
         """Return a worker's result, cut to a maximum size, with the size, hash and path of the full text."""
-        return cast("WorkerResult", read_result(self.folder, instance, max_bytes=max_bytes))
+        return read_result(self.folder, instance, max_bytes=max_bytes)
 
     # -- waiting -----------------------------------------------------------------------------------------------
 
@@ -174,12 +175,9 @@ class Task:
             WaitTimedOut: Nothing ended in time.
             NothingLeft: Everything was given out, and no worker is left that could still end.
         """
-        given: list[WaitedEnd] = []
-        wait_any(
-            self.folder, instances, timeout_s=timeout_seconds, consumer=consumer,
-            kinds=None if kinds is None else frozenset(kinds), deliver=given.append,
-        )  # fmt: skip
-        return given[0]
+        wanted = None if kinds is None else frozenset(kinds)
+        with next_end(self.folder, instances, timeout_s=timeout_seconds, consumer=consumer, kinds=wanted) as end:
+            return end
 
     @for_python()
     def wait(self, *instances: str, timeout_seconds: float | None = None) -> list[WaitedEnd]:

@@ -1,46 +1,20 @@
 """`acp`: agentctl as an agent for editors, over the Agent Client Protocol."""
 
-from typing import Annotated
+from __future__ import annotations
 
-import typer
-
-from agentctl.cli import options as opt
-from agentctl.cli.verb import FINDS, module, verb
-
-app = module()
+from agentctl.cli.command_model import FINDS, FLAG, TEXT, Command, Parameter
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import ROOT, TASK
 
 
-@verb(
-    app,
-    "acp",
-    exits=FINDS,
-    examples="""
-agentctl acp
-agentctl acp --agent plan --task survey-auth
-agentctl acp --driver claude --model opus --permissions ask
-""",
-)
 def acp(
-    agent: Annotated[
-        str, typer.Option("--agent", metavar="AGENT", help="Which agent new sessions have.", show_default=True)
-    ] = "general",
-    driver: Annotated[
-        str | None, typer.Option("--driver", metavar="DRIVER", help="claude, opencode, llm, ...; else the first found.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="MODEL", help="The agent's model, as its program names it.")
-    ] = None,
-    permissions: Annotated[
-        str | None,
-        typer.Option(
-            "--permissions", metavar="POLICY", help="ask, allow, deny, or rules in JSON; by default as defined."
-        ),
-    ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep/--no-keep", help="Keep each agent after its answer, for the next prompt.")
-    ] = True,
-    task: opt.Task = None,
-    root: opt.Root = None,
+    call: Invocation,
+    *,
+    agent: str = "general",
+    driver: str | None = None,
+    model: str | None = None,
+    permissions: str | None = None,
+    keep: bool = True,
 ) -> None:
     """Be an agent for an editor, over the Agent Client Protocol.
 
@@ -54,4 +28,32 @@ def acp(
     from agentctl.acp.agent import EditorOptions
     from agentctl.acp.choices import Choices
 
-    serve(EditorOptions(Choices(agent, driver, model, permissions, known_model=model), task, root, keep))
+    serve(
+        EditorOptions(
+            Choices(agent, driver, model, permissions, known_model=model), call.task_named, call.root_named, keep
+        )
+    )
+
+
+COMMANDS = (
+    Command(
+        "acp",
+        acp,
+        (TASK, ROOT),
+        """
+agentctl acp
+agentctl acp --agent plan --task survey-auth
+agentctl acp --driver claude --model opus --permissions ask
+""",
+        (
+            Parameter("agent", TEXT, "Which agent new sessions have.", "AGENT", default="general"),
+            Parameter("driver", TEXT, "claude, opencode, llm, ...; else the first found.", "DRIVER"),
+            Parameter("model", TEXT, "The agent's model, as its program names it.", "MODEL"),
+            Parameter("permissions", TEXT, "ask, allow, deny, or rules in JSON; by default as defined.", "POLICY"),
+            Parameter(
+                "keep", FLAG, "Keep each agent after its answer, for the next prompt.", default=True, off="no-keep"
+            ),
+        ),
+        exits=FINDS,
+    ),
+)

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from agentctl.cli.command_model import Raw, Showing, Shown, Table
+from agentctl.cli.far_line import far_line
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.question_lines import TypedAnswer, confirm
-from agentctl.cli.render import fields, is_terminal, note, plain
+from agentctl.cli.render import fields, plain
 from agentctl.domain.names import first_of
 from agentctl.domain.question import question_in
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
 from agentctl.hosts.asking import HostAnswer, ask_all, ask_host, rows_in
 from agentctl.hosts.naming import hosts_named
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any, Generic, TypeVar
 from agentctl.operations.talk.interacting import OpenQuestion
 from agentctl.operations.where.lineage import shown_caller
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.hosts import FailedHost
+
 Row = dict[str, Any]
+#: A row as this version shows it; what `form` takes of a row of a host is of this form, whatever else is in it.
+R = TypeVar("R", bound=Mapping[str, object], default=Any)
 #: What goes wrong where a row is not of the form that it has here.
 _MISFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-
-
-def place_options(call: Invocation) -> list[str]:
-    """Return the options that say which task or root is meant, for a command line."""
-    named = [("--task", call.task_named), ("--root", call.root_named)]
-    return [f"{option}={value}" for option, value in named if value is not None] + ["--force"] * call.force
 
 
 def ask_hosts(words: str, argv: Sequence[str]) -> list[HostAnswer]:
@@ -33,22 +33,22 @@ def ask_hosts(words: str, argv: Sequence[str]) -> list[HostAnswer]:
     return ask_all(hosts_named(words), argv, is_worker=shown_caller() is not None)
 
 
-class Merged:
+class Merged(Generic[R]):
     """The rows of all hosts that have answered, and what became of the others.
 
     Args:
         form: Makes of a row what is shown of it; a row that it cannot be made of is not one of ours.
     """
 
-    def __init__(self, answers: Iterable[HostAnswer], form: Callable[[Row], Any]) -> None:
-        self.rows: list[Row] = []
+    def __init__(self, answers: Iterable[HostAnswer], form: Callable[[R], Any]) -> None:
+        self.rows: list[R] = []
         self.shown: list[Any] = []
         self.failed: list[HostAnswer] = []
         self._notes: list[str] = []
         for answer in answers:
             self._take(answer, form)
 
-    def _take(self, answer: HostAnswer, form: Callable[[Row], Any]) -> None:
+    def _take(self, answer: HostAnswer, form: Callable[[R], Any]) -> None:
         name = plain(answer.host.name)
         if answer.problem is not None:
             self.failed.append(answer)
@@ -65,57 +65,49 @@ class Merged:
         self.shown += shown
         self._notes += [f"{name}: {line}" for line in answer.notes()]
 
-    def document(self) -> list[Row]:
+    def document(self) -> list[R | FailedHost]:
         """Return the rows, and one for each host that has not answered."""
         return [*self.rows, *(answer.to_json() for answer in self.failed)]
 
-    def report(self) -> ExitCode:
+    def report(self, call: Invocation) -> ExitCode:
         """Say what is missing; return the exit code."""
-        for line in self._notes:
-            note(line)
-        report_failed(self.failed)
+        call.note_all(self._notes)
+        report_failed(call, self.failed)
         return ExitCode.REFUSED if self.failed else ExitCode.DONE
 
 
-def report_failed(failed: Iterable[HostAnswer]) -> None:
-    """Say on stderr which hosts have not answered, and what helps."""
+def report_failed(call: Invocation, failed: Iterable[HostAnswer]) -> None:
+    """Say which hosts have not answered, and what helps."""
     for answer in failed:
         name = plain(answer.host.name)
-        note(f"error: {f'{name}: ' * answer.is_refusal}{plain(answer.problem or '')}")
+        call.note(f"error: {f'{name}: ' * answer.is_refusal}{plain(answer.problem or '')}")
         if answer.hint:
-            note(f"hint: {plain(answer.hint)}")
+            call.note(f"hint: {plain(answer.hint)}")
 
 
 def show_merged(
     call: Invocation,
     answers: Iterable[HostAnswer],
     heads: Sequence[str],
-    cells: Callable[[Row], Sequence[object]],
-    line: Callable[[Row], str],
+    cells: Callable[[R], Sequence[object]],
+    line: Callable[[R], str],
     wide: str,
-) -> ExitCode:
-    """Print the rows of several hosts as a table, as lines or as JSON; return the exit code."""
-    is_drawn = not call.json and is_terminal(sys.stdout)
-    merged = Merged(answers, (lambda row: (row["host"], *cells(row))) if is_drawn else _with_host(line))
-
-    def draw() -> None:
-        from agentctl.cli.tables import draw as draw_table
-
-        if merged.shown:
-            draw_table(("host", *heads), merged.shown, wide=wide)
-
-    call.show(merged.document(), merged.shown, draw)
-    return merged.report()
+) -> Showing[list[R | FailedHost]]:
+    """Show the rows of several hosts as a table, as lines or as JSON."""
+    merged = Merged[R](answers, (lambda row: (row["host"], *cells(row))) if call.draws else _with_host(line))
+    table: Table | list[str] = Table(("host", *heads), merged.shown, wide=wide) if merged.shown else []
+    yield Shown(merged.document(), merged.shown, lambda: table)
+    return merged.report(call)
 
 
-def _with_host(line: Callable[[Row], str]) -> Callable[[Row], str]:
+def _with_host(line: Callable[[R], str]) -> Callable[[R], str]:
     return lambda row: f"{fields(row['host'])}\t{line(row)}"
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
 
 
-def asked_there(row: Row) -> OpenQuestion:
+def asked_there(row: Mapping[str, Any]) -> OpenQuestion:
     """Return the question in a row of a host's `interact list --json`.
 
     Raises:
@@ -127,7 +119,7 @@ def asked_there(row: Row) -> OpenQuestion:
     return OpenQuestion(str(row["taskId"]), str(row["agentInstance"]), question, bool(row.get("waiting", True)))
 
 
-def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
+def respond_across(call: Invocation, words: str, given: TypedAnswer) -> Showing:
     """Answer the question that is open on one of several hosts, once somebody has seen which; return the exit code.
 
     Raises:
@@ -135,10 +127,10 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
         UsageError: Several may be meant, or nobody has said that it is this one.
         Refused: A host does not answer, and it may be there.
     """
-    answers = ask_hosts(words, ["interact", "list", "--json", *place_options(call)])
+    answers = ask_hosts(words, far_line("interact list", call, json=True))
     merged = Merged(answers, lambda row: (str(row["host"]), asked_there(row)))
     if merged.failed:
-        report_failed(merged.failed)
+        report_failed(call, merged.failed)
         names = first_of([plain(answer.host.name) for answer in merged.failed])
         hint = "name the host: agentctl --host HOST interact respond ..."
         raise Refused(f"the question may be on {names} too, which cannot be asked: nothing was answered", hint=hint)
@@ -151,17 +143,16 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> int:
         raise _unclear(found)
     host, asked = found[0]
     confirm(call, asked, given.answer, host)
-    options = [("--task", asked.task_id), ("--id", asked.question.id), ("--reason", given.reason)]
-    rest = [f"{option}={value}" for option, value in options if value is not None] + ["--json"] * call.json
-    place = [one for one in place_options(call) if not one.startswith("--task=")]
-    argv = ["interact", "respond", *place, *rest, "--", asked.instance, given.answer]
+    argv = far_line(
+        "interact respond", call, task=asked.task_id, words=[asked.instance, given.answer],
+        question_id=asked.question.id, reason=given.reason, json=call.json,
+    )  # fmt: skip
     hosts = {answer.host.name: answer.host for answer in answers}
     answer = ask_host(hosts[host], argv, is_worker=shown_caller() is not None)
-    sys.stdout.write(_told(call, answer))
-    sys.stdout.flush()
+    yield Raw(_told(call, answer))
     for line in answer.notes() if answer.problem is None else ():
-        note(f"{plain(answer.host.name)}: {line}")
-    report_failed([answer] if answer.problem is not None else [])
+        call.note(f"{plain(answer.host.name)}: {line}")
+    report_failed(call, [answer] if answer.problem is not None else [])
     return answer.code
 
 
@@ -177,5 +168,5 @@ def _told(call: Invocation, answer: HostAnswer) -> str:
     """Return what the host has printed about the answer, as one line of ours."""
     text = answer.out.decode("utf-8", "replace")
     if call.json:
-        return plain(text, keep="\n") if is_terminal(sys.stdout) else text
+        return plain(text, keep="\n") if call.is_terminal("stdout") else text
     return "".join(f"{line} on {plain(answer.host.name)}\n" for line in map(plain, text.splitlines()))

@@ -14,7 +14,7 @@ from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.command_lines import program_words
 
 if TYPE_CHECKING:
-    from agentctl.lean import Any
+    pass
 
 #: A command in a sentence, and up to where its own words may go.
 _COMMAND = re.compile(r"\bagentctl (?P<name>[a-z][a-z-]*)(?: (?P<part>[a-z][a-z-]*))?(?=(?P<rest>[^;\n]*))")
@@ -45,16 +45,16 @@ def _place(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _placed(found: re.Match[str], place: dict[str, str]) -> str:
-    from agentctl.cli.lazy import VERBS, program  # typer: where an error is printed there is time.
+    from agentctl.cli.catalogue import VERBS, command_named  # Where an error is printed there is time.
+    from agentctl.cli.command_model import Family
 
     name, part = found["name"], found["part"]
     if name not in VERBS or "--help" in found["rest"]:
         return found[0]
-    command: Any = program().get_command(None, name)
-    words, after = [name], f" {part}" if part else ""
-    if part and (below := getattr(command, "commands", {}).get(part)) is not None:
+    command, words, after = command_named(name), [name], f" {part}" if part else ""
+    if isinstance(command, Family) and part and (below := command.command(part)) is not None:
         command, words, after = below, [name, part], ""
-    taken = {flag for parameter in command.params for flag in parameter.opts}
+    taken = () if isinstance(command, Family) else {f"--{one.words}" for one in command.needs}
     said = after + found["rest"]
     for option, value in place.items():
         if option in taken and option not in said:

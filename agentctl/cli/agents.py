@@ -1,40 +1,21 @@
 """`agents list|show`: the agents that can be spawned, and where each comes from."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Annotated, Any
 
-import typer
-
-from agentctl.cli import options as opt
-from agentctl.cli.completing import complete_agents
+from agentctl.cli.command_model import AGENTS, FINDS, TEXT, Command, Family, Parameter, Shown, Table
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, outline, plain, warn
-from agentctl.cli.verb import FINDS, family, verb
+from agentctl.cli.parameters import IN_ROOT
+from agentctl.cli.render import fields, outline, plain
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.trust.definitions import list_agents, show_agent
 
-app = family(
-    "List and show the agents that can be spawned.",
-    exits=FINDS,
-    examples="""
-agentctl agents
-agentctl agents show explore
-agentctl agents list --json
-""",
-)
+if TYPE_CHECKING:
+    from agentctl.domain.documents.agents import AgentRow, ShownAgent
 
 
-@app.callback(invoke_without_command=True)
-def agents(context: typer.Context, json: opt.Json = False) -> None:
-    """List and show the agents that can be spawned.
-
-    Without a subcommand: `agents list`.
-    """
-    if context.invoked_subcommand is None:
-        list_agents_command(Invocation(json=json))
-
-
-@verb(app, "list", examples="agentctl agents list\nagentctl agents list --json", exits=())
-def list_agents_command(call: opt.InRoot) -> None:
+def list_agents_command(call: Invocation) -> Shown[list[AgentRow]]:
     """List the agents.
 
     If several have the same name, the first of these wins: the root's `agents/*.md`, the project's `.claude/agents` and
@@ -42,21 +23,19 @@ def list_agents_command(call: opt.InRoot) -> None:
     something, and needs `agentctl trust`. To a pipe, one line each: name, driver, `untrusted`, source, description.
     """
     rows, warnings = list_agents(call.root_if_any())
-    call.show(
+    call.warn(warnings)
+    return Shown(
         rows,
         (fields(row["name"], row["driver"], _trust(row), row["source"], row["description"]) for row in rows),
-        lambda: _draw(rows),
+        lambda: _table(rows),
     )
-    warn(warnings)
 
 
-def _trust(row: dict[str, Any]) -> str | None:
+def _trust(row: AgentRow) -> str | None:
     return None if row["usable"] else "untrusted"
 
 
-def _draw(rows: list[dict[str, Any]]) -> None:
-    from agentctl.cli.tables import draw
-
+def _table(rows: list[AgentRow]) -> Table:
     cells = [
         (
             row["name"],
@@ -67,22 +46,50 @@ def _draw(rows: list[dict[str, Any]]) -> None:
         )
         for row in rows
     ]
-    draw(("name", "driver", "trust", "source", "description"), cells, wide="description")
+    return Table(("name", "driver", "trust", "source", "description"), cells, wide="description")
 
 
-@verb(app, "show", examples="agentctl agents show explore\nagentctl agents show explore --json")
-def show_agent_command(
-    call: opt.InRoot,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The agent's name.", autocompletion=complete_agents)],
-) -> None:
+def show_agent_command(call: Invocation, *, name: str) -> Shown[ShownAgent]:
     """Show everything that is known about one agent: its definition, its file, what it allows."""
     found = show_agent(call.root_if_any(), name)
-    call.show(found, _lines(found))
+    return Shown(found, _lines(found))
 
 
-def _lines(found: dict[str, Any]) -> Iterator[str]:
-    definition = {key: item for key, item in found["definition"].items() if item is not False}
-    instructions = definition.pop("instructions")
+def _lines(found: ShownAgent) -> Iterator[str]:
+    definition = {key: item for key, item in found["definition"].items() if item is not False and key != "instructions"}
     yield from outline({**{key: item for key, item in found.items() if key != "definition"}, **definition})
     yield ""
-    yield plain(instructions, keep="\n")
+    yield plain(found["definition"]["instructions"], keep="\n")
+
+
+_LIST = Command("list", list_agents_command, IN_ROOT, "agentctl agents list\nagentctl agents list --json", exits=())
+COMMANDS = (
+    Family(
+        "agents",
+        """List and show the agents that can be spawned.
+
+Without a subcommand: `agents list`.
+""",
+        """
+agentctl agents
+agentctl agents show explore
+agentctl agents list --json
+""",
+        (
+            _LIST,
+            Command(
+                "show",
+                show_agent_command,
+                IN_ROOT,
+                "agentctl agents show explore\nagentctl agents show explore --json",
+                (
+                    Parameter(
+                        "name", TEXT, "The agent's name.", "NAME", is_argument=True, is_required=True, completes=AGENTS
+                    ),
+                ),
+            ),
+        ),
+        exits=FINDS,
+        without=_LIST,
+    ),
+)

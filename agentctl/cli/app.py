@@ -11,6 +11,7 @@ import gc
 import io
 import os
 import sys
+from collections.abc import Callable
 
 from agentctl.cli.lost_signals import send_lost_again
 from agentctl.encoding import ensure_utf8, prepare_stream
@@ -155,44 +156,26 @@ def _of_hosts(argv: list[str]) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
-    """Parse and run. Not typer's own `main`: that turns a Ctrl-C into a code and colours errors with rich."""
+    """Read the line, without the parser if it is plain, and carry it out."""
     from agentctl.cli.plainlines import plain_line
 
     plain = plain_line(argv) if COMPLETION_VARIABLE not in os.environ else None
     if plain is not None:
-        return plain() or ExitCode.DONE
-    import typer
-    from typer._click.exceptions import ClickException  # no public name before typer 0.28
+        return plain()
+    from agentctl.cli import typer_commands
 
-    from agentctl.cli.lazy import program
-
-    command = program()
     if COMPLETION_VARIABLE in os.environ:
-        _complete(command)
-    try:
-        with command.make_context(PROGRAM, list(argv)) as context:
-            return int(command.invoke(context) or ExitCode.DONE)
-    except typer.Exit as leave:
-        return leave.exit_code
-    except (typer.Abort, EOFError):
-        return _say_interrupted()
-    except ClickException as error:
-        return _say_usage(error)
+        _complete(typer_commands.complete_line)
+    return typer_commands.run_line(argv, PROGRAM)
 
 
-def _complete(command: Any) -> None:
+def _complete(answer: Callable[[str, str], None]) -> None:
     """Answer a shell that completes a line; whatever goes wrong, it must not print into that line."""
     try:
-        command.main(prog_name=PROGRAM, complete_var=COMPLETION_VARIABLE)
+        answer(PROGRAM, COMPLETION_VARIABLE)
     except Exception:  # noqa: BLE001 - no completion is the answer
         _flush()
         os._exit(ExitCode.REFUSED)
-
-
-def _say_usage(error: Any) -> int:
-    context = getattr(error, "ctx", None)
-    where = context.command_path if context is not None else PROGRAM
-    return _say(error.format_message().rstrip("."), f"{where} --help", ExitCode.USAGE)
 
 
 def _say_interrupted() -> int:

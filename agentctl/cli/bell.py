@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.cli.render import is_terminal
+from agentctl.cli.invocation import Invocation
 
 if TYPE_CHECKING:
     from agentctl.operations.notify.screens import TerminalNotices
@@ -20,12 +20,12 @@ _LEAST_S = 0.25
 class Bell:
     """Rings while a command waits. Where stderr is not a terminal, it does nothing."""
 
-    def __init__(self, task: TaskDir) -> None:
+    def __init__(self, call: Invocation, task: TaskDir) -> None:
         self._notices: TerminalNotices | None = None
         self._next_s = 0.0
         #: As it is now: a table that is drawn live takes its place, and lets no control character through.
         self._stream = sys.stderr
-        if is_terminal(sys.stderr):
+        if call.is_terminal("stderr"):
             from agentctl.operations.notify.screens import TerminalNotices  # Only for people.
 
             self._notices = TerminalNotices(task)

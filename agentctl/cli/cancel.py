@@ -1,44 +1,34 @@
 """`cancel`: stop workers, and report truthfully what has ended and what has not."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Annotated
 
-import typer
-
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import FLAG, INSTANCES, TEXTS, Carried, Command, Parameter, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import note, plain
-from agentctl.cli.verb import module, verb
+from agentctl.cli.parameters import GRACE, IN_TASK, RECURSIVE
+from agentctl.cli.render import plain
 from agentctl.domain.ends import HIDDEN
 from agentctl.domain.names import first_of
 from agentctl.domain.states import TERMINAL
 from agentctl.errors import ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.where.command_lines import command_line
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import CancelledTree, CancelledWorker
 
 
-@verb(
-    app,
-    "cancel",
-    examples="""
-agentctl cancel explore-1
-agentctl cancel explore-1 explore-2 --grace-seconds 1
-agentctl cancel --all --recursive --no-wait
-""",
-)
 def cancel(
-    call: opt.InTask,
-    instances: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[INSTANCE]...", help="The workers.", autocompletion=opt.complete_instances),
-    ] = None,
-    everyone: Annotated[bool, typer.Option("--all", help="All that have not ended.")] = False,
-    recursive: opt.Recursive = False,
-    grace_seconds: opt.GraceSeconds = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return as soon as the request is on disk.")] = False,
-) -> int:
+    call: Invocation,
+    *,
+    instances: list[str] | None = None,
+    everyone: bool = False,
+    recursive: bool = False,
+    grace_seconds: float | None = None,
+    no_wait: bool = False,
+) -> Carried[CancelledWorker | CancelledTree | list[CancelledWorker]]:
     """Stop workers with all their processes.
 
     SIGINT, then SIGTERM, then SIGKILL, each after a grace period. A worker is cancelled when nothing of its
@@ -56,21 +46,24 @@ def cancel(
     try:
         done = cancel_workers(task, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
-        note("interrupted: the cancel goes on without this command")
-        note(f"hint: {command_line(task, 'list')} shows the outcome")
+        call.note("interrupted: the cancel goes on without this command")
+        call.note(f"hint: {command_line(task, 'list')} shows the outcome")
         return ExitCode.INTERRUPTED
-    _show(call, done, one=len(named) == 1)
-    return ExitCode.DONE if all(_is_as_asked(one, waited=not no_wait) for one in done) else ExitCode.REFUSED
+    is_as_asked = all(_is_as_asked(one, waited=not no_wait) for one in done)
+    return _shown(done, one=len(named) == 1)._replace(code=ExitCode.DONE if is_as_asked else ExitCode.REFUSED)
 
 
-def _show(call: Invocation, done: list[Cancelled], *, one: bool) -> None:
+def _shown(done: list[Cancelled], *, one: bool) -> Shown[CancelledWorker | CancelledTree | list[CancelledWorker]]:
     rows = [each.to_json() for each in done]
-    below = {"withIt": rows[1:]} if rows[1:] else {}
-    call.show(
-        {**rows[0], **below} if one else rows,
+    return Shown(
+        _with_those_below(rows) if one else rows,
         (line for each in done for line in _lines(each)),
         notes=([] if one else [_meanwhile(done)]) if done else ["nothing to cancel: every worker has ended"],
     )
+
+
+def _with_those_below(rows: list[CancelledWorker]) -> CancelledWorker | CancelledTree:
+    return {**rows[0], "withIt": rows[1:]} if rows[1:] else rows[0]
 
 
 def _meanwhile(done: list[Cancelled]) -> str:
@@ -100,3 +93,24 @@ def _lines(one: Cancelled) -> Iterator[str]:
         yield f"  its shim was gone: what could be found of it has ended, and {HIDDEN}"
     for survivor in one.survivors:
         yield f"  pid {survivor.get('pid')}: {plain(survivor.get('command') or '')}"
+
+
+COMMANDS = (
+    Command(
+        "cancel",
+        cancel,
+        IN_TASK,
+        """
+agentctl cancel explore-1
+agentctl cancel explore-1 explore-2 --grace-seconds 1
+agentctl cancel --all --recursive --no-wait
+""",
+        (
+            Parameter("instances", TEXTS, "The workers.", "[INSTANCE]...", is_argument=True, completes=INSTANCES),
+            Parameter("everyone", FLAG, "All that have not ended.", typed="all"),
+            RECURSIVE,
+            GRACE,
+            Parameter("no_wait", FLAG, "Return as soon as the request is on disk."),
+        ),
+    ),
+)

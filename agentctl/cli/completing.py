@@ -7,12 +7,11 @@ names in the sense of `is_name` are ever offered.
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-
+from agentctl.cli.command_model import AGENTS, HOST, HOST_LIST, INSTANCES, TASKS, TEMPLATES
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError
 
@@ -20,40 +19,24 @@ if TYPE_CHECKING:
     from agentctl.adapters.taskdir import Root
 
 
-def complete_instances(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the workers of the task that the line refers to."""
-    return _offer(lambda: _names("instances", ctx), incomplete, taken=_given(ctx))
+def names_offered(kind: str, incomplete: str, given: Mapping[str, Any] = {}) -> list[str]:
+    """Return the names of a kind that may stand where a word is not complete yet.
 
-
-def complete_tasks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the tasks of the root that the line refers to."""
-    return _offer(lambda: _names("tasks", ctx), incomplete)
-
-
-def complete_agents(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the agents that are defined here."""
-    return _offer(lambda: _names("agents", ctx), incomplete)
-
-
-def complete_templates(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Return the templates that can be used."""
-    return _offer(lambda: _names("templates", ctx), incomplete)
-
-
-def complete_hosts(incomplete: str) -> list[str]:
-    """Return the hosts that are defined, and those that ssh knows by name."""
+    Args:
+        kind: Of those of `command.py`.
+        given: What the line says so far: its task, its root, its host, its instances.
+    """
     from agentctl.domain.hosts import is_destination
 
-    return _offer(_host_names, incomplete, is_offered=is_destination)
-
-
-def complete_hosts_list(incomplete: str) -> list[str]:
-    """Return what may stand in `--hosts`: the last word of a list is completed."""
-    from agentctl.domain.hosts import is_destination
-
-    before, comma, last = incomplete.rpartition(",")
-    names = _offer(_hosts_of_list, last, frozenset(before.split(",")), is_destination)
-    return [f"{before}{comma}{name}" for name in names]
+    if kind == HOST:  # Those that are defined, and those that ssh knows by name.
+        return _offer(_host_names, incomplete, is_offered=is_destination)
+    if kind == HOST_LIST:  # The last word of a list is completed.
+        before, comma, last = incomplete.rpartition(",")
+        names = _offer(_hosts_of_list, last, frozenset(before.split(",")), is_destination)
+        return [f"{before}{comma}{name}" for name in names]
+    there = given.get("instances") if kind == INSTANCES else None
+    taken = frozenset(there) if isinstance(there, (list, tuple)) else frozenset[str]()
+    return _offer(lambda: _names(kind, given), incomplete, taken)
 
 
 #: The hidden command that another host's completion calls.
@@ -98,17 +81,9 @@ def _too_long(_number: int, _frame: object) -> NoReturn:
     raise _TooLong
 
 
-def _given(ctx: typer.Context) -> frozenset[str]:
-    """Return the instances that are on the line already."""
-    words = (ctx.params or {}).get("instances")
-    return frozenset(words) if isinstance(words, (list, tuple)) else frozenset()
-
-
-def _names(kind: str, ctx: typer.Context) -> Iterable[str]:
+def _names(kind: str, given: Mapping[str, Any]) -> Iterable[str]:
     """Return the names of a kind in the place, and on the host, that the line refers to."""
-    given = ctx.params or {}
-    task, root = given.get("task"), given.get("root")
-    host = (ctx.find_root().params or {}).get("host")
+    task, root, host = given.get("task"), given.get("root"), given.get("host")
     return _KINDS[kind](task, root) if host is None else _names_on(str(host), kind, task, root)
 
 
@@ -174,8 +149,8 @@ def _agent_names(_task: str | None, named: str | None) -> list[str]:
 
 
 _KINDS: dict[str, Callable[[str | None, str | None], Iterable[str]]] = {
-    "instances": _instances,
-    "tasks": lambda _task, root: _root_of(root).task_ids(),
-    "agents": _agent_names,
-    "templates": _template_names,
+    INSTANCES: _instances,
+    TASKS: lambda _task, root: _root_of(root).task_ids(),
+    AGENTS: _agent_names,
+    TEMPLATES: _template_names,
 }

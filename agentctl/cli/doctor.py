@@ -1,89 +1,37 @@
 """`doctor`: what is damaged, lost or left over, and what to do about it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Annotated, Any
 
-import typer
-
-from agentctl.cli import options as opt
 from agentctl.cli.advice import in_same_place
+from agentctl.cli.command_model import FLAG, SECONDS, TEXT, TEXTS, Command, Parameter, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import note, plain
-from agentctl.cli.verb import module, verb
+from agentctl.cli.parameters import IN_TASK
+from agentctl.cli.render import plain
 from agentctl.errors import ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.doctor.examining import examine
 from agentctl.operations.where.findings import Finding
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.machine import ClosedBreaker, FindingRow, FreedAccount
+
 NODES = "Nodes"
 
 
-@verb(
-    app,
-    "doctor",
-    exits=(ExitCode.NOT_FOUND,),
-    examples="""
-agentctl doctor
-agentctl doctor --fix
-agentctl doctor --close-breaker explore
-agentctl doctor --runner slurm --network agents
-agentctl doctor --runner slurm --partition short --runner-arg=--account=lab --timeout-seconds 600
-""",
-)
 def doctor(
-    call: opt.InTask,
-    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired safely.")] = False,
-    close_breaker: Annotated[
-        str | None,
-        typer.Option(
-            "--close-breaker",
-            metavar="AGENT",
-            help="Let an agent that failed too often be started again in the task's tree.",
-        ),
-    ] = None,
-    free_account: Annotated[
-        str | None,
-        typer.Option("--free-account", metavar="ACCOUNT", help="Let an account that is on hold be used again."),
-    ] = None,
-    runner: Annotated[
-        str | None,
-        typer.Option(
-            "--runner", metavar="RUNNER", help="Test the nodes of a runner (slurm) by a probe.", rich_help_panel=NODES
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option("--partition", metavar="NAME", help="The part of the cluster to test.", rich_help_panel=NODES),
-    ] = None,
-    runner_arg: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--runner-arg",
-            metavar="ARG",
-            help="An option for the engine, as for spawn; repeatable.",
-            rich_help_panel=NODES,
-        ),
-    ] = None,
-    network: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--network",
-            metavar="HOST:PORT",
-            help="Have a node connect there; `agents`: to what the agent programs here need. Repeatable.",
-            rich_help_panel=NODES,
-        ),
-    ] = None,
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout-seconds",
-            metavar="N",
-            parser=opt.seconds,
-            help="How long the probe may take; 60.",
-            rich_help_panel=NODES,
-        ),
-    ] = None,
-) -> int:
+    call: Invocation,
+    *,
+    fix: bool = False,
+    close_breaker: str | None = None,
+    free_account: str | None = None,
+    runner: str | None = None,
+    partition: str | None = None,
+    runner_arg: list[str] | None = None,
+    network: list[str] | None = None,
+    timeout_seconds: float | None = None,
+) -> Shown[list[FindingRow] | ClosedBreaker | FreedAccount]:
     """Look for damage and leftovers, and repair what is safe to repair.
 
     Damaged files, lost and unsupervised workers, stray processes, missing programs, a login manager that
@@ -103,15 +51,14 @@ def doctor(
     if runner is None and test:
         raise UsageError("these options are for a test of nodes", hint="--runner slurm names whose")
     if runner is not None:
-        return _show(call, _nodes(call, {**test, "runner": runner, "fix": fix}))
-    return _show(call, examine(call.root_if_any(), fix=fix))
+        return _shown(call, _nodes(call, {**test, "runner": runner, "fix": fix}))
+    return _shown(call, examine(call.root_if_any(), fix=fix))
 
 
-def _show(call: Invocation, findings: list[Finding]) -> int:
+def _shown(call: Invocation, findings: list[Finding]) -> Shown[list[FindingRow]]:
     lines = (line for finding in findings for line in _lines(finding, call.place_words()))
-    call.show([finding.to_json() for finding in findings], lines)
     left = any(finding.is_error_left for finding in findings)
-    return ExitCode.REFUSED if left else ExitCode.DONE
+    return Shown([finding.to_json() for finding in findings], lines, code=ExitCode.REFUSED if left else ExitCode.DONE)
 
 
 def _nodes(call: Invocation, test: dict[str, Any]) -> list[Finding]:
@@ -120,26 +67,24 @@ def _nodes(call: Invocation, test: dict[str, Any]) -> list[Finding]:
 
     def tell(line: str) -> None:
         if not call.json:
-            note(plain(line))
+            call.note(plain(line))
 
     return examine_nodes(NodeTest(**test), find_root_to_test(call.root_named), tell)
 
 
-def _close(call: Invocation, agent: str) -> int:
+def _close(call: Invocation, agent: str) -> Shown[ClosedBreaker]:
     from agentctl.operations.doctor.gates import close_breaker
 
     closed = close_breaker(call.task(), agent)
     text = f"{plain(closed.agent)} may be started again; it had failed {closed.failures} times ({closed.reason})"
-    call.show({"agent": closed.agent, "failures": closed.failures, "reason": closed.reason}, [text])
-    return ExitCode.DONE
+    return Shown({"agent": closed.agent, "failures": closed.failures, "reason": closed.reason}, [text])
 
 
-def _free(call: Invocation, name: str) -> int:
+def _free(call: Invocation, name: str) -> Shown[FreedAccount]:
     from agentctl.operations.doctor.gates import free_account
 
     free_account(name, call.root_if_any())
-    call.show({"account": name}, [f"{plain(name)} may be used again: workers that wait for it start"])
-    return ExitCode.DONE
+    return Shown({"account": name}, [f"{plain(name)} may be used again: workers that wait for it start"])
 
 
 def _lines(finding: Finding, place: list[str]) -> Iterator[str]:
@@ -148,3 +93,41 @@ def _lines(finding: Finding, place: list[str]) -> Iterator[str]:
     yield f"{finding.severity}: {plain(finding.what)}{where}{fixed}"
     if finding.next and not finding.fixed:
         yield f"    {plain(in_same_place(finding.next, place))}"
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        doctor,
+        IN_TASK,
+        """
+agentctl doctor
+agentctl doctor --fix
+agentctl doctor --close-breaker explore
+agentctl doctor --runner slurm --network agents
+agentctl doctor --runner slurm --partition short --runner-arg=--account=lab --timeout-seconds 600
+""",
+        (
+            Parameter("fix", FLAG, "Repair what can be repaired safely."),
+            Parameter(
+                "close_breaker",
+                TEXT,
+                "Let an agent that failed too often be started again in the task's tree.",
+                "AGENT",
+            ),
+            Parameter("free_account", TEXT, "Let an account that is on hold be used again.", "ACCOUNT"),
+            Parameter("runner", TEXT, "Test the nodes of a runner (slurm) by a probe.", "RUNNER", group=NODES),
+            Parameter("partition", TEXT, "The part of the cluster to test.", "NAME", group=NODES),
+            Parameter("runner_arg", TEXTS, "An option for the engine, as for spawn; repeatable.", "ARG", group=NODES),
+            Parameter(
+                "network",
+                TEXTS,
+                "Have a node connect there; `agents`: to what the agent programs here need. Repeatable.",
+                "HOST:PORT",
+                group=NODES,
+            ),
+            Parameter("timeout_seconds", SECONDS, "How long the probe may take; 60.", "N", group=NODES),
+        ),
+        exits=(ExitCode.NOT_FOUND,),
+    ),
+)

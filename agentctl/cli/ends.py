@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from agentctl.cli.command_model import Shown
 from agentctl.cli.invocation import Invocation
 from agentctl.cli.render import plain
 from agentctl.domain.ends import end_in_words
@@ -15,6 +14,8 @@ from agentctl.errors import WaitStopped
 from agentctl.text.worker import waiting_for
 
 if TYPE_CHECKING:
+    from agentctl.cli.command_model import Showing, V
+    from agentctl.domain.documents.workers.ends import StoppedWait
     from agentctl.operations.wait.waiting import WaitedEnd
 
 _LONGEST = 300
@@ -37,12 +38,11 @@ def because(message: str | None) -> str:
     return f": {beginning(plain(' '.join(message.split())), _LONGEST, '...')}"
 
 
-@contextlib.contextmanager
-def reporting_the_stop(call: Invocation) -> Iterator[None]:
-    """Report on stdout too that the waiting worker was cancelled or paused: that is what its program reads."""
+def reporting_the_stop(call: Invocation, waiting: Showing[V]) -> Showing[V | StoppedWait]:
+    """Show as JSON too that the waiting worker was cancelled or paused: stdout is what its program reads."""
     try:
-        yield
+        return (yield from waiting)
     except WaitStopped as stop:
         if call.json:
-            call.show(stop.to_json(), ())
+            yield Shown({"agentInstance": stop.instance, "stopped": stop.stopped})
         raise

@@ -1,22 +1,15 @@
 """`hook`: the command that Claude Code and Codex run when a sub-agent of their own starts or ends."""
 
+from __future__ import annotations
+
 import sys
 
-from agentctl.cli.verb import module, verb
+from agentctl.cli.command_model import Command
+from agentctl.cli.invocation import Invocation
 from agentctl.operations.talk.hooking import take_hook
 
-app = module()
 
-
-@verb(
-    app,
-    "hook",
-    examples="""
-agentctl hook < event.json
-agentctl install claude --hooks
-""",
-)
-def hook() -> None:
+def hook(_call: Invocation) -> None:
     """Note the sub-agents that Claude Code and Codex start by themselves.
 
     Reads the JSON of the hooks SubagentStart and SubagentStop of Claude Code and Codex from standard input. `tree` and
@@ -24,3 +17,16 @@ def hook() -> None:
     it exits with 0.
     """
     take_hook(sys.stdin.buffer)
+
+
+COMMANDS = (
+    Command(
+        "hook",
+        hook,
+        (),
+        """
+agentctl hook < event.json
+agentctl install claude --hooks
+""",
+    ),
+)

@@ -1,23 +1,23 @@
 """`install`: teach an agent program to delegate, or have a root go on at each boot."""
 
-import os
-import sys
-from enum import StrEnum
-from typing import Annotated
+from __future__ import annotations
 
-import typer
+import os
+from enum import StrEnum
 
 from agentctl.adapters.taskdir import Root
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import CHOICE, FLAG, Carried, Command, Parameter, Showing, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note, plain
-from agentctl.cli.verb import module, verb
+from agentctl.cli.parameters import IN_ROOT
+from agentctl.cli.render import plain
 from agentctl.errors import ExitCode, NotFound, Refused, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.mcp.serving import check_mcp_library
 from agentctl.operations.install.boot import CRONTAB, boot_entry, needs_linger, remove_entry, write_entry
 from agentctl.operations.install.installing import Change, carry_out_changes, plan
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.installs import ChangedFile, ShownBootEntry
 
 
 class Client(StrEnum):
@@ -31,30 +31,16 @@ class Client(StrEnum):
     BOOT = "boot"
 
 
-@verb(
-    app,
-    "install",
-    examples="""
-agentctl install claude
-agentctl install claude --project --hooks
-agentctl install claude --undo
-agentctl install boot
-agentctl install boot --write
-""",
-)
 def install(
-    call: opt.InRoot,
-    client: Annotated[Client, typer.Argument(metavar="PROGRAM", help="claude, codex, gemini, opencode; or boot.")],
-    undo: Annotated[bool, typer.Option("--undo", help="Remove exactly what was written.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    project: Annotated[
-        bool, typer.Option("--project", help="In the project of this folder, instead of for yourself.")
-    ] = False,
-    hooks: Annotated[
-        bool, typer.Option("--hooks", help="Show the program's own sub-agents too (claude): see `hook`.")
-    ] = False,
-    write: Annotated[bool, typer.Option("--write", help="Of `boot`: write what is printed otherwise.")] = False,
-) -> int:
+    call: Invocation,
+    *,
+    client: str,
+    undo: bool = False,
+    yes: bool = False,
+    project: bool = False,
+    hooks: bool = False,
+    write: bool = False,
+) -> Carried[list[ChangedFile] | ShownBootEntry]:
     """Teach an agent program to delegate to agentctl.
 
     Shows the change, asks, and writes: the MCP server with its time limits, the rule that permits it, and a skill (or
@@ -64,7 +50,7 @@ def install(
     `boot` has this root go on after each restart of the machine (agentctl resume --lost). It prints a unit of your own
     systemd, or a line of your crontab where you have none; --write writes it, --undo removes it.
     """
-    if client is Client.BOOT:
+    if client == Client.BOOT:
         if project or hooks or (write and undo):
             raise UsageError("boot takes one of --write and --undo", hint="agentctl install --help")
         return _boot(call, write=write, undo=undo)
@@ -73,34 +59,33 @@ def install(
     if not undo:
         check_mcp_library()
     folder = os.getcwd() if project else None
-    changes = plan(client.value, undo=undo, project=folder, hooks=hooks, environ=os.environ)
+    changes = plan(client, undo=undo, project=folder, hooks=hooks, environ=os.environ)
     if not changes:
-        note("there is nothing to change")
+        call.note("there is nothing to change")
     else:
-        _confirm(changes, yes=yes)
+        _confirm(call, changes, yes=yes)
         carry_out_changes(changes, undo=undo)
-    call.show(
+    return Shown(
         [{"path": change.path, "removed": change.after is None} for change in changes],
         (f"{'removed' if change.after is None else 'written'}: {plain(change.path)}" for change in changes),
     )
-    return ExitCode.DONE
 
 
-def _boot(call: Invocation, *, write: bool, undo: bool) -> int:
+def _boot(call: Invocation, *, write: bool, undo: bool) -> Showing[list[ChangedFile] | ShownBootEntry]:
     entry = boot_entry(_root_to_forget(call) if undo else call.root(), os.environ)
     if not (write or undo):
-        call.show({"kind": entry.kind, "path": entry.path, "text": entry.text}, entry.text.splitlines())
-        note(f"hint: --write puts it into {'your crontab' if entry.kind == CRONTAB else plain(entry.path)}")
+        yield Shown({"kind": entry.kind, "path": entry.path, "text": entry.text}, entry.text.splitlines())
+        call.note(f"hint: --write puts it into {'your crontab' if entry.kind == CRONTAB else plain(entry.path)}")
         return ExitCode.DONE
     changed = write_entry(entry, os.environ) if write else remove_entry(entry, os.environ)
     if not changed:
-        note("there is nothing to change")
-    call.show(
+        call.note("there is nothing to change")
+    yield Shown(
         [{"path": path, "removed": undo} for path in changed],
         (f"{'removed' if undo else 'written'}: {plain(path)}" for path in changed),
     )
     if write and needs_linger(entry):
-        note("hint: your systemd starts at your first login; loginctl enable-linger has it start at boot")
+        call.note("hint: your systemd starts at your first login; loginctl enable-linger has it start at boot")
     return ExitCode.DONE
 
 
@@ -114,12 +99,45 @@ def _root_to_forget(call: Invocation) -> Root:
         return Root(os.path.abspath(call.root_named))
 
 
-def _confirm(changes: list[Change], *, yes: bool) -> None:
+def _confirm(call: Invocation, changes: list[Change], *, yes: bool) -> None:
     for change in changes:
         for line in change.diff().splitlines():
-            note(plain(line, keep=chr(9)))
+            call.note(plain(line, keep=chr(9)))
     if yes:
         return
-    if not is_terminal(sys.stdin):
+    if not call.is_terminal("stdin"):
         raise Refused("nothing was changed: there is nobody to ask", hint="--yes makes the change shown above")
-    typer.confirm("Make this change?", abort=True, err=True)
+    if not call.is_confirmed("Make this change?"):
+        raise Refused("nothing was changed", hint="--yes makes the change shown above")
+
+
+COMMANDS = (
+    Command(
+        "install",
+        install,
+        IN_ROOT,
+        """
+agentctl install claude
+agentctl install claude --project --hooks
+agentctl install claude --undo
+agentctl install boot
+agentctl install boot --write
+""",
+        (
+            Parameter(
+                "client",
+                CHOICE,
+                "claude, codex, gemini, opencode; or boot.",
+                "PROGRAM",
+                is_argument=True,
+                is_required=True,
+                choices=tuple(Client),
+            ),
+            Parameter("undo", FLAG, "Remove exactly what was written."),
+            Parameter("yes", FLAG, "Do not ask.", short="y"),
+            Parameter("project", FLAG, "In the project of this folder, instead of for yourself."),
+            Parameter("hooks", FLAG, "Show the program's own sub-agents too (claude): see `hook`."),
+            Parameter("write", FLAG, "Of `boot`: write what is printed otherwise."),
+        ),
+    ),
+)

@@ -1,21 +1,34 @@
 """`interact ask|list|respond`: the questions of workers, and their answers."""
 
+from __future__ import annotations
+
 import json
-import sys
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated
 
-import typer
-
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import (
+    CHOICE,
+    FINDS,
+    FLAG,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    Carried,
+    Command,
+    Family,
+    Parameter,
+    Showing,
+    Shown,
+)
 from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import ANYWHERE, HOSTS, IN_TASK
 from agentctl.cli.question_lines import ASKER_GONE, TypedAnswer, answer_command, confirm, question_lines
-from agentctl.cli.render import fields, is_terminal, plain, report_unreadable, warn
-from agentctl.cli.verb import FINDS, family, verb
+from agentctl.cli.render import fields, plain
 from agentctl.domain.names import is_name
 from agentctl.domain.plaintext import distinct
 from agentctl.domain.question import EVERYTHING, Question, offered, question_within
 from agentctl.errors import ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.asking import ask_as_caller as ask_question
 from agentctl.operations.talk.interacting import (
     OpenQuestion,
@@ -27,16 +40,9 @@ from agentctl.operations.talk.interacting import (
 from agentctl.operations.talk.interacting import answer_open_question as answer_question
 from agentctl.operations.where.command_lines import root_words
 
-app = family(
-    "Ask, list and answer the questions of workers.",
-    exits=(*FINDS, ExitCode.TIMED_OUT),
-    examples="""
-agentctl interact list
-agentctl interact respond explore-1 --id q1 yes
-agentctl interact ask --kind confirm "Go on?"
-""",
-)
-
+if TYPE_CHECKING:
+    from agentctl.domain.documents.hosts import FailedHost
+    from agentctl.domain.documents.workers.questions import AcceptedAnswer, GivenAnswer, HostQuestionRow, QuestionRow
 
 _NONE = "no open question"
 #: Of more questions of a worker, the further ones are not named in a hint.
@@ -51,47 +57,24 @@ class Kind(StrEnum):
     INPUT = "input"
 
 
-@verb(
-    app,
-    "ask",
-    exits=(ExitCode.TIMED_OUT,),
-    examples="""
-agentctl interact ask --kind confirm --default no "Delete the branch?"
-agentctl interact ask --option api=Backend --option web=Frontend "Which part first?"
-agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
-""",
-)
 def ask(
-    call: opt.Anywhere,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
-    kind: Annotated[
-        Kind | None, typer.Option("--kind", help="select with --option, confirm for yes or no, input for any text.")
-    ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="ID=LABEL", help="One to select from; repeatable.")
-    ] = None,
-    default: Annotated[
-        str | None, typer.Option("--default", metavar="ANSWER", help="The answer if the time runs out.")
-    ] = None,
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option("--timeout-seconds", metavar="N", parser=opt.seconds, help="How long to wait for the answer."),
-    ] = None,
-    deadline_seconds: Annotated[
-        float | None, typer.Option("--deadline-seconds", parser=opt.seconds, hidden=True)
-    ] = None,
-    question_id: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="The question's id; if already asked, wait for its answer again."),
-    ] = None,
-) -> None:
+    call: Invocation,
+    *,
+    question: str,
+    kind: str | None = None,
+    option: list[str] | None = None,
+    default: str | None = None,
+    timeout_seconds: float | None = None,
+    deadline_seconds: float | None = None,
+    question_id: str | None = None,
+) -> Shown[GivenAnswer]:
     """Ask a question from inside a worker; wait for the answer and print it alone.
 
     The worker is blocked meanwhile; its clock stands still as long as it does nothing else. After --timeout-seconds
     the default is the answer; without a default the exit code is 4.
     """
     options = [_option(text) for text in option or []]
-    chosen = kind or (Kind.SELECT if options else Kind.INPUT)
+    chosen = Kind(kind) if kind else Kind.SELECT if options else Kind.INPUT
     answered = ask_question(
         question,
         kind=chosen.value,
@@ -101,7 +84,7 @@ def ask(
         question_id=question_id,
     )
     answer = answered["answer"]
-    call.show(answered, [plain(answer, keep="\n\t") if is_terminal(sys.stdout) else answer])
+    return Shown(answered, [answer], lambda: [plain(answer, keep="\n\t")])
 
 
 def _option(text: str) -> tuple[str, str]:
@@ -111,45 +94,35 @@ def _option(text: str) -> tuple[str, str]:
     return name, label if equals else name
 
 
-@verb(
-    app,
-    "list",
-    examples="""
-agentctl interact list
-agentctl interact list --recursive --task survey-auth --json
-agentctl interact list --hosts all
-""",
-)
 def list_questions_command(
-    call: opt.InTask,
-    recursive: Annotated[
-        bool, typer.Option("--recursive", help="Of the task and its sub-tasks; by default of all tasks.")
-    ] = False,
-    hosts: opt.Hosts = None,
-) -> int:
+    call: Invocation, *, recursive: bool = False, hosts: str | None = None
+) -> Showing[Iterable[QuestionRow | HostQuestionRow | FailedHost]]:
     """List the open questions of all tasks.
 
     To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option; with --hosts
     the host stands in front.
     """
     if hosts is not None:
-        return _list_across(call, hosts, recursive=recursive)
+        return (yield from _list_across(call, hosts, recursive=recursive))
     looked = find_questions_below(call.task()) if recursive else find_questions(call.root(), call.named_task())
-    warn(looked.warnings)
+    call.warn(looked.warnings)
     found = looked.questions
     lines = [line for one in found for line in question_lines(one, root=root_words(call.root()))]
-    call.show([one.to_json() for one in found], map(_line, found), lambda: print(*(lines or [_NONE]), sep="\n"))
-    return report_unreadable(looked.unreadable)
+    yield Shown([one.to_json() for one in found], map(_line, found), lambda: lines or [_NONE])
+    return call.report_unreadable(looked.unreadable)
 
 
-def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> int:
-    from agentctl.cli.across import Merged, ask_hosts, asked_there, place_options
+def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[list[HostQuestionRow | FailedHost]]:
+    from agentctl.cli.across import Merged, ask_hosts, asked_there
+    from agentctl.cli.far_line import far_line
 
-    argv = ["interact", "list", "--json", *["--recursive"] * recursive, *place_options(call)]
-    merged = Merged(ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(asked_there(row))}", row))
+    argv = far_line("interact list", call, recursive=recursive, json=True)
+    merged: Merged[HostQuestionRow] = Merged(
+        ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(asked_there(row))}", row)
+    )
     lines = [line for _, row in merged.shown for line in question_lines(asked_there(row), row["host"])]
-    call.show(merged.document(), [line for line, _ in merged.shown], lambda: print(*(lines or [_NONE]), sep="\n"))
-    return merged.report()
+    yield Shown(merged.document(), [line for line, _ in merged.shown], lambda: lines or [_NONE])
+    return merged.report(call)
 
 
 def _line(asked: OpenQuestion) -> str:
@@ -166,32 +139,14 @@ def _asked(question: Question) -> str:
     return distinct(f"{question.text} {json.dumps(question.arguments, ensure_ascii=False)}{cut}")
 
 
-@verb(
-    app,
-    "respond",
-    examples="""
-agentctl interact respond explore-1 --id q1 api
-agentctl interact respond explore-1 --id q2 "42"
-agentctl interact respond fix --task login --id q1 allow
-agentctl interact respond fix --id q1 deny --reason "not on a Friday: only prepare it"
-agentctl interact respond deploy live
-""",
-)
 def respond(
-    call: opt.InTask,
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[INSTANCE] ANSWER",
-            help="Who asked (a worker or a sub-task); the answer.",
-        ),
-    ],
-    question_id: Annotated[str | None, typer.Option("--id", metavar="ID", help="Which of its questions.")] = None,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why a permission is denied; the agent reads it.")
-    ] = None,
-    hosts: opt.Hosts = None,
-) -> int:
+    call: Invocation,
+    *,
+    words: list[str],
+    question_id: str | None = None,
+    reason: str | None = None,
+    hosts: str | None = None,
+) -> Carried[AcceptedAnswer]:
     """Answer a question.
 
     With the worker and the --id, as every list names them, exactly that question is answered, and never another that is
@@ -222,8 +177,7 @@ def respond(
             answer=answer, reason=reason, shown=asked.question,
         )  # fmt: skip
     text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
-    call.show(done, [text], notes=[] if done["waiting"] else [ASKER_GONE])
-    return ExitCode.DONE
+    return Shown(done, [text], notes=[] if done["waiting"] else [ASKER_GONE])
 
 
 def _refuse_forgotten(call: Invocation, word: str) -> None:
@@ -231,3 +185,89 @@ def _refuse_forgotten(call: Invocation, word: str) -> None:
     found = [one for one in questions_of(call.root(), call.named_task(), word) if not one.question.idle]
     if is_name(word) and found:
         raise UsageError(f"no answer to {word} was given", hint="; ".join(map(answer_command, found[:_MOST_NAMED])))
+
+
+COMMANDS = (
+    Family(
+        "interact",
+        "Ask, list and answer the questions of workers.",
+        """
+agentctl interact list
+agentctl interact respond explore-1 --id q1 yes
+agentctl interact ask --kind confirm "Go on?"
+""",
+        (
+            Command(
+                "ask",
+                ask,
+                ANYWHERE,
+                """
+agentctl interact ask --kind confirm --default no "Delete the branch?"
+agentctl interact ask --option api=Backend --option web=Frontend "Which part first?"
+agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
+""",
+                (
+                    Parameter("question", TEXT, "What is asked.", "QUESTION", is_argument=True, is_required=True),
+                    Parameter(
+                        "kind",
+                        CHOICE,
+                        "select with --option, confirm for yes or no, input for any text.",
+                        choices=tuple(Kind),
+                    ),
+                    Parameter("option", TEXTS, "One to select from; repeatable.", "ID=LABEL"),
+                    Parameter("default", TEXT, "The answer if the time runs out.", "ANSWER"),
+                    Parameter("timeout_seconds", SECONDS, "How long to wait for the answer.", "N"),
+                    Parameter("deadline_seconds", SECONDS, "", is_hidden=True),
+                    Parameter(
+                        "question_id",
+                        TEXT,
+                        "The question's id; if already asked, wait for its answer again.",
+                        "ID",
+                        typed="id",
+                    ),
+                ),
+                exits=(ExitCode.TIMED_OUT,),
+            ),
+            Command(
+                "list",
+                list_questions_command,
+                IN_TASK,
+                """
+agentctl interact list
+agentctl interact list --recursive --task survey-auth --json
+agentctl interact list --hosts all
+""",
+                (
+                    Parameter("recursive", FLAG, "Of the task and its sub-tasks; by default of all tasks."),
+                    HOSTS,
+                ),
+            ),
+            Command(
+                "respond",
+                respond,
+                IN_TASK,
+                """
+agentctl interact respond explore-1 --id q1 api
+agentctl interact respond explore-1 --id q2 "42"
+agentctl interact respond fix --task login --id q1 allow
+agentctl interact respond fix --id q1 deny --reason "not on a Friday: only prepare it"
+agentctl interact respond deploy live
+""",
+                (
+                    Parameter(
+                        "words",
+                        TEXTS,
+                        "Who asked (a worker or a sub-task); the answer.",
+                        "[INSTANCE] ANSWER",
+                        is_argument=True,
+                        is_required=True,
+                    ),
+                    Parameter("question_id", TEXT, "Which of its questions.", "ID", typed="id"),
+                    Parameter("reason", TEXT, "Why a permission is denied; the agent reads it.", "TEXT"),
+                    HOSTS,
+                ),
+            ),
+        ),
+        exits=(*FINDS, ExitCode.TIMED_OUT),
+    ),
+)

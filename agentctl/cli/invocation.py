@@ -1,36 +1,45 @@
-"""What every command is given: the task or root it is about, and the form in which it prints.
+"""What every command is given: the task or root it is about, the form in which it shows, and where notes go.
 
-Nothing here loads typer or rich: plain command lines of `spawn` and `list` do without them.
+Nothing here loads typer or rich: plain command lines do without them.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.cli.captured import taker
-from agentctl.cli.render import is_terminal, note, out_json, out_json_rows, plain
-from agentctl.errors import NotFound
-from agentctl.lean import Any
+from agentctl.cli.render import warning
+from agentctl.domain.plaintext import plain
+from agentctl.errors import ExitCode, NotFound
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.locating import RootAbove, find_root, find_task
 
-#: The options of place and output, each with the annotation that it would have.
-KINDS = {"task": "str | None", "root": "str | None", "force": "bool", "json": "bool"}
+if TYPE_CHECKING:
+    from agentctl.cli.command_model import Shown
+    from agentctl.cli.surface import Surface
+    from agentctl.errors import AgentctlError, StorageError
 
 
 class Invocation:
-    """One call of a command."""
+    """One call of a command.
+
+    Args:
+        surface: Where it is carried out.
+    """
 
     def __init__(
-        self, *, task: str | None = None, root: str | None = None, force: bool = False, json: bool = False
+        self,
+        surface: Surface,
+        *,
+        task: str | None = None,
+        root: str | None = None,
+        force: bool = False,
+        json: bool = False,
     ) -> None:
         self.task_named, self.root_named, self.force, self.json = task, root, force, json
+        self._surface = surface
 
-    @classmethod
-    def taken_from(cls, given: dict[str, Any], names: Iterable[str] = KINDS) -> Invocation:
-        """Return the invocation that some parameters of a command describe, and remove these from `given`."""
-        return cls(**{name: given.pop(name) for name in names if name in given})
+    # -- what it is about
 
     def root(self, *, create: bool = False, apart: bool = False) -> Root:
         """Return the root.
@@ -46,7 +55,7 @@ class Invocation:
         try:
             return self.root()
         except RootAbove as error:
-            note(f"{error.message}: --root names it")
+            self.note(f"{error.message}: --root names it")
             return None
         except NotFound:
             if self.root_named is not None:
@@ -76,38 +85,59 @@ class Invocation:
 
         task = self.task()
         if not is_own(task):
-            note(f"{plain(task.id)} was not made here by you: it is shown as its files describe it")
+            self.note(f"{plain(task.id)} was not made here by you: it is shown as its files describe it")
         return task
 
     def place_words(self) -> list[str]:
         """Return the options of the command line that name its root; its task, if any, is that of each line's own."""
         return [] if self.root_named is None else ["--root", self.root_named]
 
-    def show(
-        self,
-        value: Any,
-        lines: Iterable[str],
-        table: Callable[[], object] | None = None,
-        notes: Iterable[str] = (),
-    ) -> None:
-        """Print a result in one of the three forms of output, and flush it: somebody may be waiting for it.
+    # -- how it shows
+
+    @property
+    def draws(self) -> bool:
+        """Whether a person sees at a terminal what it shows."""
+        return not self.json and self.is_terminal("stdout")
+
+    def is_terminal(self, stream: str) -> bool:
+        """Return whether `stdin`, `stdout` or `stderr` is a terminal at which somebody has typed this command."""
+        return self._surface.is_terminal(stream)
+
+    def show(self, shown: Shown) -> None:
+        """Show a result at once, where other code calls the command back; elsewhere a command returns or yields it."""
+        self._surface.show(shown)
+
+    def note(self, line: str) -> None:
+        """Tell a person something at once, beside what is shown."""
+        self._surface.note(line)
+
+    def is_confirmed(self, question: str) -> bool:
+        """Ask a person at the terminal, and return whether the answer is yes."""
+        return self._surface.is_confirmed(question)
+
+    def note_all(self, lines: Iterable[str]) -> None:
+        """Tell a person each of these."""
+        for line in lines:
+            self.note(line)
+
+    def warn(self, lines: Iterable[str]) -> None:
+        """Warn a person."""
+        for line in lines:
+            self.note(warning(line))
+
+    def note_error(self, error: AgentctlError, more: str = "") -> None:
+        """Tell of an error that does not end the command, and its hint.
 
         Args:
-            value: The JSON document; an iterator becomes a list without ever being in memory as a whole.
-            lines: For pipes; and for terminals, unless there is a `table`.
-            table: Prints the result on a terminal.
-            notes: For stderr; left out with --json, whose document says the same.
+            more: Goes behind its message.
         """
-        if (take := taker()) is not None:
-            take(list(value) if isinstance(value, Iterator) else value)
-            return
-        if self.json:
-            (out_json_rows if isinstance(value, Iterator) else out_json)(value)
-        elif table is not None and is_terminal(sys.stdout):
-            table()
-        else:
-            for line in lines:
-                print(line)
-        sys.stdout.flush()
-        for line in () if self.json else notes:
-            note(line)
+        self.note(f"error: {plain(error.message)}{more}")
+        if error.hint:
+            self.note(f"hint: {plain(error.hint)}")
+
+    def report_unreadable(self, problems: Sequence[StorageError]) -> ExitCode:
+        """Report, after all that could be read was shown, what could not be; return the exit code."""
+        if not problems:
+            return ExitCode.DONE
+        self.note_error(problems[0], f" (and {len(problems) - 1} more)" if len(problems) > 1 else "")
+        return ExitCode.REFUSED

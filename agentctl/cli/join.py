@@ -1,37 +1,22 @@
 """`join`: one report of the results of several workers."""
 
-from typing import Annotated
+from __future__ import annotations
 
-import typer
-
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import TEXT, WHOLE, Command, Parameter, Shown
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import ANY_INSTANCES, IN_TASK
 from agentctl.cli.render import plain
-from agentctl.cli.verb import module, verb
 from agentctl.domain.limits import RESULT_BYTES
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.joining import join_results
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import WrittenReport
 
 
-@verb(
-    app,
-    "join",
-    examples="""
-agentctl wait-all && agentctl join
-agentctl join explore-1 explore-2 --out build/report
-agentctl join --max-bytes 20000 --json
-""",
-)
 def join(
-    call: opt.InTask,
-    instances: opt.AnyInstances = None,
-    folder: Annotated[
-        str | None, typer.Option("--out", metavar="FOLDER", help="Where the report goes; by default the task's folder.")
-    ] = None,
-    max_bytes: Annotated[
-        int, typer.Option("--max-bytes", metavar="N", min=0, help="How much of each worker's text to take.")
-    ] = RESULT_BYTES,
-) -> None:
+    call: Invocation, *, instances: list[str] | None = None, folder: str | None = None, max_bytes: int = RESULT_BYTES
+) -> Shown[WrittenReport]:
     """Write one report of the results of several workers.
 
     report.md is for people, report.json for programs: each worker's status, summary, questions, files and errors, in
@@ -39,5 +24,26 @@ def join(
     and the path of the full text.
     """
     joined = join_results(call.task_to_show(), instances or (), out=folder, max_bytes=max_bytes)
-    report = {**joined.report, "report": joined.text_path, "data": joined.data_path}
-    call.show(report, [plain(joined.text_path), plain(joined.data_path)])
+    report: WrittenReport = {**joined.report, "report": joined.text_path, "data": joined.data_path}
+    return Shown(report, [plain(joined.text_path), plain(joined.data_path)])
+
+
+COMMANDS = (
+    Command(
+        "join",
+        join,
+        IN_TASK,
+        """
+agentctl wait-all && agentctl join
+agentctl join explore-1 explore-2 --out build/report
+agentctl join --max-bytes 20000 --json
+""",
+        (
+            ANY_INSTANCES,
+            Parameter("folder", TEXT, "Where the report goes; by default the task's folder.", "FOLDER", typed="out"),
+            Parameter(
+                "max_bytes", WHOLE, "How much of each worker's text to take.", "N", default=RESULT_BYTES, least=0
+            ),
+        ),
+    ),
+)

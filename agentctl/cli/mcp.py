@@ -1,61 +1,21 @@
 """`mcp`: the tools for agents, over the Model Context Protocol."""
 
-import sys
-from typing import Annotated
+from __future__ import annotations
 
-import typer
-
-from agentctl.cli import options as opt
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.command_model import FINDS, SECONDS, TEXT, WHOLE, Command, Parameter
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import ROOT, TASK
 from agentctl.errors import UsageError
 
-app = module()
 
-
-@verb(
-    app,
-    "mcp",
-    exits=FINDS,
-    examples="""
-agentctl mcp
-agentctl mcp --tools claude --call-seconds 0
-agentctl mcp --http 8931 --task survey-auth
-agentctl install claude
-""",
-)
 def mcp(
-    tools: Annotated[
-        str, typer.Option("--tools", metavar="DIALECT", help="codex, claude, subtask or all.", show_default=True)
-    ] = "codex",
-    agents: Annotated[
-        str | None, typer.Option("--agents", metavar="LIST", help="The agents to offer, instead of the project's.")
-    ] = None,
-    http: Annotated[
-        int | None,
-        typer.Option(
-            "--http", metavar="PORT", min=1, max=65535, help="Serve streamable HTTP on 127.0.0.1 instead of stdio."
-        ),
-    ] = None,
-    call_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--call-seconds",
-            metavar="N",
-            parser=opt.seconds,
-            help="How long one call may take; 0: no limit; by default a safe one.",
-        ),
-    ] = None,
-    progress_seconds: Annotated[
-        float,
-        typer.Option(
-            "--progress-seconds",
-            metavar="N",
-            parser=opt.seconds,
-            help="How often to send progress to a waiting caller.",
-        ),
-    ] = 10.0,
-    task: opt.Task = None,
-    root: opt.Root = None,
+    call: Invocation,
+    *,
+    tools: str = "codex",
+    agents: str | None = None,
+    http: int | None = None,
+    call_seconds: float | None = None,
+    progress_seconds: float = 10.0,
 ) -> None:
     """Serve the tools for agents over MCP.
 
@@ -68,7 +28,7 @@ def mcp(
     check_mcp_library()
     if not progress_seconds:
         raise UsageError("--progress-seconds must be more than 0")
-    serving = Serving(tools, agents, task, root, call_seconds, progress_seconds)
+    serving = Serving(tools, agents, call.task_named, call.root_named, call_seconds, progress_seconds)
     if http is None:
         serve(serving)
         return
@@ -76,5 +36,32 @@ def mcp(
 
     place = over_http.listen(http)
     token = over_http.make_token(http)
-    print(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token.file}", file=sys.stderr, flush=True)
+    call.note(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token.file}")
     over_http.serve(serving.toolbox(), place, token, call_s=call_seconds, progress_s=progress_seconds)
+
+
+COMMANDS = (
+    Command(
+        "mcp",
+        mcp,
+        (TASK, ROOT),
+        """
+agentctl mcp
+agentctl mcp --tools claude --call-seconds 0
+agentctl mcp --http 8931 --task survey-auth
+agentctl install claude
+""",
+        (
+            Parameter("tools", TEXT, "codex, claude, subtask or all.", "DIALECT", default="codex"),
+            Parameter("agents", TEXT, "The agents to offer, instead of the project's.", "LIST"),
+            Parameter(
+                "http", WHOLE, "Serve streamable HTTP on 127.0.0.1 instead of stdio.", "PORT", least=1, most=65535
+            ),
+            Parameter("call_seconds", SECONDS, "How long one call may take; 0: no limit; by default a safe one.", "N"),
+            Parameter(
+                "progress_seconds", SECONDS, "How often to send progress to a waiting caller.", "N", default=10.0
+            ),
+        ),
+        exits=FINDS,
+    ),
+)

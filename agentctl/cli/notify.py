@@ -1,60 +1,46 @@
 """`notify list|test|on|off`: where you are told what happens in a task, and whether that works."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from __future__ import annotations
 
-import typer
+from collections.abc import Iterator
 
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import FINDS, FLAG, TEXT, Command, Family, Parameter, Shown, Table
 from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import ANYWHERE, IN_TASK
 from agentctl.cli.render import fields, plain
-from agentctl.cli.verb import FINDS, family, verb
 from agentctl.domain.notices import DEFAULT_KINDS, KINDS
 from agentctl.errors import ExitCode, NotFound
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.notify.applied_targets import switch_target
 from agentctl.operations.notify.telling import list_targets, test_target
 
-app = family(
-    "Show, try and choose where you are told what happens in a task.",
-    exits=FINDS,
-    examples="""
-agentctl notify
-agentctl notify test phone
-agentctl notify on phone:blocked,failed
-""",
-)
+if TYPE_CHECKING:
+    from agentctl.domain.documents.notices import TargetRow, TargetSwitch, TargetTest
+
 _HEADS = ("target", "where", "applies", "events", "told", "last error")
-
-_Target = Annotated[
-    str, typer.Argument(metavar="TARGET", help="A target of your config.yaml; for `on` also phone:blocked,failed.")
-]
-_WholeRoot = Annotated[bool, typer.Option("--all", help="For all tasks of the root, instead of this one.")]
-
-
-@app.callback(invoke_without_command=True)
-def notify(context: typer.Context, json: opt.Json = False) -> None:
-    """Show, try and choose where you are told what happens in a task.
-
-    Targets (a phone, a desktop, a webhook) are defined in ~/.config/agentctl/config.yaml and nowhere else. Without a
-    subcommand: `notify list` of the chosen task.
-    """
-    if context.invoked_subcommand is None:
-        list_targets_command(Invocation(json=json))
+_TARGET = Parameter(
+    "target",
+    TEXT,
+    "A target of your config.yaml; for `on` also phone:blocked,failed.",
+    "TARGET",
+    is_argument=True,
+    is_required=True,
+)
+_WHOLE_ROOT = Parameter("whole_root", FLAG, "For all tasks of the root, instead of this one.", typed="all")
 
 
-@verb(app, "list", examples="agentctl notify list\nagentctl notify list --json --task survey-auth")
-def list_targets_command(call: opt.InTask) -> None:
+def list_targets_command(call: Invocation) -> Shown[list[TargetRow]]:
     """List your targets, which of them apply to a task and its sub-tasks, and what they were told.
 
     To a pipe, one line each: target, type, where, named by (always, root, task.yaml or task), events, how many notices
     were sent, wait (for quiet hours to end, or for the next sender) and fail, the last error.
     """
     rows = list_targets(_task_if_any(call))
-    call.show(rows, map(_line, rows), lambda: _draw(rows), _quiet(rows))
+    return Shown(rows, map(_line, rows), lambda: _table(rows), _quiet(rows))
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: TargetRow) -> str:
     failing = row["failing"] + row["refused"]
     events = ",".join(row["events"])
     return fields(
@@ -79,27 +65,24 @@ def _task_if_any(call: Invocation) -> TaskDir | None:
         return None
 
 
-def _quiet(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _quiet(rows: list[TargetRow]) -> Iterator[str]:
     if rows and rows[0]["isQuietNow"]:
-        yield f"these are quiet hours ({plain(rows[0]['quiet'])}): nothing is sent until they end"
+        yield f"these are quiet hours ({plain(rows[0]['quiet'] or '')}): nothing is sent until they end"
 
 
-def _draw(rows: list[dict[str, Any]]) -> None:
+def _table(rows: list[TargetRow]) -> Table | list[str]:
     if not rows:
-        print("no target is defined: docs/notifications.md shows how")
-        return
-    from agentctl.cli.tables import draw
-
+        return ["no target is defined: docs/notifications.md shows how"]
     cells = [(row["target"], row["where"], row["by"], _events(row), _told(row), row["lastError"]) for row in rows]
-    draw(_HEADS, cells, wide="last error")
+    return Table(_HEADS, cells, wide="last error")
 
 
-def _events(row: dict[str, Any]) -> str:
+def _events(row: TargetRow) -> str:
     words = {KINDS: "all", DEFAULT_KINDS: "all but completed"}
     return words.get(tuple(kind for kind in KINDS if kind in row["events"])) or ", ".join(row["events"])
 
 
-def _told(row: dict[str, Any]) -> str:
+def _told(row: TargetRow) -> str:
     counts = {
         "sent": row["sent"],
         "seen": row["seen"],
@@ -109,34 +92,87 @@ def _told(row: dict[str, Any]) -> str:
     return ", ".join(f"{number} {word}" for word, number in counts.items() if number)
 
 
-@verb(app, "test", examples="agentctl notify test phone\nagentctl notify test phone --json", exits=FINDS)
-def test(call: opt.Anywhere, target: _Target) -> int:
+def test(call: Invocation, *, target: str) -> Shown[TargetTest]:
     """Send one message to a target now, and print what came back.
 
     Quiet hours do not matter. Exits with 1 if it was not delivered.
     """
     found = test_target(target)
     word = "delivered" if found["delivered"] else "not delivered"
-    call.show(found, [f"{plain(target)}: {word} ({found['said']})"])
-    return ExitCode.DONE if found["delivered"] else ExitCode.REFUSED
+    code = ExitCode.DONE if found["delivered"] else ExitCode.REFUSED
+    return Shown(found, [f"{plain(target)}: {word} ({found['said']})"], code=code)
 
 
-@verb(app, "on", examples="agentctl notify on phone\nagentctl notify on desk:failed --all")
-def on(call: opt.InTask, target: _Target, whole_root: _WholeRoot = False) -> None:
+def on(call: Invocation, *, target: str, whole_root: bool = False) -> Shown[TargetSwitch]:
     """Let a target be told of a task and its sub-tasks, from now on."""
-    _show(call, switch_target(_place(call, whole_root=whole_root), target, on=True))
+    return _shown(switch_target(_place(call, whole_root=whole_root), target, on=True))
 
 
-@verb(app, "off", examples="agentctl notify off phone\nagentctl notify off phone --all")
-def off(call: opt.InTask, target: _Target, whole_root: _WholeRoot = False) -> None:
+def off(call: Invocation, *, target: str, whole_root: bool = False) -> Shown[TargetSwitch]:
     """Let a target not be told of a task and its sub-tasks, even if it is always told otherwise."""
-    _show(call, switch_target(_place(call, whole_root=whole_root), target, on=False))
+    return _shown(switch_target(_place(call, whole_root=whole_root), target, on=False))
 
 
 def _place(call: Invocation, *, whole_root: bool) -> TaskDir | Root:
     return call.root() if whole_root else call.task()
 
 
-def _show(call: Invocation, found: dict[str, Any]) -> None:
+def _shown(found: TargetSwitch) -> Shown[TargetSwitch]:
     of = f"the tasks of {found['root']}" if "root" in found else found["taskId"]
-    call.show(found, [plain(f"{found['target']} is {'told' if found['on'] else 'not told'} of {of}")])
+    return Shown(found, [plain(f"{found['target']} is {'told' if found['on'] else 'not told'} of {of}")])
+
+
+_LIST = Command(
+    "list",
+    list_targets_command,
+    IN_TASK,
+    "agentctl notify list\nagentctl notify list --json --task survey-auth",
+)
+COMMANDS = (
+    Family(
+        "notify",
+        """Show, try and choose where you are told what happens in a task.
+
+Targets (a phone, a desktop, a webhook) are defined in ~/.config/agentctl/config.yaml and nowhere else. Without a
+subcommand: `notify list` of the chosen task.
+""",
+        """
+agentctl notify
+agentctl notify test phone
+agentctl notify on phone:blocked,failed
+""",
+        (
+            _LIST,
+            Command(
+                "test",
+                test,
+                ANYWHERE,
+                "agentctl notify test phone\nagentctl notify test phone --json",
+                (_TARGET,),
+                exits=FINDS,
+            ),
+            Command(
+                "on",
+                on,
+                IN_TASK,
+                "agentctl notify on phone\nagentctl notify on desk:failed --all",
+                (
+                    _TARGET,
+                    _WHOLE_ROOT,
+                ),
+            ),
+            Command(
+                "off",
+                off,
+                IN_TASK,
+                "agentctl notify off phone\nagentctl notify off phone --all",
+                (
+                    _TARGET,
+                    _WHOLE_ROOT,
+                ),
+            ),
+        ),
+        exits=FINDS,
+        without=_LIST,
+    ),
+)

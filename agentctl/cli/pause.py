@@ -1,32 +1,31 @@
 """`pause`, `unpause`: stop a worker's processes and its clock, or hold the queue of a task; and let them go on."""
 
-from typing import Annotated, Any
-
-import typer
+from __future__ import annotations
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import INSTANCES, TEXT, Command, Parameter, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.verb import module, verb
+from agentctl.cli.parameters import IN_TASK
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.queue_holds import hold_in_words
 from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_worker, unpause_worker
 from agentctl.supervision.queue.queue_hold import QueueHold
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import PausedWorker, QueueStanding
 
-_OneOrQueue = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[INSTANCE]",
-        help="The worker; without one the queue of the task.",
-        autocompletion=opt.complete_instances,
-    ),
-]
+_ONE_OR_QUEUE = Parameter(
+    "instance",
+    TEXT,
+    "The worker; without one the queue of the task.",
+    "[INSTANCE]",
+    is_argument=True,
+    completes=INSTANCES,
+)
 
 
-@verb(app, "pause", examples="agentctl pause explore-1\nagentctl pause\nagentctl pause --task survey-auth --json")
-def pause(call: opt.InTask, instance: _OneOrQueue = None) -> None:
+def pause(call: Invocation, *, instance: str | None = None) -> Shown[PausedWorker | QueueStanding]:
     """Stop all processes of a worker, and its clock; or hold the queue of a task.
 
     A paused worker keeps its slot, and nothing is started below it. It can be cancelled. While the queue of a task is
@@ -34,31 +33,45 @@ def pause(call: opt.InTask, instance: _OneOrQueue = None) -> None:
     """
     task = call.task()
     if instance is None:
-        _show_queue(call, task, hold_task(task))
-    else:
-        _show(call, pause_worker(task, instance), "paused")
+        return _of_queue(task, hold_task(task))
+    return _of_worker(pause_worker(task, instance), "paused")
 
 
-@verb(app, "unpause", examples="agentctl unpause explore-1\nagentctl unpause\nagentctl unpause --json")
-def unpause(call: opt.InTask, instance: _OneOrQueue = None) -> None:
+def unpause(call: Invocation, *, instance: str | None = None) -> Shown[PausedWorker | QueueStanding]:
     """Let a paused worker continue, or let the queue of a task go."""
     task = call.task()
     if instance is None:
-        _show_queue(call, task, let_task_go(task))
-    else:
-        _show(call, unpause_worker(task, instance), "goes on")
+        return _of_queue(task, let_task_go(task))
+    return _of_worker(unpause_worker(task, instance), "goes on")
 
 
-def _show(call: Invocation, result: dict[str, Any], word: str) -> None:
-    below = result.get("withIt")
-    call.show(result, [f"{result['agentInstance']} {word}" + (f", with {', '.join(below)}" if below else "")])
+def _of_worker(result: PausedWorker, word: str) -> Shown[PausedWorker]:
+    below = result["withIt"]
+    return Shown(result, [f"{result['agentInstance']} {word}" + (f", with {', '.join(below)}" if below else "")])
 
 
-def _show_queue(call: Invocation, task: TaskDir, result: dict[str, Any]) -> None:
+def _of_queue(task: TaskDir, result: QueueStanding) -> Shown[QueueStanding]:
     held = result["held"]
     if held is None:
-        call.show(result, [f"the queue of {task.id} goes on"])
-        return
+        return Shown(result, [f"the queue of {task.id} goes on"])
     hold = QueueHold(held["taskId"], held.get("agentInstance"), held["by"], held["at"])
     stay = f" ({result['queued']} in the queue)" if result["queued"] else ""
-    call.show(result, [f"{hold_in_words(task, hold)}{stay}"])
+    return Shown(result, [f"{hold_in_words(task, hold)}{stay}"])
+
+
+COMMANDS = (
+    Command(
+        "pause",
+        pause,
+        IN_TASK,
+        "agentctl pause explore-1\nagentctl pause\nagentctl pause --task survey-auth --json",
+        (_ONE_OR_QUEUE,),
+    ),
+    Command(
+        "unpause",
+        unpause,
+        IN_TASK,
+        "agentctl unpause explore-1\nagentctl unpause\nagentctl unpause --json",
+        (_ONE_OR_QUEUE,),
+    ),
+)

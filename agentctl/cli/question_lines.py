@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note, outline, plain
+from agentctl.cli.render import outline, plain
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.plaintext import distinct
@@ -77,17 +76,16 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
     """
     one = asked.question
     way = answer_command(asked, host)
-    if call.json or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+    if call.json or not (call.is_terminal("stdin") and call.is_terminal("stderr")):
         raise UsageError("it is not said which question is answered", hint=f"name it: {way}")
     given = check_answer(one, answer)
     for line in question_lines(asked, host):
-        note(line)
+        call.note(line)
     if one.is_permission and not any(option.id == given for option in offered(one, question_within(one, EVERYTHING))):
         raise UsageError(
             "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
         )
-    print(f"answer it with {plain(given)}? [y/N] ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+    if not call.is_confirmed(f"answer it with {plain(given)}?"):
         raise Refused("nothing was answered", hint=f"name the question: {way}")
 
 

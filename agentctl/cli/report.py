@@ -1,50 +1,26 @@
 """`report progress|message|result`: what a worker says about itself. Without --json it prints nothing."""
 
-from typing import Annotated, Any
+from __future__ import annotations
 
-import typer
-
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import TEXT, TEXTS, Command, Family, Parameter, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.verb import family, verb
+from agentctl.cli.parameters import ANYWHERE
 from agentctl.domain.plaintext import plain
 from agentctl.errors import UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.reporting import report_message, report_progress, report_result
 
-app = family(
-    "Report progress, a message or a result from inside a worker.",
-    examples="""
-agentctl report progress 40 "reading the tests"
-agentctl report message "the cache was cold"
-agentctl report result --summary "12 findings" --file report.md
-""",
-)
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker_reports import ReportedMessage, ReportedProgress, ReportedResult
 
 
-@verb(
-    app,
-    "progress",
-    exits=(),
-    examples="""
-agentctl report progress 40 "reading the tests"
-agentctl report progress 80%
-agentctl report progress 1/4 "step 1"
-agentctl report progress "almost there"
-""",
-)
-def progress(
-    call: opt.Anywhere,
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="[PERCENT] [TEXT]", help="How far: 0 to 100, or 1/4; what it is doing."),
-    ],
-) -> None:
+def progress(call: Invocation, *, words: list[str]) -> Shown[ReportedProgress]:
     """Report how far this worker has got; `list` shows the latest report."""
     percent = percent_in(words[0])
     rest = words[1:] if percent is not None else words
     if len(rest) > 1:
         raise _too_many(words[0], rest, has_percent=percent is not None)
-    _show(call, report_progress(percent, rest[0] if rest else None))
+    return Shown(report_progress(percent, rest[0] if rest else None))
 
 
 def percent_in(word: str) -> float | None:
@@ -71,34 +47,70 @@ def _too_many(first: str, rest: list[str], *, has_percent: bool) -> UsageError:
     return UsageError(said, hint='for example: agentctl report progress 40 "reading the tests"')
 
 
-@verb(
-    app,
-    "message",
-    exits=(),
-    examples='agentctl report message "the cache was cold"\nagentctl report message "1 of 3"',
-)
-def message(call: opt.Anywhere, text: Annotated[str, typer.Argument(metavar="TEXT", help="The message.")]) -> None:
+def message(call: Invocation, *, text: str) -> Shown[ReportedMessage]:
     """Leave a message in this worker's activity."""
-    _show(call, report_message(text))
+    return Shown(report_message(text))
 
 
-@verb(
-    app,
-    "result",
-    exits=(),
-    examples="""
+def declare_result(call: Invocation, *, summary: str | None = None, file: str | None = None) -> Shown[ReportedResult]:
+    """Declare the result of this worker; `agentctl result` prints it."""
+    return Shown(report_result(summary, file))
+
+
+COMMANDS = (
+    Family(
+        "report",
+        "Report progress, a message or a result from inside a worker.",
+        """
+agentctl report progress 40 "reading the tests"
+agentctl report message "the cache was cold"
+agentctl report result --summary "12 findings" --file report.md
+""",
+        (
+            Command(
+                "progress",
+                progress,
+                ANYWHERE,
+                """
+agentctl report progress 40 "reading the tests"
+agentctl report progress 80%
+agentctl report progress 1/4 "step 1"
+agentctl report progress "almost there"
+""",
+                (
+                    Parameter(
+                        "words",
+                        TEXTS,
+                        "How far: 0 to 100, or 1/4; what it is doing.",
+                        "[PERCENT] [TEXT]",
+                        is_argument=True,
+                        is_required=True,
+                    ),
+                ),
+                exits=(),
+            ),
+            Command(
+                "message",
+                message,
+                ANYWHERE,
+                'agentctl report message "the cache was cold"\nagentctl report message "1 of 3"',
+                (Parameter("text", TEXT, "The message.", "TEXT", is_argument=True, is_required=True),),
+                exits=(),
+            ),
+            Command(
+                "result",
+                declare_result,
+                ANYWHERE,
+                """
 agentctl report result --summary "12 findings"
 agentctl report result --summary "12 findings" --file report.md
 """,
+                (
+                    Parameter("summary", TEXT, "The result in a few words.", "TEXT"),
+                    Parameter("file", TEXT, "The file with the full result.", "PATH"),
+                ),
+                exits=(),
+            ),
+        ),
+    ),
 )
-def declare_result(
-    call: opt.Anywhere,
-    summary: Annotated[str | None, typer.Option("--summary", metavar="TEXT", help="The result in a few words.")] = None,
-    file: Annotated[str | None, typer.Option("--file", metavar="PATH", help="The file with the full result.")] = None,
-) -> None:
-    """Declare the result of this worker; `agentctl result` prints it."""
-    _show(call, report_result(summary, file))
-
-
-def _show(call: Invocation, report: dict[str, Any]) -> None:
-    call.show(report, ())  # Its stdout is its own.

@@ -1,49 +1,35 @@
 """`resume`: continue ended agents."""
 
-import sys
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Annotated
 
-import typer
-
-from agentctl.cli import options as opt
-from agentctl.cli.completing import complete_instances
+from agentctl.cli.command_model import FINDS, FLAG, INSTANCES, TEXT, Carried, Command, Parameter, Showing, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note, plain
-from agentctl.cli.starting import spawned_line
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.parameters import IN_TASK
+from agentctl.cli.spawn import spawned_line
 from agentctl.domain.names import first_of
 from agentctl.errors import ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.delegate.recovering import Recovered, recover_root, recover_task
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.command_lines import program_words, root_option
 from agentctl.text.words import local_time
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.starts import SpawnedWorker
 
 
-@verb(
-    app,
-    "resume",
-    exits=(*FINDS, ExitCode.NO_SLOT),
-    examples="""
-agentctl resume explore-1 "And which of them are tested?"
-agentctl resume --lost
-""",
-)
 def resume(
-    call: opt.InTask,
-    instance: Annotated[
-        str | None, typer.Argument(metavar="INSTANCE", help="The ended agent.", autocompletion=complete_instances)
-    ] = None,
-    prompt: Annotated[
-        str | None, typer.Argument(metavar="PROMPT", help="What to do now; by default, to carry on.")
-    ] = None,
-    lost: Annotated[bool, typer.Option("--lost", help="All that a crash or a reboot stopped, queues too.")] = False,
-    name: Annotated[str | None, typer.Option("--name", metavar="INSTANCE", help="The new worker's name.")] = None,
-    queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
-) -> int:
+    call: Invocation,
+    *,
+    instance: str | None = None,
+    prompt: str | None = None,
+    lost: bool = False,
+    name: str | None = None,
+    queue: bool = False,
+) -> Carried[SpawnedWorker | list[SpawnedWorker]]:
     """Continue an ended agent in its own session.
 
     This starts a new worker with the same agent id, model and role. Messages that the ended worker had not read are
@@ -59,22 +45,19 @@ def resume(
     if instance is None:
         return _recover(call)
     spawned = resume_worker(call.task(), instance, prompt, queue=queue, name=name)
-    call.show(spawned.to_json(), [spawned_line(spawned)])
-    return ExitCode.DONE
+    return Shown(spawned.to_json(), [spawned_line(spawned)])
 
 
-def _recover(call: Invocation) -> int:
+def _recover(call: Invocation) -> Showing[list[SpawnedWorker]]:
     """Continue what was lost. Where nothing was, nothing is printed but at a terminal: at boot nobody reads it."""
     if call.task_named is not None or caller() is not None:
         found = recover_task(call.task())
     else:
         found = recover_root(call.root(), call.task_if_any())
-    notes = list(_notes(found)) if is_terminal(sys.stderr) else []
-    call.show([one.to_json() for one in found.workers], map(spawned_line, found.workers), notes=notes)
+    notes = list(_notes(found)) if call.is_terminal("stderr") else []
+    yield Shown([one.to_json() for one in found.workers], map(spawned_line, found.workers), notes=notes)
     for problem in found.problems:
-        note(f"error: {plain(problem.message)}")
-        if problem.hint:
-            note(f"hint: {plain(problem.hint)}")
+        call.note_error(problem)
     return ExitCode.REFUSED if found.problems else ExitCode.DONE
 
 
@@ -86,3 +69,24 @@ def _notes(found: Recovered) -> Iterator[str]:
         words = [*program_words(), "resume", "--lost", "--task", one.task.id, *root_option(one.task.root)]
         lost = f"{first_of(one.instances)} of {one.task.id}"
         yield f"left alone, as lost before ({local_time(one.lost_at)}): {lost}; {' '.join(words)}"
+
+
+COMMANDS = (
+    Command(
+        "resume",
+        resume,
+        IN_TASK,
+        """
+agentctl resume explore-1 "And which of them are tested?"
+agentctl resume --lost
+""",
+        (
+            Parameter("instance", TEXT, "The ended agent.", "INSTANCE", is_argument=True, completes=INSTANCES),
+            Parameter("prompt", TEXT, "What to do now; by default, to carry on.", "PROMPT", is_argument=True),
+            Parameter("lost", FLAG, "All that a crash or a reboot stopped, queues too."),
+            Parameter("name", TEXT, "The new worker's name.", "INSTANCE"),
+            Parameter("queue", FLAG, "Wait for a slot instead of being refused."),
+        ),
+        exits=(*FINDS, ExitCode.NO_SLOT),
+    ),
+)

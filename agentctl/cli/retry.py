@@ -1,37 +1,21 @@
 """`retry`: the work of an ended worker once more."""
 
-from typing import Annotated
+from __future__ import annotations
 
-import typer
-
-from agentctl.cli import options as opt
-from agentctl.cli.render import warn
-from agentctl.cli.starting import spawned_line
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.command_model import FINDS, FLAG, TEXT, Command, Parameter, Shown
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import IN_TASK, INSTANCE
+from agentctl.cli.render import warning
+from agentctl.cli.spawn import spawned_line
 from agentctl.errors import ExitCode
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.start.again import retry_worker
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.starts import SpawnedWorker
 
 
-@verb(
-    app,
-    "retry",
-    exits=(*FINDS, ExitCode.NO_SLOT),
-    examples="""
-agentctl retry build
-agentctl retry explore-1 --name explore-anew --queue
-""",
-)
-def retry(
-    call: opt.InTask,
-    instance: opt.Instance,
-    name: Annotated[
-        str | None,
-        typer.Option("--name", metavar="INSTANCE", help="The new worker's name; by default INSTANCE-2, -3, ..."),
-    ] = None,
-    queue: Annotated[bool, typer.Option("--queue", help="Wait for a slot instead of being refused.")] = False,
-) -> None:
+def retry(call: Invocation, *, instance: str, name: str | None = None, queue: bool = False) -> Shown[SpawnedWorker]:
     """Start the work of an ended worker once more.
 
     A new worker gets the same command, or the same agent, prompt and options, in the same folder; if the old one had a
@@ -39,5 +23,23 @@ def retry(
     decided as for a new start. `resume` continues an agent instead.
     """
     spawned = retry_worker(call.task(), instance, queue=queue, name=name)
-    call.show(spawned.to_json(), [spawned_line(spawned)])
-    warn(() if call.json else spawned.warnings)
+    return Shown(spawned.to_json(), [spawned_line(spawned)], notes=map(warning, spawned.warnings))
+
+
+COMMANDS = (
+    Command(
+        "retry",
+        retry,
+        IN_TASK,
+        """
+agentctl retry build
+agentctl retry explore-1 --name explore-anew --queue
+""",
+        (
+            INSTANCE,
+            Parameter("name", TEXT, "The new worker's name; by default INSTANCE-2, -3, ...", "INSTANCE"),
+            Parameter("queue", FLAG, "Wait for a slot instead of being refused."),
+        ),
+        exits=(*FINDS, ExitCode.NO_SLOT),
+    ),
+)

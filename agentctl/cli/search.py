@@ -1,45 +1,32 @@
 """`search`: where words occur in all tasks."""
 
-import sys
-from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from __future__ import annotations
 
-import typer
+from collections.abc import Generator, Iterable, Iterator
 
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import FINDS, FLAG, TEXTS, WHOLE, Command, Parameter, Showing, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, is_terminal, note, warn
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.parameters import IN_TASK
+from agentctl.cli.render import fields
 from agentctl.domain.textquery import TextQuery
-from agentctl.errors import NotFound, UsageError
+from agentctl.errors import ExitCode, NotFound, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.searching import MOST, MOST_COUNTED, Hit, Search
 from agentctl.text.search import excerpt_parts, hit_line, hit_of, more_line
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import SearchHit
 
 
-@verb(
-    app,
-    "search",
-    exits=FINDS,
-    examples="""
-agentctl search deadlock
-agentctl search "no such file" config --logs
-agentctl search --regex 'E[0-9]{4}' --most 50 --json
-""",
-)
 def search(
-    call: opt.InTask,
-    terms: Annotated[list[str], typer.Argument(metavar="TEXT...", help="All of these must be in one text.")],
-    logs: Annotated[bool, typer.Option("--logs", help="Search the raw output of workers too.")] = False,
-    regex: Annotated[
-        bool, typer.Option("--regex", help="Each TEXT is a regular expression. Ctrl-C ends one that never ends.")
-    ] = False,
-    case_sensitive: Annotated[bool, typer.Option("--case-sensitive", help="Tell upper from lower case.")] = False,
-    most: Annotated[
-        int, typer.Option("--most", metavar="N", min=1, help="How many hits of one worker to print.")
-    ] = MOST,
-) -> None:
+    call: Invocation,
+    *,
+    terms: list[str],
+    logs: bool = False,
+    regex: bool = False,
+    case_sensitive: bool = False,
+    most: int = MOST,
+) -> Showing[Iterable[SearchHit]]:
     """Find where words occur in all tasks, the newest first.
 
     It searches titles, names, agents, commands, prompts, questions, answers, transcripts, results and messages of
@@ -52,33 +39,58 @@ def search(
         raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint="agentctl search --help") from error
     task = call.named_task()
     found = Search(call.root(), query, tasks=None if task is None else [task], with_logs=logs, most=most)
-    count = _show_json(call, found.hits()) if call.json else _show_lines(found.hits(), most)
-    warn(found.warnings)
+    count = yield from _as_json(found.hits()) if call.json else _as_lines(call, found.hits(), most)
+    call.warn(found.warnings)
     if not count:
         raise NotFound("nothing was found", hint=None if logs else "--logs searches the raw output too")
+    return ExitCode.DONE
 
 
-def _show_json(call: Invocation, hits: Iterable[Hit]) -> int:
+def _as_json(hits: Iterable[Hit]) -> Generator[Shown[Iterable[SearchHit]], None, int]:
+    """Yield all hits as one document; return how many there were."""
     count = 0
 
-    def rows() -> Iterator[dict[str, Any]]:
+    def rows() -> Iterator[SearchHit]:
         nonlocal count
         for hit in hits:
             count += 1
             yield hit.to_json()
 
-    call.show(rows(), ())
+    yield Shown(rows())
     return count
 
 
-def _show_lines(hits: Iterable[Hit], most: int) -> int:
-    """Print each hit as it comes; how many more there are goes to stderr."""
-    count, for_terminal = 0, is_terminal(sys.stdout)
+def _as_lines(call: Invocation, hits: Iterable[Hit], most: int) -> Generator[Shown[Iterable[SearchHit]], None, int]:
+    """Yield each hit as it comes, and note how many more there are; return how many there were."""
+    count = 0
     for count, hit in enumerate(hits, 1):  # noqa: B007 - how many there were
         if hit.more:
-            note(f"{more_line(hit, MOST_COUNTED)} (--most {most + hit.more} prints them)")
-        elif for_terminal:
-            print(hit_line(hit), flush=True)
+            call.note(f"{more_line(hit, MOST_COUNTED)} (--most {most + hit.more} prints them)")
         else:
-            print(fields(hit_of(hit), hit.source, hit.at, "".join(excerpt_parts(hit))), flush=True)
+            line = fields(hit_of(hit), hit.source, hit.at, "".join(excerpt_parts(hit)))
+            yield Shown(None, [line], lambda hit=hit: [hit_line(hit)])  # type: ignore[misc]
     return count
+
+
+COMMANDS = (
+    Command(
+        "search",
+        search,
+        IN_TASK,
+        """
+agentctl search deadlock
+agentctl search "no such file" config --logs
+agentctl search --regex 'E[0-9]{4}' --most 50 --json
+""",
+        (
+            Parameter(
+                "terms", TEXTS, "All of these must be in one text.", "TEXT...", is_argument=True, is_required=True
+            ),
+            Parameter("logs", FLAG, "Search the raw output of workers too."),
+            Parameter("regex", FLAG, "Each TEXT is a regular expression. Ctrl-C ends one that never ends."),
+            Parameter("case_sensitive", FLAG, "Tell upper from lower case."),
+            Parameter("most", WHOLE, "How many hits of one worker to print.", "N", default=MOST, least=1),
+        ),
+        exits=FINDS,
+    ),
+)

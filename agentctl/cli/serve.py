@@ -1,84 +1,40 @@
 """`serve`: what the commands do, over HTTP, and a page in the browser that shows all of it."""
 
+from __future__ import annotations
+
 import gc
+import io
 import os
 import shlex
-import sys
-from typing import Annotated
+from collections.abc import Iterator
 
-import typer
-
-from agentctl.cli import options as opt
 from agentctl.cli.bugs import record_bug
+from agentctl.cli.command_model import FLAG, TEXT, WHOLE, Carried, Command, Parameter, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note
-from agentctl.cli.verb import module, verb
+from agentctl.cli.parameters import IN_ROOT
 from agentctl.errors import ExitCode, Refused, UsageError
+from agentctl.lean import TYPE_CHECKING
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.machine import ServerLink
+
 _ACCESS = "Access"
 
 
-@verb(
-    app,
-    "serve",
-    exits=(),
-    examples="""
-agentctl serve
-agentctl serve --read-only --port 9000
-agentctl serve --host 192.168.1.20 --tls-cert cert.pem --tls-key key.pem --qr
-agentctl serve --url https://box.tailnet.example
-agentctl serve --link --qr
-""",
-)
 def serve(
-    call: opt.InRoot,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            metavar="N",
-            min=0,
-            max=65535,
-            help="The port; by default that of the last time, else 8932 or a free one.",
-        ),
-    ] = None,
-    host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Where it listens.", rich_help_panel=_ACCESS)
-    ] = "127.0.0.1",
-    tls_cert: Annotated[
-        str | None,
-        typer.Option("--tls-cert", metavar="FILE", help="Encrypt, with this certificate.", rich_help_panel=_ACCESS),
-    ] = None,
-    tls_key: Annotated[
-        str | None,
-        typer.Option("--tls-key", metavar="FILE", help="The key of the certificate.", rich_help_panel=_ACCESS),
-    ] = None,
-    url: Annotated[
-        str | None,
-        typer.Option(
-            "--url",
-            metavar="URL",
-            help="Under which address a proxy or tunnel makes it reachable.",
-            rich_help_panel=_ACCESS,
-        ),
-    ] = None,
-    insecure: Annotated[
-        bool,
-        typer.Option("--insecure", help="Let other machines reach it without encryption.", rich_help_panel=_ACCESS),
-    ] = False,
-    read_only: Annotated[
-        bool,
-        typer.Option(
-            "--read-only", help="Only show; nothing can be started, stopped or answered.", rich_help_panel=_ACCESS
-        ),
-    ] = False,
-    new_token: Annotated[
-        bool, typer.Option("--new-token", help="Let in nobody who was let in before.", rich_help_panel=_ACCESS)
-    ] = False,
-    link: Annotated[bool, typer.Option("--link", help="Only print one more link to the server that runs.")] = False,
-    qr: Annotated[bool, typer.Option("--qr", help="Print the link as a QR code too.")] = False,
-) -> int:
+    call: Invocation,
+    *,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    tls_cert: str | None = None,
+    tls_key: str | None = None,
+    url: str | None = None,
+    insecure: bool = False,
+    read_only: bool = False,
+    new_token: bool = False,
+    link: bool = False,
+    qr: bool = False,
+) -> Carried[ServerLink]:
     """Serve the workers of all tasks to a browser, and over HTTP.
 
     Prints a link to open: once, within 10 minutes. Whoever opens it may do what you may do; --link prints another. The
@@ -90,7 +46,7 @@ def serve(
     if link:
         if any((port, tls_cert, tls_key, url, insecure, read_only, new_token)) or port == 0 or host != "127.0.0.1":
             raise UsageError("--link goes with --qr alone: it is about the server that runs already")
-        return _print_link(call, with_qr=qr)
+        return _another_link(call, with_qr=qr)
     # A short command looks for no garbage. A server would keep each failed request, in the circle of an error and the
     # frames that it has passed.
     gc.set_threshold(10_000, 10, 10)
@@ -104,18 +60,18 @@ def serve(
     with listening(root, place, with_new_token=new_token, is_read_only=read_only) as at:
 
         def say() -> None:
-            opens = at.new_link()
-            call.show({"url": at.url, "link": opens, "tokenFile": at.token_file, "root": str(root.path)}, [opens])
-            if not call.json:
-                _explain(call, at.url, at.token_file, is_near=place.is_near and url is None, has_tls=place.has_tls)
-                if is_terminal(sys.stdout) and (qr or not place.is_near or url is not None):
-                    _draw(at.new_link())  # Another one: that above may be opened here.
+            opens, is_near = at.new_link(), place.is_near and url is None
+            # Another link in the picture: that above may be opened here.
+            drawn = at.new_link() if call.draws and (qr or not is_near) else None
+            notes = _explained(call, at.url, at.token_file, is_near=is_near, has_tls=place.has_tls)
+            found: ServerLink = {"url": at.url, "link": opens, "tokenFile": at.token_file, "root": str(root.path)}
+            call.show(Shown(found, [opens], lambda: _with_picture(opens, drawn), notes))
 
         try:
             run(root, at, served_commands(root, force=call.force), record_bug, say, is_read_only=read_only,
                 force=call.force)  # fmt: skip
         except KeyboardInterrupt:
-            note("the server has ended; the workers go on")
+            call.note("the server has ended; the workers go on")
         except SystemExit as leave:  # By SIGTERM: calls that still wait in their threads do not hold up the end.
             return int(leave.code or 0)
     return ExitCode.DONE
@@ -132,31 +88,69 @@ def check_libraries() -> None:
         raise Refused(f"the server needs {', '.join(missing)}", hint=install_command("serve"))
 
 
-def _print_link(call: Invocation, *, with_qr: bool) -> int:
-    """Print one more link to the server of the root."""
+def _another_link(call: Invocation, *, with_qr: bool) -> Shown[ServerLink]:
+    """Show one more link to the server of the root."""
     from agentctl.web.serving import link_to
 
     root = call.root(create=False)
     url, opens, token_file = link_to(root)
-    call.show({"url": url, "link": opens, "tokenFile": token_file, "root": str(root.path)}, [opens])
-    if with_qr and is_terminal(sys.stdout) and not call.json:
-        _draw(link_to(root)[1])
-    return ExitCode.DONE
+    drawn = link_to(root)[1] if with_qr and call.draws else None
+    found: ServerLink = {"url": url, "link": opens, "tokenFile": token_file, "root": str(root.path)}
+    return Shown(found, [opens], lambda: _with_picture(opens, drawn))
 
 
-def _explain(call: Invocation, url: str, token_file: str, *, is_near: bool, has_tls: bool) -> None:
+def _explained(call: Invocation, url: str, token_file: str, *, is_near: bool, has_tls: bool) -> Iterator[str]:
     named = "" if call.root_named is None else f" --root {shlex.quote(call.root_named)}"
-    note(f"open that link in a browser, once and within 10 minutes; agentctl serve{named} --link prints another")
-    note(f"scripts find the token in {token_file}")
+    yield f"open that link in a browser, once and within 10 minutes; agentctl serve{named} --link prints another"
+    yield f"scripts find the token in {token_file}"
     if not is_near:
         what = "" if has_tls or url.startswith("https") else ", and what is sent can be read on its way"
-        note(f"warning: other machines may reach this server{what}: whoever is let in may do what you may do")
-    note("Ctrl-C ends the server; no worker is stopped")
+        yield f"warning: other machines may reach this server{what}: whoever is let in may do what you may do"
+    yield "Ctrl-C ends the server; no worker is stopped"
 
 
-def _draw(link: str) -> None:
-    """Print the link as a QR code, for a phone."""
+def _with_picture(link: str, drawn: str | None) -> list[str]:
+    """Return a link, and another one as a QR code, for a phone."""
+    if drawn is None:
+        return [link]
     import segno
 
-    segno.make(link, error="l").terminal(compact=os.environ.get("TERM") != "linux")
-    sys.stdout.flush()
+    code = io.StringIO()
+    segno.make(drawn, error="l").terminal(code, compact=os.environ.get("TERM") != "linux")
+    return [link, code.getvalue().rstrip("\n")]
+
+
+COMMANDS = (
+    Command(
+        "serve",
+        serve,
+        IN_ROOT,
+        """
+agentctl serve
+agentctl serve --read-only --port 9000
+agentctl serve --host 192.168.1.20 --tls-cert cert.pem --tls-key key.pem --qr
+agentctl serve --url https://box.tailnet.example
+agentctl serve --link --qr
+""",
+        (
+            Parameter(
+                "port",
+                WHOLE,
+                "The port; by default that of the last time, else 8932 or a free one.",
+                "N",
+                least=0,
+                most=65535,
+            ),
+            Parameter("host", TEXT, "Where it listens.", "ADDRESS", default="127.0.0.1", group=_ACCESS),
+            Parameter("tls_cert", TEXT, "Encrypt, with this certificate.", "FILE", group=_ACCESS),
+            Parameter("tls_key", TEXT, "The key of the certificate.", "FILE", group=_ACCESS),
+            Parameter("url", TEXT, "Under which address a proxy or tunnel makes it reachable.", "URL", group=_ACCESS),
+            Parameter("insecure", FLAG, "Let other machines reach it without encryption.", group=_ACCESS),
+            Parameter("read_only", FLAG, "Only show; nothing can be started, stopped or answered.", group=_ACCESS),
+            Parameter("new_token", FLAG, "Let in nobody who was let in before.", group=_ACCESS),
+            Parameter("link", FLAG, "Only print one more link to the server that runs."),
+            Parameter("qr", FLAG, "Print the link as a QR code too."),
+        ),
+        exits=(),
+    ),
+)

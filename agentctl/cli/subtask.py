@@ -1,67 +1,40 @@
 """`subtask`: a piece of work for one agent, in a task of its own, and its answer."""
 
-import signal
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from __future__ import annotations
 
-import typer
+import signal
+from collections.abc import Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.cli import options as opt
-from agentctl.cli.captured import taker
-from agentctl.cli.completing import complete_agents
+from agentctl.cli.command_model import AGENTS, FINDS, FLAG, SECONDS, TEXT, TEXTS, Command, Parameter, Showing, Shown
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import QuestionNotes, StrandedNotes, note, out_json, plain, warn
-from agentctl.cli.startoptions import with_start_options
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.parameters import IN_TASK, of_start
+from agentctl.cli.render import plain
+from agentctl.cli.wait_notes import QuestionNotes, StrandedNotes
 from agentctl.errors import AgentctlError, ExitCode, NotFound
 from agentctl.operations.start.options import OPTIONS, SUBTASK, given_options
 from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.starts import BegunSubtask, RunningSubtask, SubtaskAnswer
     from agentctl.operations.delegate.subtasks import Subtask
     from agentctl.operations.show.subtask_answer import SubtaskEnd
 
-app = module()
 
-
-@verb(
-    app,
-    "subtask",
-    exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.UNSUCCESSFUL),
-    examples="""
-agentctl subtask explore "Find the slow tests" --intent "Name the ten slowest, with reasons"
-agentctl subtask plan "Plan the migration" --artifact docs/schema.md --artifact survey/explore-1/result.json
-agentctl subtask general "Fix the flaky test" --no-wait --json
-""",
-)
-@with_start_options(option for option in OPTIONS if SUBTASK in option.also)
 def subtask(
-    call: opt.InTask,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Which agent does it.", autocompletion=complete_agents)],
-    title: Annotated[str, typer.Argument(metavar="TITLE", help="What it is about.")],
-    intent: Annotated[
-        str | None, typer.Option("--intent", metavar="TEXT", help="What the sub-task is to achieve, at length.")
-    ] = None,
-    artifact: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--artifact", metavar="REF", help="A file to work with: a path, or TASK/INSTANCE/FILE; repeatable."
-        ),
-    ] = None,
-    task_id: Annotated[
-        str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
-    ] = None,
-    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return as soon as its worker runs or is queued.")] = False,
-    wait_seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--wait-seconds", metavar="N", parser=opt.seconds, help="How long to wait; afterwards it keeps running."
-        ),
-    ] = None,
+    call: Invocation,
+    *,
+    agent: str,
+    title: str,
+    intent: str | None = None,
+    artifact: list[str] | None = None,
+    task_id: str | None = None,
+    no_wait: bool = False,
+    wait_seconds: float | None = None,
     **options: Any,
-) -> int:
+) -> Showing[SubtaskAnswer | RunningSubtask | BegunSubtask]:
     """Give an agent a task of its own below this one, and wait for its answer.
 
     It waits for a slot in the queue of the whole tree, and then until the end, through any questions. Exits with 0 for
@@ -70,7 +43,7 @@ def subtask(
     """
     made: list[TaskDir] = []
 
-    def begin() -> "Subtask":
+    def begin() -> Subtask:
         parent = _parent(call)
         from agentctl.operations.delegate.subtasks import SubtaskRequest, begin_subtask
 
@@ -82,16 +55,18 @@ def subtask(
         return begin_subtask(parent, request, on_made=made.append)
 
     try:
-        begun = _or_refusal(call, begin)
-        return _show_begun(call, begun) if no_wait else _stay(call, begun, wait_seconds)
+        begun = yield from _or_refusal(call, begin)
+        return (yield from _begun(call, begun) if no_wait else _stay(call, begun, wait_seconds))
     except KeyboardInterrupt:
         # The worker of a sub-task may be at work before `begin` returns.
         if not made or not made[0].instances():
             raise
-        return _show_interrupted(call, made[0])
+        return (yield from _interrupted(call, made[0]))
 
 
-def _or_refusal(call: Invocation, begin: Callable[[], "Subtask"]) -> "Subtask":
+def _or_refusal(
+    call: Invocation, begin: Callable[[], Subtask]
+) -> Generator[Shown[SubtaskAnswer | RunningSubtask], None, Subtask]:
     """Begin; with --json, a refusal is an answer too."""
     try:
         return begin()
@@ -99,7 +74,7 @@ def _or_refusal(call: Invocation, begin: Callable[[], "Subtask"]) -> "Subtask":
         if call.json:
             from agentctl.operations.show.subtask_answer import refusal
 
-            out_json(refusal(error).to_json())
+            yield Shown(refusal(error).to_json())
         raise
 
 
@@ -115,33 +90,33 @@ def _parent(call: Invocation) -> TaskDir:
         return task_for_spawn(None, root=call.root_named, force=call.force)
 
 
-def _show_begun(call: Invocation, begun: "Subtask") -> int:
-    call.show(begun.to_json(), [f"{begun.task.id}: {begun.agent_id} {begun.spawned.status}"])
-    warn([plain(warning) for warning in begun.spawned.warnings])
+def _begun(call: Invocation, begun: Subtask) -> Showing[BegunSubtask]:
+    yield Shown(begun.to_json(), [f"{begun.task.id}: {begun.agent_id} {begun.spawned.status}"])
+    call.warn(begun.spawned.warnings)
     return ExitCode.DONE
 
 
-def _stay(call: Invocation, begun: "Subtask", wait_s: float | None) -> int:
+def _stay(call: Invocation, begun: Subtask, wait_s: float | None) -> Showing[SubtaskAnswer | RunningSubtask]:
     from agentctl.operations.delegate.subtasks import await_subtask
 
     with in_foreground(wait_s) as limit_s:
-        on_asked = QuestionNotes(begun.task.root)
-        on_stranded = StrandedNotes(command_line(begun.task, "resume", "--lost"))
+        on_asked = QuestionNotes(call.note, begun.task.root)
+        on_stranded = StrandedNotes(call.note, command_line(begun.task, "resume", "--lost"))
         end = await_subtask(begun, wait_s=limit_s, on_asked=on_asked, on_stranded=on_stranded)
     _outlast_interrupts()
-    return _show_end(call, end)
+    return (yield from _ended(end))
 
 
-def _show_interrupted(call: Invocation, child: TaskDir) -> int:
+def _interrupted(call: Invocation, child: TaskDir) -> Showing[SubtaskAnswer | RunningSubtask]:
     """Show the end of a sub-task whose caller is being cancelled, which begins with SIGINT; otherwise it runs on."""
     from agentctl.operations.delegate.subtasks import end_with_caller, find_subtask
 
     _outlast_interrupts()
     end = end_with_caller(find_subtask(child))
     if end is not None:
-        return _show_end(call, end)
-    note(f"interrupted: {child.id} left running")
-    note(f"hint: {command_line(child, 'wait-all')}; {command_line(child, 'cancel', '--all')}")
+        return (yield from _ended(end))
+    call.note(f"interrupted: {child.id} left running")
+    call.note(f"hint: {command_line(child, 'wait-all')}; {command_line(child, 'cancel', '--all')}")
     return ExitCode.INTERRUPTED
 
 
@@ -150,12 +125,11 @@ def _outlast_interrupts() -> None:
 
     A handler, and not SIG_IGN, which the programs started from now on would inherit.
     """
-    if taker() is None:  # It runs in a thread of a server, which has its own way with signals.
-        signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGINT, lambda *_: None)
 
 
-def _show_end(call: Invocation, end: "SubtaskEnd") -> int:
-    call.show(end.to_json(), _lines(end), notes=_notes(end))
+def _ended(end: SubtaskEnd) -> Showing[SubtaskAnswer | RunningSubtask]:
+    yield Shown(end.to_json(), _lines(end), notes=_notes(end))
     if end.status is None:
         return ExitCode.TIMED_OUT
     from agentctl.operations.show.subtask_answer import SUCCESS
@@ -163,7 +137,7 @@ def _show_end(call: Invocation, end: "SubtaskEnd") -> int:
     return ExitCode.DONE if end.status == SUCCESS else ExitCode.UNSUCCESSFUL
 
 
-def _lines(end: "SubtaskEnd") -> Iterator[str]:
+def _lines(end: SubtaskEnd) -> Iterator[str]:
     if end.status is None:
         yield f"{end.task_id} runs on ({end.stopped})"
         return
@@ -172,9 +146,36 @@ def _lines(end: "SubtaskEnd") -> Iterator[str]:
         yield plain(text, keep="\n\t")
 
 
-def _notes(end: "SubtaskEnd") -> Iterator[str]:
+def _notes(end: SubtaskEnd) -> Iterator[str]:
     if end.summary_cut and end.summary_cut.get("path"):
         yield f"the summary is cut; the full text is in {plain(end.summary_cut['path'])}"
     if end.cut:
         more = f"agentctl result {end.agent_id} --task {end.task_id} --max-bytes {end.cut['size']}"
         yield f"cut; the full text: {end.cut.get('path', more)}"
+
+
+COMMANDS = (
+    Command(
+        "subtask",
+        subtask,
+        IN_TASK,
+        """
+agentctl subtask explore "Find the slow tests" --intent "Name the ten slowest, with reasons"
+agentctl subtask plan "Plan the migration" --artifact docs/schema.md --artifact survey/explore-1/result.json
+agentctl subtask general "Fix the flaky test" --no-wait --json
+""",
+        (
+            Parameter(
+                "agent", TEXT, "Which agent does it.", "AGENT", is_argument=True, is_required=True, completes=AGENTS
+            ),
+            Parameter("title", TEXT, "What it is about.", "TITLE", is_argument=True, is_required=True),
+            Parameter("intent", TEXT, "What the sub-task is to achieve, at length.", "TEXT"),
+            Parameter("artifact", TEXTS, "A file to work with: a path, or TASK/INSTANCE/FILE; repeatable.", "REF"),
+            Parameter("task_id", TEXT, "Its id, instead of one made from the title.", "TASK", typed="id"),
+            Parameter("no_wait", FLAG, "Return as soon as its worker runs or is queued."),
+            Parameter("wait_seconds", SECONDS, "How long to wait; afterwards it keeps running.", "N"),
+            *of_start(tuple(option for option in OPTIONS if SUBTASK in option.also)),
+        ),
+        exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.UNSUCCESSFUL),
+    ),
+)

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from agentctl.cli.render import plain
 from agentctl.domain.states import HELD
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.text.words import NOTHING, duration
 from agentctl.text.worker import (
     agent_with_policy,
@@ -26,6 +25,7 @@ from agentctl.text.worker import (
 )
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
     from agentctl.domain.names import WorkerId
     from agentctl.operations.show.askers import PendingQuestion
 

@@ -1,80 +1,61 @@
 """`new`, `use`, `tasks`, `templates`: make tasks, choose one, list them and what they can be made from."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any
+from __future__ import annotations
 
-import typer
+from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.cli import options as opt
-from agentctl.cli.completing import complete_tasks, complete_templates
+from agentctl.cli.command_model import (
+    FINDS,
+    FLAG,
+    SECONDS,
+    TASKS,
+    TEMPLATES,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Carried,
+    Command,
+    Parameter,
+    Showing,
+    Shown,
+    Table,
+)
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, note, plain, report_unreadable
-from agentctl.cli.starting import spawned_line
-from agentctl.cli.verb import FINDS, module, verb
-from agentctl.errors import UsageError
+from agentctl.cli.parameters import GRACE, HOSTS, IN_ROOT
+from agentctl.cli.render import fields, plain
+from agentctl.cli.spawn import spawned_line
+from agentctl.errors import ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import root_above
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.hosts import FailedHost
+    from agentctl.domain.documents.tasks import ChosenTask, TaskRow, TemplateRow
 
 #: Tasks that are nested deeper are indented like these: only a forged tree is as deep.
 _MOST_LEVELS = 20
 
 
-@verb(
-    app,
-    "new",
-    examples="""
-agentctl new "Survey the auth module" --max-concurrent 3
-agentctl new --template survey --set path=. --start
-agentctl new "Port the parser" --notify phone:blocked,failed
-""",
-)
 def new(
-    call: opt.InRoot,
-    title: Annotated[str | None, typer.Argument(metavar="[TITLE]", help="What the task is about.")] = None,
-    task_id: Annotated[
-        str | None, typer.Option("--id", metavar="TASK", help="Its id, instead of one made from the title.")
-    ] = None,
-    max_concurrent: Annotated[
-        int | None, typer.Option("--max-concurrent", metavar="N", help="How many workers may run at once.")
-    ] = None,
-    timeout_seconds: Annotated[
-        float | None,
-        typer.Option("--timeout-seconds", metavar="N", parser=opt.seconds, help="How long each worker may run."),
-    ] = None,
-    grace_seconds: opt.GraceSeconds = None,
-    max_depth: Annotated[
-        int | None, typer.Option("--max-depth", metavar="N", help="How many levels deep workers may start workers.")
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(
-            "--template",
-            metavar="NAME",
-            help="Make it from a template; shipped:NAME means the shipped one.",
-            autocompletion=complete_templates,
-        ),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="K=V", help="A parameter of the template; repeatable."),
-    ] = None,
-    no_use: Annotated[bool, typer.Option("--no-use", help="Do not choose it.")] = False,
-    start: Annotated[bool, typer.Option("--start", help="Start the template's workers at once.")] = False,
-    notify: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--notify",
-            metavar="TARGET",
-            help="Tell you there: a target of your config.yaml, phone:blocked; repeatable.",
-        ),
-    ] = None,
-) -> None:
+    call: Invocation,
+    *,
+    title: str | None = None,
+    task_id: str | None = None,
+    max_concurrent: int | None = None,
+    timeout_seconds: float | None = None,
+    grace_seconds: float | None = None,
+    max_depth: int | None = None,
+    template: str | None = None,
+    values: list[str] | None = None,
+    no_use: bool = False,
+    start: bool = False,
+    notify: list[str] | None = None,
+) -> Carried[ChosenTask]:
     """Make a task and choose it.
 
     Prints its id and its folder, with a tab between. Limits that are not given come from
@@ -92,13 +73,12 @@ def new(
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
         _tell_root_above(call)
-        task = create_task(call.root(create=True, apart=True), str(title), task_id=task_id,
-                           config={**limits, **named}, is_chosen=not no_use)  # fmt: skip
-        _show(call, task)
-        return
+        root = call.root(create=True, apart=True)
+        task = create_task(root, str(title), task_id=task_id, config={**limits, **named}, is_chosen=not no_use)
+        return _shown(task)
     if limits:
         raise UsageError("a template brings its own limits", hint="change `config` in the task.yaml of the new task")
-    from agentctl.operations.start.from_template import create_from_template, start_template
+    from agentctl.operations.start.from_template import create_from_template
 
     _tell_root_above(call)
     root = call.root(create=True, apart=True)
@@ -106,9 +86,17 @@ def new(
         root, template, _pairs(values or []), title=title, task_id=task_id, is_chosen=not no_use
     )
     _name(task, named)
-    _show(call, task, start_template(task) if start else [])
-    if not start:
-        note(f"hint: {command_line(task, 'spawn-template')} starts its workers")
+    return _made(call, task, is_started=start)
+
+
+def _made(call: Invocation, task: TaskDir, *, is_started: bool) -> Showing[ChosenTask]:
+    """Show a task that was made from a template, with its workers if they are to be started now."""
+    from agentctl.operations.start.from_template import start_template
+
+    yield _shown(task, start_template(task) if is_started else [])
+    if not is_started:
+        call.note(f"hint: {command_line(task, 'spawn-template')} starts its workers")
+    return ExitCode.DONE
 
 
 def _named(notify: list[str] | None) -> dict[str, list[str]]:
@@ -149,30 +137,26 @@ def _tell_root_above(call: Invocation) -> None:
     """Say that a new root is made although there is one above the repository."""
     above = root_above(call.root_named)
     if above is not None:
-        note(f"{above.message}: this task has a root of its own")
+        call.note(f"{above.message}: this task has a root of its own")
 
 
-def _show(call: Invocation, task: TaskDir, spawned: list[Spawned] | None = None) -> None:
-    workers = {} if spawned is None else {"workers": [one.to_json() for one in spawned]}
-    lines = [fields(task.id, task.path), *map(spawned_line, spawned or [])]
-    call.show({"taskId": task.id, "path": str(task.path), **workers}, lines)
+def _shown(task: TaskDir, spawned: list[Spawned] | None = None) -> Shown[ChosenTask]:
+    value: ChosenTask = {"taskId": task.id, "path": str(task.path)}
+    if spawned is not None:
+        value["workers"] = [one.to_json() for one in spawned]
+    return Shown(value, [fields(task.id, task.path), *map(spawned_line, spawned or [])])
 
 
-@verb(app, "use", examples="agentctl use survey-auth\nagentctl use survey-auth --json")
-def use(
-    call: opt.InRoot,
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Its id.", autocompletion=complete_tasks)],
-) -> None:
+def use(call: Invocation, *, task: str) -> Shown[ChosenTask]:
     """Choose the task to which later commands refer.
 
     This applies to all terminals that work below the same .agentctl folder. Prints its id and its folder, with a tab
     between.
     """
-    _show(call, use_task(call.root(), task))
+    return _shown(use_task(call.root(), task))
 
 
-@verb(app, "tasks", examples="agentctl tasks\nagentctl tasks --json\nagentctl tasks --hosts all", exits=FINDS)
-def tasks(call: opt.InRoot, hosts: opt.Hosts = None) -> int:
+def tasks(call: Invocation, *, hosts: str | None = None) -> Showing[Iterable[TaskRow | FailedHost]]:
     """List the tasks.
 
     Each is followed by its sub-tasks. A parent says what it waits for: `awaits children`, or `a child asks`. To a pipe,
@@ -180,22 +164,23 @@ def tasks(call: opt.InRoot, hosts: opt.Hosts = None) -> int:
     with --hosts the host stands in front.
     """
     if hosts is not None:
-        from agentctl.cli.across import ask_hosts, place_options, show_merged
+        from agentctl.cli.across import ask_hosts, show_merged
+        from agentctl.cli.far_line import far_line
 
-        answers = ask_hosts(hosts, ["tasks", "--json", *place_options(call)])
-        return show_merged(call, answers, _HEADS, _cells, _line, "title")
+        answers = ask_hosts(hosts, far_line("tasks", call, json=True))
+        return (yield from show_merged(call, answers, _HEADS, _cells, _line, "title"))
     rows, unreadable = list_tasks(call.root())
-    call.show(rows, map(_line, rows), lambda: _draw(rows))
-    return report_unreadable(unreadable)
+    yield Shown(rows, map(_line, rows), lambda: _table(rows))
+    return call.report_unreadable(unreadable)
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: TaskRow) -> str:
     mark = "*" if row["current"] else None
     known = (row["taskId"], row["state"], row["workers"], mark, row["createdAt"], row["path"], row["title"])
     return fields(*known, _awaited_by(row))
 
 
-def _awaited_by(row: Mapping[str, Any]) -> str | None:
+def _awaited_by(row: TaskRow) -> str | None:
     """Return why nothing is known of a task, that some of it is stranded or held, or what it waits for; mostly None.
 
     >>> _awaited_by({"awaitsChildren": True, "blockedBelow": 2, "stranded": 0, "held": None})
@@ -212,32 +197,31 @@ def _awaited_by(row: Mapping[str, Any]) -> str | None:
     return "awaits children" if row["awaitsChildren"] else None
 
 
-def _draw(rows: list[dict[str, Any]]) -> None:
+def _table(rows: list[TaskRow]) -> Table | list[str]:
     if not rows:
-        print('no task yet: agentctl new "TITLE" makes one')
-        return
-    from agentctl.cli.tables import draw
-
-    draw(_HEADS, map(_cells, rows), wide="title")
+        return ['no task yet: agentctl new "TITLE" makes one']
+    return Table(_HEADS, map(_cells, rows), wide="title")
 
 
 _HEADS = ("", "task", "state", "workers", "title")
-_STATUSES = ("running", "queued", "blocked", "completed", "failed", "cancelled")
 
 
-def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+def _cells(row: TaskRow) -> tuple[str, ...]:
     """Return the cells of a task, one for each of `_HEADS`."""
+    counts = {
+        "running": row["running"], "queued": row["queued"], "blocked": row["blocked"], "completed": row["completed"],
+        "failed": row["failed"], "cancelled": row["cancelled"],
+    }  # fmt: skip
     return (
         "*" if row["current"] else " ",
         "  " * min(row["level"], _MOST_LEVELS) + row["taskId"],
         row["state"] + (f" ({awaited})" if (awaited := _awaited_by(row)) else ""),
-        ", ".join(f"{row[status]} {status}" for status in _STATUSES if row[status]) or "none",
+        ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none",
         plain(row["title"]),
     )
 
 
-@verb(app, "templates", examples="agentctl templates\nagentctl templates --json", exits=())
-def templates(call: opt.InRoot) -> None:
+def templates(call: Invocation) -> Shown[list[TemplateRow]]:
     """List the templates that `new --template` knows.
 
     A project's templates are the folders in `templates/` of the root. One hides a shipped one of the same name, and is
@@ -246,18 +230,69 @@ def templates(call: opt.InRoot) -> None:
     from agentctl.operations.start.from_template import list_templates
 
     rows = list_templates(call.root_if_any())
-    call.show(rows, map(_template_line, rows), lambda: _print_templates(rows))
+    return Shown(rows, map(_template_line, rows), lambda: _outline(rows))
 
 
-def _template_line(row: dict[str, Any]) -> str:
+def _template_line(row: TemplateRow) -> str:
     return fields(row["name"], row["source"], row["description"], None if row["usable"] else "untrusted")
 
 
-def _print_templates(rows: list[dict[str, Any]]) -> None:
+def _outline(rows: list[TemplateRow]) -> Iterator[str]:
     for row in rows:
         untrusted = "" if row["usable"] else f"  (untrusted: {plain(row['source'])})"
-        print(f"{plain(row['name'])}  {plain(row['description'])}{untrusted}")
+        yield f"{plain(row['name'])}  {plain(row['description'])}{untrusted}"
         for key, parameter in row["parameters"].items():
             default = parameter.get("default")
             shown = "" if not default else f" [default: {plain(default)}]"
-            print(f"    --set {plain(key)}=...  {plain(parameter.get('description') or '')}{shown}")
+            yield f"    --set {plain(key)}=...  {plain(parameter.get('description') or '')}{shown}"
+
+
+COMMANDS = (
+    Command(
+        "new",
+        new,
+        IN_ROOT,
+        """
+agentctl new "Survey the auth module" --max-concurrent 3
+agentctl new --template survey --set path=. --start
+agentctl new "Port the parser" --notify phone:blocked,failed
+""",
+        (
+            Parameter("title", TEXT, "What the task is about.", "[TITLE]", is_argument=True),
+            Parameter("task_id", TEXT, "Its id, instead of one made from the title.", "TASK", typed="id"),
+            Parameter("max_concurrent", WHOLE, "How many workers may run at once.", "N"),
+            Parameter("timeout_seconds", SECONDS, "How long each worker may run.", "N"),
+            GRACE,
+            Parameter("max_depth", WHOLE, "How many levels deep workers may start workers.", "N"),
+            Parameter(
+                "template",
+                TEXT,
+                "Make it from a template; shipped:NAME means the shipped one.",
+                "NAME",
+                completes=TEMPLATES,
+            ),
+            Parameter("values", TEXTS, "A parameter of the template; repeatable.", "K=V", typed="set"),
+            Parameter("no_use", FLAG, "Do not choose it."),
+            Parameter("start", FLAG, "Start the template's workers at once."),
+            Parameter(
+                "notify", TEXTS, "Tell you there: a target of your config.yaml, phone:blocked; repeatable.", "TARGET"
+            ),
+        ),
+    ),
+    Command(
+        "use",
+        use,
+        IN_ROOT,
+        "agentctl use survey-auth\nagentctl use survey-auth --json",
+        (Parameter("task", TEXT, "Its id.", "TASK", is_argument=True, is_required=True, completes=TASKS),),
+    ),
+    Command(
+        "tasks",
+        tasks,
+        IN_ROOT,
+        "agentctl tasks\nagentctl tasks --json\nagentctl tasks --hosts all",
+        (HOSTS,),
+        exits=FINDS,
+    ),
+    Command("templates", templates, IN_ROOT, "agentctl templates\nagentctl templates --json", exits=()),
+)

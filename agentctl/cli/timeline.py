@@ -1,51 +1,32 @@
 """`timeline`: when each worker was queued, at work, blocked or parked, and what determined the end of the whole."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from typing import Annotated
-
-import typer
 
 from agentctl.adapters.files import storage_errors, write_whole
 from agentctl.adapters.opening import kind_of
-from agentctl.cli import options as opt
-from agentctl.cli.completing import complete_tasks
+from agentctl.cli.command_model import TASKS, TEXT, Command, Parameter, Picture, Raw, Showing, Shown
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, plain, report_unreadable, warn
-from agentctl.cli.verb import module, verb
+from agentctl.cli.parameters import IN_TASK
+from agentctl.cli.render import fields, plain
 from agentctl.errors import UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.timeline import Timeline, read_timeline
 from agentctl.text.timeline import BLOCKS, timeline_lines
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import TaskTimeline, TimelineFile
 
 _STDOUT = "-"
 
 
-@verb(
-    app,
-    "timeline",
-    examples="""
-agentctl timeline
-agentctl timeline survey-auth --svg timeline.svg
-agentctl timeline --html - > timeline.html
-agentctl timeline --json
-agentctl timeline | sort -t "$(printf '\\t')" -k 5 -rn | head
-""",
-)
 def timeline(
-    call: opt.InTask,
-    named: Annotated[
-        str | None,
-        typer.Argument(metavar="[TASK]", help="The task, as by --task.", autocompletion=complete_tasks),
-    ] = None,
-    svg: Annotated[str | None, typer.Option("--svg", metavar="FILE", help="Write a picture; - is stdout.")] = None,
-    html: Annotated[
-        str | None, typer.Option("--html", metavar="FILE", help="Write the picture and its figures; - is stdout.")
-    ] = None,
-) -> int:
+    call: Invocation, *, named: str | None = None, svg: str | None = None, html: str | None = None
+) -> Showing[TaskTimeline | TimelineFile]:
     """Show when each worker was queued, at work, blocked or parked.
 
     A bar for each worker, children below the worker that started them, with time, tokens and cost; the workers that
@@ -60,11 +41,11 @@ def timeline(
         call.task_named = named
     found = read_timeline(call.task_to_show())
     if target is None:
-        call.show(found.to_json() if call.json else None, _fields(found), lambda: _draw(found))
+        yield Shown(found.to_json(), _fields(found), lambda: _picture(found))
     else:
-        _write(call, found, target, _svg if html is None else _html)
-    warn(found.warnings)
-    return report_unreadable(found.unreadable)
+        yield _written(found, target, _svg if html is None else _html)
+    call.warn(found.warnings)
+    return call.report_unreadable(found.unreadable)
 
 
 def _target(call: Invocation, svg: str | None, html: str | None) -> str | None:
@@ -88,13 +69,10 @@ def _html(found: Timeline) -> str:
     return html_of(found)
 
 
-def _write(call: Invocation, found: Timeline, target: str, picture: Callable[[Timeline], str]) -> None:
+def _written(found: Timeline, target: str, picture: Callable[[Timeline], str]) -> Shown[TimelineFile] | Raw:
     data = picture(found).encode()
     if target == _STDOUT:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-        return
+        return Raw(data)
     path = os.path.abspath(target)
     kind, folder = kind_of(path), os.path.dirname(path)
     if kind is not None:
@@ -103,7 +81,7 @@ def _write(call: Invocation, found: Timeline, target: str, picture: Callable[[Ti
         raise UsageError(f"there is no folder {folder}", hint=f"mkdir -p {shlex.quote(folder)}")
     with storage_errors(path, "write"):
         write_whole(path, data, durable=False)
-    call.show({"taskId": found.task_id, "path": path, "workers": len(found.rows)}, [plain(path)])
+    return Shown({"taskId": found.task_id, "path": path, "workers": len(found.rows)}, [plain(path)])
 
 
 def _fields(found: Timeline) -> Iterator[str]:
@@ -118,13 +96,34 @@ def _fields(found: Timeline) -> Iterator[str]:
                      "critical" if row.is_critical else None)  # fmt: skip
 
 
-def _draw(found: Timeline) -> None:
-    """Print the picture on a terminal, with the characters that it has."""
-    from agentctl.cli.tables import draw_looks, width_of_terminal
+def _picture(found: Timeline) -> Picture:
+    """Return the picture for a terminal, with the characters that it has."""
+    from agentctl.cli.tables import width_of_terminal
 
     try:
         BLOCKS.encode(sys.stdout.encoding or "ascii")
         blocks = True
     except (UnicodeEncodeError, LookupError):
         blocks = False
-    draw_looks(timeline_lines(found, width_of_terminal(), blocks=blocks))
+    return Picture(timeline_lines(found, width_of_terminal(), blocks=blocks))
+
+
+COMMANDS = (
+    Command(
+        "timeline",
+        timeline,
+        IN_TASK,
+        """
+agentctl timeline
+agentctl timeline survey-auth --svg timeline.svg
+agentctl timeline --html - > timeline.html
+agentctl timeline --json
+agentctl timeline | sort -t "$(printf '\\t')" -k 5 -rn | head
+""",
+        (
+            Parameter("named", TEXT, "The task, as by --task.", "[TASK]", is_argument=True, completes=TASKS),
+            Parameter("svg", TEXT, "Write a picture; - is stdout.", "FILE"),
+            Parameter("html", TEXT, "Write the picture and its figures; - is stdout.", "FILE"),
+        ),
+    ),
+)

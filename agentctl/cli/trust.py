@@ -1,39 +1,24 @@
 """`trust`: lets a person trust the definitions, templates, tasks and settings that come with a project."""
 
-from typing import Annotated, Any
+from __future__ import annotations
 
-import typer
+from collections.abc import Iterator
 
-from agentctl.cli import options as opt
-from agentctl.cli.render import fields, plain, warn
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.command_model import FINDS, FLAG, TEXTS, Command, Parameter, Shown
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import IN_ROOT
+from agentctl.cli.render import fields, plain
 from agentctl.errors import UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.agents import TrustRow
 
 
-@verb(
-    app,
-    "trust",
-    exits=FINDS,
-    examples="""
-agentctl trust --list
-agentctl trust .agentctl/agents/build.md
-agentctl trust .agentctl/templates/survey .agentctl/tasks/build
-agentctl trust .agentctl/tasks/build/task.yaml .agentctl/config.yaml
-agentctl trust --revoke .agentctl/agents/build.md
-""",
-)
 def trust(
-    call: opt.InRoot,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[FILE]...", help="Definitions, templates, tasks, a task.yaml, a config.yaml."),
-    ] = None,
-    wanted: Annotated[bool, typer.Option("--list", help="Show what is trusted, and what is not yet.")] = False,
-    revoke: Annotated[bool, typer.Option("--revoke", help="No longer trust them.")] = False,
-) -> None:
+    call: Invocation, *, files: list[str] | None = None, wanted: bool = False, revoke: bool = False
+) -> Shown[list[TrustRow]]:
     """Trust definitions, templates, tasks and settings that come with the project.
 
     Look at the files first: once trusted, they may do what they say. Definitions, templates and the config.yaml of the
@@ -49,23 +34,51 @@ def trust(
         raise UsageError("--revoke needs the files", hint="agentctl trust --list shows them")
     if not files:
         rows, warnings = list_trust(call.root_if_any())
-        warn(warnings)
+        call.warn(warnings)
     else:
         rows = (revoke_files if revoke else trust_files)(call.root_if_any(), files)
     notes = [] if rows else ["nothing is trusted, and nothing here needs to be"]
-    call.show(rows, map(_line, rows), lambda: _print(rows), notes)
+    return Shown(rows, map(_line, rows), lambda: _outline(rows), notes)
 
 
-def _state(row: dict[str, Any]) -> str:
+def _state(row: TrustRow) -> str:
     return "trusted" if row["trusted"] else "untrusted"
 
 
-def _line(row: dict[str, Any]) -> str:
+def _line(row: TrustRow) -> str:
     return fields(row["path"], _state(row), row["agent"], "; ".join(row["powers"]), row["kind"])
 
 
-def _print(rows: list[dict[str, Any]]) -> None:
+def _outline(rows: list[TrustRow]) -> Iterator[str]:
     for row in rows:
-        print(f"{_state(row)}  {plain(row['path'])}")
+        yield f"{_state(row)}  {plain(row['path'])}"
         for power in row["powers"]:
-            print(f"    {plain(power)}")
+            yield f"    {plain(power)}"
+
+
+COMMANDS = (
+    Command(
+        "trust",
+        trust,
+        IN_ROOT,
+        """
+agentctl trust --list
+agentctl trust .agentctl/agents/build.md
+agentctl trust .agentctl/templates/survey .agentctl/tasks/build
+agentctl trust .agentctl/tasks/build/task.yaml .agentctl/config.yaml
+agentctl trust --revoke .agentctl/agents/build.md
+""",
+        (
+            Parameter(
+                "files",
+                TEXTS,
+                "Definitions, templates, tasks, a task.yaml, a config.yaml.",
+                "[FILE]...",
+                is_argument=True,
+            ),
+            Parameter("wanted", FLAG, "Show what is trusted, and what is not yet.", typed="list"),
+            Parameter("revoke", FLAG, "No longer trust them."),
+        ),
+        exits=FINDS,
+    ),
+)

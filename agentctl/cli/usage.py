@@ -1,28 +1,27 @@
 """`usage`: what a tree of tasks has used up, and what is left."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
 
-import typer
-
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import FLAG, Command, Parameter, Shown
+from agentctl.cli.invocation import Invocation
+from agentctl.cli.parameters import IN_TASK
 from agentctl.cli.render import fields, plain
-from agentctl.cli.verb import module, verb
 from agentctl.domain.windows import label_of
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.usage import read_usage
 from agentctl.text.words import LEAST, duration, local_time
 from agentctl.text.worker import waiting_for
 
-app = module()
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import AccountUsage, TreeUsageReport, UsageFigures
+
+    #: What a row is about, its name, its figures, and its seconds at work.
+    _Row = tuple[str, str, UsageFigures, float | None]
 
 
-@verb(app, "usage", examples="agentctl usage\nagentctl usage --no-recursive --json\nagentctl usage | cut -f 2,4")
-def usage(
-    call: opt.InTask,
-    recursive: Annotated[
-        bool, typer.Option("--recursive/--no-recursive", help="All tasks of the tree, or only the chosen one.")
-    ] = True,
-) -> None:
+def usage(call: Invocation, *, recursive: bool = True) -> Shown[TreeUsageReport]:
     """Show what the workers of a tree have used, and what is left.
 
     Tokens, money and time per worker, agent, task and tree. To a pipe, one line each: what it is (worker, agent, task,
@@ -31,21 +30,23 @@ def usage(
     The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) are in the config of the root task.
     """
     used = read_usage(call.task_to_show(), recursive=recursive)
-    rows = [_columns(*row) for row in _rows(used)]
-    call.show(used, (fields(*row) for row in rows), lambda: _draw([_marked(*row) for row in _rows(used)]), _notes(used))
+    rows = list(_rows(used))
+    return Shown(
+        used, (fields(*_columns(row)) for row in rows), lambda: _aligned([_marked(row) for row in rows]), _notes(used)
+    )
 
 
-def _notes(used: dict[str, Any]) -> Iterator[str]:
+def _notes(used: TreeUsageReport) -> Iterator[str]:
     for key, most in used["limits"].items():
         yield f"{key} {most:g}: {used['left'][key]:g} left"
-    for one in used["accounts"]:
-        yield f"{plain(one['account'])}: {_windows(one)}"
+    for account in used["accounts"]:
+        yield f"{plain(account['account'])}: {_windows(account)}"
     for one in used["breakers"]:
         if one["open"]:
             yield f"{plain(one['agent'])} failed {one['failures']} times in a row ({one['reason']}): not started now"
 
 
-def _windows(account: dict[str, Any]) -> str:
+def _windows(account: AccountUsage) -> str:
     """Return the usage windows of an account in a few words: `5 h window 97 % used, until 03:30`."""
     words = []
     for window in account["windows"]:
@@ -57,31 +58,34 @@ def _windows(account: dict[str, Any]) -> str:
     return plain("; ".join(words))
 
 
-def _rows(used: dict[str, Any]) -> Iterable[tuple[str, str, dict[str, Any]]]:
-    for row in used["workers"]:
-        yield "worker", f"{row['taskId']}/{row['agentInstance']}", row
-    for row in used["agents"]:
-        yield "agent", row["agent"], row
-    for row in used["tasks"]:
-        yield "task", row["taskId"], row
-    yield "tree", used["rootTaskId"], used["total"]
+def _rows(used: TreeUsageReport) -> Iterable[_Row]:
+    for worker in used["workers"]:
+        yield "worker", f"{worker['taskId']}/{worker['agentInstance']}", worker, worker["wallSeconds"]
+    for agent in used["agents"]:
+        yield "agent", agent["agent"], agent, None
+    for task in used["tasks"]:
+        yield "task", task["taskId"], task, task["wallSeconds"]
+    yield "tree", used["rootTaskId"], used["total"], used["total"]["wallSeconds"]
 
 
-def _marked(kind: str, name: str, row: dict[str, Any]) -> list[str]:
+def _marked(row: _Row) -> list[str]:
     """Return the columns for a person: what is the least that it was says so."""
     marked = {"tokens": (3, 4, 5), "costUsd": (6,)}
-    least = {column for figure in row.get("atLeast", ()) for column in marked[figure]}
-    return [LEAST * (place in least) + text for place, text in enumerate(_columns(kind, name, row))]
+    least = {column for figure in row[2].get("atLeast", ()) for column in marked[figure]}
+    return [LEAST * (place in least) + text for place, text in enumerate(_columns(row))]
 
 
-def _columns(kind: str, name: str, row: dict[str, Any]) -> list[str]:
-    cost, seconds = row["costUsd"], row.get("wallSeconds")
-    figures = ["" if row[key] is None else str(row[key]) for key in ("workers", "input", "output", "cached")]
-    return [kind, name, *figures, "" if cost is None else f"{cost:.4f}", "" if seconds is None else f"{seconds:.1f}"]
+def _columns(row: _Row) -> list[str]:
+    kind, name, used, seconds = row
+    counts = [
+        "" if one is None else str(one) for one in (used["workers"], used["input"], used["output"], used["cached"])
+    ]
+    cost = used["costUsd"]
+    return [kind, name, *counts, "" if cost is None else f"{cost:.4f}", "" if seconds is None else f"{seconds:.1f}"]
 
 
-def _draw(rows: list[list[str]]) -> None:
-    """Print the rows in aligned columns."""
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    """Yield the rows in aligned columns."""
     head = ["", "name", "workers", "in", "out", "cached", "USD", "time"]
     shown = [head, *([*row[:-1], duration(float(row[-1])) if row[-1] else ""] for row in rows)]
     widths = [max(len(plain(row[column])) for row in shown) for column in range(len(head))]
@@ -89,4 +93,19 @@ def _draw(rows: list[list[str]]) -> None:
         texts = [plain(text) for text in row]
         cells = [text.ljust(width) if index < 2 else text.rjust(width)
                  for index, (text, width) in enumerate(zip(texts, widths, strict=True))]  # fmt: skip
-        print("  ".join(cells).rstrip())
+        yield "  ".join(cells).rstrip()
+
+
+COMMANDS = (
+    Command(
+        "usage",
+        usage,
+        IN_TASK,
+        "agentctl usage\nagentctl usage --no-recursive --json\nagentctl usage | cut -f 2,4",
+        (
+            Parameter(
+                "recursive", FLAG, "All tasks of the tree, or only the chosen one.", default=True, off="no-recursive"
+            ),
+        ),
+    ),
+)

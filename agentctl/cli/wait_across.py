@@ -7,12 +7,13 @@ give out. So an end may be given again where this process, a host or the connect
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from agentctl.adapters.clock import monotonic
+from agentctl.cli.command_model import Shown
 from agentctl.cli.ends import ended_line
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import note, plain
+from agentctl.cli.render import plain
 from agentctl.domain.hosts import CommandHost
 from agentctl.domain.names import first_of
 from agentctl.domain.states import EndStatus
@@ -20,8 +21,12 @@ from agentctl.errors import AgentctlError, ExitCode, NothingLeft, Refused, WaitT
 from agentctl.hosts.asking import refusal_in
 from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, OFFER, WARNING, Following, HostWord
 from agentctl.hosts.naming import hosts_named
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.wait.waiting import WaitedEnd
 from agentctl.operations.where.lineage import shown_caller
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import EndedElsewhere
 
 #: How many lines of an error are kept.
 _MOST_SAID = 20
@@ -33,12 +38,12 @@ _KEYS = {
 
 
 def wait_any_across(
-    call: Invocation, words: str, argv: Sequence[str], instances: Sequence[str], timeout_s: float | None
-) -> None:
-    """Print the first end that any of the hosts gives out.
+    call: Invocation, words: str, line: Callable[..., list[str]], timeout_s: float | None
+) -> Iterator[Shown[EndedElsewhere]]:
+    """Yield the first end that any of the hosts gives out.
 
     Args:
-        argv: The command line without a time limit and without the workers that are meant.
+        line: Returns the line for a host, given the `timeout_seconds` that are left.
 
     Raises:
         WaitTimedOut: Nothing came in time.
@@ -48,13 +53,13 @@ def wait_any_across(
     deadline = None if timeout_s is None else monotonic() + timeout_s
     hosts = hosts_named(words)
     with Following(
-        hosts, lambda: [*argv, *_limit(deadline), "--", *instances], is_worker=shown_caller() is not None
+        hosts, lambda: line(timeout_seconds=_left(deadline)), is_worker=shown_caller() is not None
     ) as following:
-        _HostsWait(call, hosts, following, deadline, timeout_s).run()
+        yield from _HostsWait(call, hosts, following, deadline, timeout_s).run()
 
 
-def _limit(deadline: float | None) -> list[str]:
-    return [] if deadline is None else [f"--timeout-seconds={max(0.0, deadline - monotonic()):.3f}"]
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - monotonic())
 
 
 class _HostsWait:
@@ -76,30 +81,30 @@ class _HostsWait:
         self._codes: dict[str, int] = {}
         self._silent: dict[str, AgentctlError] = {}
 
-    def run(self) -> None:
-        """Return once an end was printed."""
+    def run(self) -> Iterator[Shown[EndedElsewhere]]:
+        """Yield the first end; once that returns, it was printed."""
         for word in self._following.words(until=self._deadline):
             if word is None:
                 raise self._nothing_came()
-            if self._take(word):
+            if (yield from self._take(word)):
                 return
             if len(self._codes.keys() | self._silent.keys()) == len(self._hosts):
                 raise self._outcome()
 
-    def _take(self, word: HostWord) -> bool:
+    def _take(self, word: HostWord) -> Generator[Shown[EndedElsewhere], None, bool]:
         """Take what a host says; return whether an end was printed."""
         name = word.host.name
         if word.kind == LINE:
             self._printed[name] = word.text
         elif word.kind == OFFER:
-            return self._deliver(word.host, self._printed.get(name, ""))
+            return (yield from self._deliver(word.host, self._printed.get(name, "")))
         elif word.kind == NOTE:
             self._take_note(name, word.text)
         elif word.kind == WARNING:
-            note(f"warning: {word.text}")
+            self._call.note(f"warning: {word.text}")
         elif word.kind == BACK:
             self._silent.pop(name, None)
-            note(f"{plain(name)} answers again")
+            self._call.note(f"{plain(name)} answers again")
         elif word.kind == LOST:
             self._lose(word)
         elif word.kind == END:
@@ -110,13 +115,13 @@ class _HostsWait:
         if text.startswith(("error: ", "hint: ")):
             self._said[name] = [*self._said[name], text][-_MOST_SAID:]
         else:
-            note(f"{plain(name)}: {plain(text)}")
+            self._call.note(f"{plain(name)}: {plain(text)}")
 
-    def _deliver(self, host: CommandHost, text: str) -> bool:
-        """Print an end, then tell its host; return whether it was one."""
+    def _deliver(self, host: CommandHost, text: str) -> Generator[Shown[EndedElsewhere], None, bool]:
+        """Yield an end, then tell its host; return whether it was one."""
         name = plain(host.name)
         try:
-            document = json.loads(text)
+            document: Any = json.loads(text)
             document.pop("host", None)
             known = {field: document[key] for key, field in _KEYS.items() if key in document}
             end = WaitedEnd(**{**known, "status": EndStatus(document["status"])})
@@ -124,9 +129,10 @@ class _HostsWait:
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             self._following.drop(host)
             self._silent[host.name] = AgentctlError(f"{name} does not answer as agentctl does ({type(error).__name__})")
-            note(f"warning: {self._silent[host.name].message}")
+            self._call.note(f"warning: {self._silent[host.name].message}")
             return False
-        self._call.show({"host": host.name, **document}, [f"{name}: {line}"])
+        shown: Any = {"host": host.name, **document}  # As the host has printed it, further keys too.
+        yield Shown(shown, [f"{name}: {line}"])
         self._following.printed(host)
         return True
 
@@ -134,7 +140,7 @@ class _HostsWait:
         problem = word.problem or AgentctlError("it is gone")
         self._silent[word.host.name] = problem
         again = "; it is tried again" if word.is_tried_again else ""
-        note(f"warning: {plain(problem.message)}{again}")
+        self._call.note(f"warning: {plain(problem.message)}{again}")
 
     def _end(self, word: HostWord) -> None:
         """Take the end of a wait that has given nothing out."""
@@ -145,7 +151,7 @@ class _HostsWait:
         problem, hint = refusal_in("\n".join(self._said[name]))
         error = AgentctlError(f"{plain(name)}: {problem or f'exit code {word.code}'}", hint)
         self._silent[name] = error
-        note(f"warning: {error.message}" + (f" ({plain(hint)})" if hint else ""))
+        self._call.note(f"warning: {error.message}" + (f" ({plain(hint)})" if hint else ""))
 
     # -- where no end came
 

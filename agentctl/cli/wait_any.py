@@ -1,67 +1,40 @@
 """`wait-any`: the next end or block, each given out once."""
 
-from typing import TYPE_CHECKING, Annotated
+from __future__ import annotations
 
-import typer
+from functools import partial
 
-from agentctl.cli import options as opt
 from agentctl.cli.bell import Bell
+from agentctl.cli.command_model import FINDS, TEXT, Command, Parameter, Showing, Shown
 from agentctl.cli.ends import ended_line, reporting_the_stop
+from agentctl.cli.far_line import far_line
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.parameters import ANY_INSTANCES, HOSTS, IN_TASK, RECURSIVE, TIMEOUT
+from agentctl.cli.wait_notes import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
 from agentctl.hosts.printed import until_printed
-from agentctl.operations.wait.waiting import wait_any
+from agentctl.lean import TYPE_CHECKING
+from agentctl.operations.wait.waiting import next_end
 from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from agentctl.operations.wait.waiting import WaitedEnd
-
-app = module()
+    from agentctl.domain.documents.workers.ends import EndedElsewhere, EndedWorker, StoppedWait
 
 _KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED, PARKED)
 
 
-@verb(
-    app,
-    "wait-any",
-    exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.NOTHING_LEFT),
-    examples="""
-agentctl wait-any
-agentctl wait-any explore-1 explore-2 --timeout-seconds 60 --json
-agentctl wait-any --recursive
-agentctl wait-any --hosts all
-while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line"; done
-""",
-)
 def wait_any_command(
-    call: opt.InTask,
-    instances: opt.AnyInstances = None,
-    timeout_seconds: opt.WaitSeconds = None,
-    consumer: Annotated[
-        str | None,
-        typer.Option(
-            "--consumer",
-            metavar="NAME",
-            help="Who is asking: each consumer is given each end once; by default `default`.",
-        ),
-    ] = None,
-    kinds: Annotated[
-        str | None,
-        typer.Option(
-            "--for",
-            metavar="LIST",
-            help="Any of completed,failed,cancelled,blocked,stalled,parked; by default all but the last two.",
-        ),
-    ] = None,
-    recursive: opt.Recursive = False,
-    hosts: opt.Hosts = None,
-) -> None:
+    call: Invocation,
+    *,
+    instances: list[str] | None = None,
+    timeout_seconds: float | None = None,
+    consumer: str | None = None,
+    kinds: str | None = None,
+    recursive: bool = False,
+    hosts: str | None = None,
+) -> Showing[EndedWorker | EndedElsewhere | StoppedWait]:
     """Wait for the next worker to end or to block.
 
     Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
@@ -69,42 +42,62 @@ def wait_any_command(
     keeps what its consumer was given, and the host stands in front of the end.
     """
     if hosts is not None:
-        from agentctl.cli.wait_across import wait_any_across
+        return _across(call, hosts, instances, timeout_seconds, consumer, kinds, recursive=recursive)
+    return reporting_the_stop(call, _next(call, instances, timeout_seconds, consumer, kinds, recursive=recursive))
 
-        _statuses(kinds)
-        options = {"--consumer": consumer, "--for": kinds, "--task": call.task_named, "--root": call.root_named}
-        argv = ["wait-any", "--json", *[f"{name}={value}" for name, value in options.items() if value is not None]]
-        argv += ["--recursive"] * recursive + ["--force"] * call.force
-        with in_foreground(timeout_seconds) as limit_s:
-            wait_any_across(call, hosts, argv, instances or [], limit_s)
-        return
+
+def _next(
+    call: Invocation,
+    instances: list[str] | None,
+    timeout_s: float | None,
+    consumer: str | None,
+    kinds: str | None,
+    *,
+    recursive: bool,
+) -> Showing[EndedWorker]:
+    """Yield the next end: once that returns, it is printed, and counts as given."""
     task = call.task()
-    bell = Bell(task)
-    with reporting_the_stop(call), in_foreground(timeout_seconds) as limit_s:
-        wait_any(
+    bell = Bell(call, task)
+    with (
+        in_foreground(timeout_s) as limit_s,
+        next_end(
             task,
             instances or [],
             timeout_s=limit_s,
             consumer=consumer,
             kinds=_statuses(kinds),
-            deliver=_delivery(call, bell),
             recursive=recursive,
-            on_asked=bell.before(QuestionNotes(task.root)),
-            on_stranded=StrandedNotes(command_line(task, "resume", "--lost")),
-            on_refused=RefusedNotes(),
-            on_held=HeldNotes(),
-        )
-
-
-def _delivery(call: Invocation, bell: Bell) -> "Callable[[WaitedEnd], None]":
-    """Return a function that prints an end; once it returns, the end counts as given."""
-
-    def deliver(end: "WaitedEnd") -> None:
-        call.show(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])
+            on_asked=bell.before(QuestionNotes(call.note, task.root)),
+            on_stranded=StrandedNotes(call.note, command_line(task, "resume", "--lost")),
+            on_refused=RefusedNotes(call.note),
+            on_held=HeldNotes(call.note),
+        ) as end,
+    ):
+        yield Shown(end.to_json(), [ended_line(end) + (" [given again]" if end.redelivered else "")])
         until_printed()
         bell.ring(is_last=True)
+    return ExitCode.DONE
 
-    return deliver
+
+def _across(
+    call: Invocation,
+    hosts: str,
+    instances: list[str] | None,
+    timeout_s: float | None,
+    consumer: str | None,
+    kinds: str | None,
+    *,
+    recursive: bool,
+) -> Showing[EndedElsewhere]:
+    from agentctl.cli.wait_across import wait_any_across
+
+    _statuses(kinds)
+    line = partial(
+        far_line, "wait-any", call, instances=instances, consumer=consumer, kinds=kinds, recursive=recursive, json=True
+    )
+    with in_foreground(timeout_s) as limit_s:
+        yield from wait_any_across(call, hosts, line, limit_s)
+    return ExitCode.DONE
 
 
 def _statuses(kinds: str | None) -> frozenset[str] | None:
@@ -115,3 +108,36 @@ def _statuses(kinds: str | None) -> frozenset[str] | None:
     if unknown or not names:
         raise UsageError(f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(_KINDS)}")
     return frozenset(names)
+
+
+COMMANDS = (
+    Command(
+        "wait-any",
+        wait_any_command,
+        IN_TASK,
+        """
+agentctl wait-any
+agentctl wait-any explore-1 explore-2 --timeout-seconds 60 --json
+agentctl wait-any --recursive
+agentctl wait-any --hosts all
+while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line"; done
+""",
+        (
+            ANY_INSTANCES,
+            TIMEOUT,
+            Parameter(
+                "consumer", TEXT, "Who is asking: each consumer is given each end once; by default `default`.", "NAME"
+            ),
+            Parameter(
+                "kinds",
+                TEXT,
+                "Any of completed,failed,cancelled,blocked,stalled,parked; by default all but the last two.",
+                "LIST",
+                typed="for",
+            ),
+            RECURSIVE,
+            HOSTS,
+        ),
+        exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.NOTHING_LEFT),
+    ),
+)

@@ -1,44 +1,18 @@
 """`watch`: what runs, who needs a person, and what becomes of it; on a terminal as a screen."""
 
+from __future__ import annotations
+
 import os
-import sys
-from typing import Annotated
 
-import typer
-
-from agentctl.cli import options as opt
-from agentctl.cli.completing import complete_instances
+from agentctl.cli.command_model import FINDS, FLAG, INSTANCES, TEXT, Carried, Command, Parameter
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import is_terminal, note
-from agentctl.cli.verb import FINDS, module, verb
+from agentctl.cli.parameters import HOSTS, SHOWN_IN_TASK
 from agentctl.errors import ExitCode
 
-app = module()
 
-
-@verb(
-    app,
-    "watch",
-    exits=(*FINDS, ExitCode.UNSUCCESSFUL),
-    examples="""
-agentctl watch
-agentctl watch --task survey-auth
-agentctl watch --plain | tee watched.txt
-agentctl watch explore-1
-agentctl watch --hosts all
-""",
-)
 def watch(
-    call: opt.ShownInTask,
-    instance: Annotated[
-        str | None,
-        typer.Argument(metavar="[INSTANCE]", help="Follow this worker alone.", autocompletion=complete_instances),
-    ] = None,
-    is_plain: Annotated[
-        bool, typer.Option("--plain", help="One line for each change, and nothing drawn again: for screen readers.")
-    ] = False,
-    hosts: opt.Hosts = None,
-) -> int:
+    call: Invocation, *, instance: str | None = None, is_plain: bool = False, hosts: str | None = None
+) -> Carried:
     """Watch the workers of all tasks, and answer those that ask.
 
     On a terminal it is a screen, or, without the extra `tui`, a table that is drawn again and again. To a pipe, on a
@@ -48,17 +22,17 @@ def watch(
     stopped. With --hosts it prints the lines of several hosts, each with its host in front.
     """
     if hosts is not None:
-        from agentctl.cli.watching_across import tell_changes_across
+        from agentctl.cli.watching_across import changes_across
 
-        return tell_changes_across(call, hosts, instance)
+        return changes_across(call, hosts, instance)
     if instance is not None:
         from agentctl.cli.watching_one import follow_worker
 
         return follow_worker(call, instance)
-    if is_plain or not is_terminal(sys.stdout) or os.environ.get("TERM") == "dumb":
-        from agentctl.cli.watching_lines import tell_changes
+    if is_plain or not call.draws or os.environ.get("TERM") == "dumb":
+        from agentctl.cli.watching_lines import changes
 
-        return tell_changes(call.root(), _top(call))
+        return changes(call, call.root(), _top(call))
     return _show(call)
 
 
@@ -78,9 +52,38 @@ def _show(call: Invocation) -> int:
         missing = (error.name or "agentctl").partition(".")[0]
         if missing == "agentctl":
             raise
-        note(f"a table is shown, as {missing} is not installed; for the screen: {install_command('tui')}")
+        call.note(f"a table is shown, as {missing} is not installed; for the screen: {install_command('tui')}")
     else:
         return run_screen(root, task=top)
     from agentctl.cli.watching_table import draw_changes
 
     return draw_changes(root, top)
+
+
+COMMANDS = (
+    Command(
+        "watch",
+        watch,
+        SHOWN_IN_TASK,
+        """
+agentctl watch
+agentctl watch --task survey-auth
+agentctl watch --plain | tee watched.txt
+agentctl watch explore-1
+agentctl watch --hosts all
+""",
+        (
+            Parameter(
+                "instance", TEXT, "Follow this worker alone.", "[INSTANCE]", is_argument=True, completes=INSTANCES
+            ),
+            Parameter(
+                "is_plain",
+                FLAG,
+                "One line for each change, and nothing drawn again: for screen readers.",
+                typed="plain",
+            ),
+            HOSTS,
+        ),
+        exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+    ),
+)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from agentctl.cli.across import place_options
+from collections.abc import Iterator
+
+from agentctl.cli.command_model import Shown
+from agentctl.cli.far_line import far_line
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import note, plain
+from agentctl.cli.render import plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.hosts.following import BACK, END, LINE, LOST, NOTE, WARNING, Following, HostWord
 from agentctl.hosts.naming import hosts_named
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.lineage import shown_caller
 
+if TYPE_CHECKING:
+    from agentctl.cli.command_model import Showing
 
-def tell_changes_across(call: Invocation, words: str, instance: str | None) -> int:
-    """Print what happens on several hosts until this process is interrupted, or none of them is left."""
+
+def changes_across(call: Invocation, words: str, instance: str | None) -> Showing:
+    """Yield what happens on several hosts until this process is interrupted, or none of them is left."""
     if instance is not None:
         raise UsageError("one worker is watched on one host", hint=f"agentctl --host HOST watch {instance}")
     hosts = hosts_named(words)
     left = {host.name for host in hosts}
-    argv = ["watch", "--plain", *place_options(call)]
+    argv = far_line("watch", call, is_plain=True)
     with Following(hosts, lambda: argv, is_worker=shown_caller() is not None) as following:
         for word in following.words():
             if word is not None:
-                _tell(word)
+                yield from _said(call, word)
             if word is not None and (word.kind == END or (word.kind == LOST and not word.is_tried_again)):
                 left.discard(word.host.name)
             if not left:
@@ -29,16 +36,16 @@ def tell_changes_across(call: Invocation, words: str, instance: str | None) -> i
     return ExitCode.REFUSED
 
 
-def _tell(word: HostWord) -> None:
+def _said(call: Invocation, word: HostWord) -> Iterator[Shown]:
     name = plain(word.host.name)
     if word.kind == LINE:
-        print(f"{name}: {plain(word.text)}", flush=True)
+        yield Shown(None, [f"{name}: {plain(word.text)}"])
     elif word.kind == NOTE:
-        note(f"{name}: {plain(word.text)}")
+        call.note(f"{name}: {plain(word.text)}")
     elif word.kind == WARNING:
-        note(f"warning: {word.text}")
+        call.note(f"warning: {word.text}")
     elif word.kind == BACK:
-        print(f"{name} answers again", flush=True)
+        yield Shown(None, [f"{name} answers again"])
     elif word.kind == LOST and word.problem is not None:
         again = "; it is tried again" if word.is_tried_again else ""
-        print(f"{plain(word.problem.message)}{again}", flush=True)
+        yield Shown(None, [f"{plain(word.problem.message)}{again}"])

@@ -6,25 +6,29 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import Root
-from agentctl.cli.render import note
+from agentctl.cli.command_model import Shown
+from agentctl.cli.invocation import Invocation
 from agentctl.cli.sentences import SaidFacts, is_at_or_below, sentences_of
 from agentctl.domain.names import first_of
 from agentctl.domain.need import Need
 from agentctl.domain.plaintext import plain
 from agentctl.domain.states import Status
-from agentctl.lean import NoReturn
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.screen.fleet.filtering import NEEDS
 from agentctl.screen.fleet.lines import rank_of
 
+if TYPE_CHECKING:
+    from agentctl.cli.command_model import Showing
+
 #: How many workers are named at first in each group; those that have ended are only counted.
 _MOST = 100
 
 
-def tell_changes(root: Root, top: str | None) -> NoReturn:
-    """Print the state of now by need, then a line for each change, until this process is interrupted.
+def changes(call: Invocation, root: Root, top: str | None) -> Showing:
+    """Yield the state of now by need, then a line for each change, until this process is interrupted.
 
     Args:
         top: Only this task and those below it.
@@ -36,23 +40,24 @@ def tell_changes(root: Root, top: str | None) -> NoReturn:
             fleet.sleep()
             glance = fleet.look()
         workers = _chosen(glance, top)
-        _note_foreign(glance, workers)
+        _note_foreign(call, glance, workers)
         for worker in workers:
             said.new(worker)
-        _print(_now(workers))
+        yield Shown(None, _now(workers))
         while True:
             fleet.sleep()
             before, glance = glance, fleet.look()
             if glance is not before:
-                _print(fact.text for worker in _chosen(glance, top) for fact in said.new(worker))
+                for worker in _chosen(glance, top):
+                    yield from (Shown(None, [fact.text]) for fact in said.new(worker))
                 said.forget_others(glance)
 
 
-def _note_foreign(glance: Glance, workers: Iterable[FleetWorker]) -> None:
+def _note_foreign(call: Invocation, glance: Glance, workers: Iterable[FleetWorker]) -> None:
     shown = dict.fromkeys(worker.task.id for worker in workers)
     foreign = [name for name in shown if name in glance.tasks and not glance.tasks[name].is_own]
     if foreign:
-        note(f"not made here by you, and shown as their files describe them: {plain(first_of(foreign))}")
+        call.note(f"not made here by you, and shown as their files describe them: {plain(first_of(foreign))}")
 
 
 def _chosen(glance: Glance, top: str | None) -> list[FleetWorker]:
@@ -77,8 +82,3 @@ def _now(workers: list[FleetWorker]) -> Iterator[str]:
                 yield f"and {len(found) - _MOST} more"
     if not workers:
         yield "No worker yet: agentctl spawn -- COMMAND starts one"
-
-
-def _print(lines: Iterator[str]) -> None:
-    for line in lines:
-        print(line, flush=True)

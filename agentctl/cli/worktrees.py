@@ -1,66 +1,61 @@
 """`worktrees list|show|diff|remove`: the git worktrees of workers, and what was changed in them."""
 
+from __future__ import annotations
+
 import os
-import sys
 import tempfile
-from collections.abc import Iterator
-from typing import IO, Annotated, Any
+from collections.abc import Iterator, Sequence
 
-import typer
-
-from agentctl.cli import options as opt
+from agentctl.cli.command_model import CHOICE, FINDS, FLAG, Command, Family, Parameter, Raw, Showing, Shown, Table
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.render import fields, is_terminal, note, outline, plain
-from agentctl.cli.verb import FINDS, family, verb
+from agentctl.cli.parameters import IN_TASK, INSTANCE, SOME_INSTANCES
+from agentctl.cli.render import fields, outline, plain
 from agentctl.cli.worktree_notes import held_in_words, worktree_notes
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.worktree.changes import list_worktrees, show_worktree
 from agentctl.operations.worktree.diff import Since, WorktreeDiff, make_diff
 from agentctl.operations.worktree.removing import remove_worktree
 
-app = family(
-    "List, show, compare and remove the git worktrees of workers.",
-    exits=FINDS,
-    examples="""
-agentctl worktrees
-agentctl worktrees show fix-1
-agentctl worktrees diff fix-1
-agentctl worktrees remove fix-1
-""",
-)
+if TYPE_CHECKING:
+    from typing import IO
+
+    from agentctl.domain.documents.worktrees import DiffDocument, DiffFile, RemovedWorktree, ShownWorktree, WorktreeRow
+
 _HEADS = ("instance", "state", "uncommitted", "unmerged", "files", "branch", "path")
 
 
-@app.callback(invoke_without_command=True)
-def worktrees(context: typer.Context, json: opt.Json = False) -> None:
-    """List, show, compare and remove the git worktrees of workers.
-
-    Without a subcommand: `worktrees list` of the chosen task.
-    """
-    if context.invoked_subcommand is None:
-        list_worktrees_command(Invocation(json=json))
-
-
-@verb(app, "list", examples="agentctl worktrees list\nagentctl worktrees list --json --task survey-auth")
-def list_worktrees_command(call: opt.InTask) -> None:
+def list_worktrees_command(call: Invocation) -> Shown[list[WorktreeRow]]:
     """List the worktrees of a task, and whether they contain work that is nowhere else.
 
     To a pipe, one line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
     State: in-use, clean (can be removed), uncommitted, unmerged, removed, gone (not by agentctl), unknown.
     """
     rows = list_worktrees(call.task_to_show())
-    columns = [[row[key] for key in ("agentInstance", *_HEADS[1:])] for row in rows]
-    call.show(rows, (fields(*row) for row in columns), lambda: _draw(columns), [*_overlaps(rows), *_within(rows)])
+    columns = [
+        (
+            row["agentInstance"],
+            row["state"],
+            row["uncommitted"],
+            row["unmerged"],
+            row["files"],
+            row["branch"],
+            row["path"],
+        )
+        for row in rows
+    ]
+    notes = [*_overlaps(rows), *_within(rows)]
+    return Shown(rows, (fields(*row) for row in columns), lambda: _table(columns), notes)
 
 
-def _within(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _within(rows: list[WorktreeRow]) -> Iterator[str]:
     for row in rows:
         for one in row["submodules"]:
             held = held_in_words(one["unmerged"], one["uncommitted"])
             yield f"{row['agentInstance']}: its submodule {plain(one['path'])} has {held} that are nowhere else"
 
 
-def _overlaps(rows: list[dict[str, Any]]) -> Iterator[str]:
+def _overlaps(rows: list[WorktreeRow]) -> Iterator[str]:
     for row in rows:
         for overlap in row["overlaps"]:
             if overlap["instance"] < row["agentInstance"]:
@@ -69,41 +64,17 @@ def _overlaps(rows: list[dict[str, Any]]) -> Iterator[str]:
             yield f"{row['agentInstance']} and {overlap['instance']} touched the same: {plain(files)}"
 
 
-def _draw(columns: list[list[Any]]) -> None:
-    if not columns:
-        print("no worker of this task has a worktree")
-        return
-    from agentctl.cli.tables import draw
-
-    draw(_HEADS, columns, wide="path")
+def _table(columns: Sequence[Sequence[object]]) -> Table | list[str]:
+    return Table(_HEADS, columns, wide="path") if columns else ["no worker of this task has a worktree"]
 
 
-@verb(app, "show", examples="agentctl worktrees show fix-1\nagentctl worktrees show fix-1 --json")
-def show_worktree_command(call: opt.InTask, instance: opt.Instance) -> None:
+def show_worktree_command(call: Invocation, *, instance: str) -> Shown[ShownWorktree]:
     """Show a worktree: its branch, the files that were changed in it, its patch, and who touched the same files."""
     worktree = show_worktree(call.task_to_show(), instance)
-    call.show(worktree, outline(worktree), notes=worktree_notes(worktree))
+    return Shown(worktree, outline(worktree), notes=worktree_notes(worktree))
 
 
-@verb(
-    app,
-    "diff",
-    examples="""
-agentctl worktrees diff fix-1
-agentctl worktrees diff fix-1 --since turn --stat
-agentctl worktrees diff fix-1 > fix.patch
-""",
-)
-def diff(
-    call: opt.InTask,
-    instance: opt.Instance,
-    since: Annotated[
-        Since, typer.Option("--since", help="The commit it began from, or the beginning of its last turn.")
-    ] = Since.BASE,
-    stat: Annotated[
-        bool, typer.Option("--stat", help="Only the names of the files, with added and removed lines.")
-    ] = False,
-) -> None:
+def diff(call: Invocation, *, instance: str, since: str = Since.BASE, stat: bool = False) -> Showing[DiffDocument]:
     """Show what a worker has changed in its worktree, also while it works: commits, changes and new files.
 
     On a terminal control characters are shown, not obeyed; to a pipe every byte is passed unchanged. With --stat, one
@@ -112,19 +83,20 @@ def diff(
     """
     task = call.task_to_show()
     with tempfile.TemporaryFile() as text:
-        found = make_diff(task, instance, since, text)
+        found = make_diff(task, instance, Since(since), text)
         text.seek(0)
         if call.json:
-            call.show(_diff_as_json(instance, found, None if stat or found.since is None else text), ())
+            yield Shown(_diff_as_json(instance, found, None if stat or found.since is None else text))
         elif stat or found.since is None:
-            call.show(None, _stat(found), notes=_missing(found))
+            yield Shown(None, _stat(found))
         else:
-            _print_text(text)
-            call.show(None, (), notes=_missing(found))
+            yield from _pieces(call, text)
+        call.note_all(() if call.json else _missing(found))
+    return ExitCode.DONE
 
 
-def _diff_as_json(instance: str, found: WorktreeDiff, text: IO[bytes] | None) -> dict[str, Any]:
-    files = [
+def _diff_as_json(instance: str, found: WorktreeDiff, text: IO[bytes] | None) -> DiffDocument:
+    files: list[DiffFile] = [
         {"path": os.fsdecode(file.path), "status": file.status, "added": file.added, "removed": file.removed}
         for file in found.files
     ]
@@ -141,14 +113,12 @@ def _stat(found: WorktreeDiff) -> Iterator[str]:
         yield fields(added, removed, file.status, os.fsdecode(file.path))
 
 
-def _print_text(text: IO[bytes]) -> None:
-    """Print a diff; git's own names in it are quoted, but not the content of the files."""
-    if is_terminal(sys.stdout):
-        for line in text:
-            sys.stdout.write(plain(line.decode(errors="backslashreplace"), keep="\n\t"))
+def _pieces(call: Invocation, text: IO[bytes]) -> Iterator[Raw]:
+    """Yield a diff; git's own names in it are quoted, but not the content of the files."""
+    if call.draws:
+        yield from (Raw(plain(line.decode(errors="backslashreplace"), keep="\n\t")) for line in text)
     else:
-        for piece in iter(lambda: text.read(1 << 16), b""):
-            sys.stdout.buffer.write(piece)
+        yield from (Raw(piece) for piece in iter(lambda: text.read(1 << 16), b""))
 
 
 def _missing(found: WorktreeDiff) -> Iterator[str]:
@@ -165,8 +135,7 @@ def _missing(found: WorktreeDiff) -> Iterator[str]:
         yield f"{found.more_files} more files"
 
 
-@verb(app, "remove", examples="agentctl worktrees remove fix-1\nagentctl worktrees remove fix-1 fix-2")
-def remove(call: opt.InTask, instances: opt.Instances) -> int:
+def remove(call: Invocation, *, instances: list[str]) -> Shown[RemovedWorktree | list[RemovedWorktree]]:
     """Remove worktrees in which nothing would be lost, and their branches if git calls them merged.
 
     If work is uncommitted or unmerged, this is refused, with a hint on how to merge it; no option overrides that.
@@ -174,7 +143,8 @@ def remove(call: opt.InTask, instances: opt.Instances) -> int:
     removed with the folder. `changes.patch` is kept.
     """
     task = call.task()
-    done, problem = [], None
+    done: list[RemovedWorktree] = []
+    problem = None
     for instance in instances:
         try:
             done.append(remove_worktree(task, instance))
@@ -182,13 +152,13 @@ def remove(call: opt.InTask, instances: opt.Instances) -> int:
             if len(instances) == 1:
                 raise
             problem = error
-            note(f"error: {plain(error.message)}")
-            note(f"hint: {plain(error.hint)}" if error.hint else "")
-    call.show(done if len(instances) > 1 else done[0], (line for one in done for line in _removed(one)))
-    return ExitCode.DONE if problem is None else problem.exit_code
+            call.note_error(error)
+    lines = (line for one in done for line in _removed(one))
+    code = ExitCode.DONE if problem is None else problem.exit_code
+    return Shown(done if len(instances) > 1 else done[0], lines, code=code)
 
 
-def _removed(one: dict[str, Any]) -> Iterator[str]:
+def _removed(one: RemovedWorktree) -> Iterator[str]:
     branch = f"its branch {one['branch']} {'too' if one['branchDeleted'] else 'is kept'}"
     yield f"removed {plain(one['path'])}, {branch}"
     for within in one["submodules"]:
@@ -197,3 +167,66 @@ def _removed(one: dict[str, Any]) -> Iterator[str]:
         else:
             place = plain(within["bundle"])
         yield f"kept {held_in_words(within['commits'])} of its submodule {plain(within['path'])} in {place}"
+
+
+_LIST = Command(
+    "list",
+    list_worktrees_command,
+    IN_TASK,
+    "agentctl worktrees list\nagentctl worktrees list --json --task survey-auth",
+)
+COMMANDS = (
+    Family(
+        "worktrees",
+        """List, show, compare and remove the git worktrees of workers.
+
+Without a subcommand: `worktrees list` of the chosen task.
+""",
+        """
+agentctl worktrees
+agentctl worktrees show fix-1
+agentctl worktrees diff fix-1
+agentctl worktrees remove fix-1
+""",
+        (
+            _LIST,
+            Command(
+                "show",
+                show_worktree_command,
+                IN_TASK,
+                "agentctl worktrees show fix-1\nagentctl worktrees show fix-1 --json",
+                (INSTANCE,),
+            ),
+            Command(
+                "diff",
+                diff,
+                IN_TASK,
+                """
+agentctl worktrees diff fix-1
+agentctl worktrees diff fix-1 --since turn --stat
+agentctl worktrees diff fix-1 > fix.patch
+""",
+                (
+                    INSTANCE,
+                    Parameter(
+                        "since",
+                        CHOICE,
+                        "The commit it began from, or the beginning of its last turn.",
+                        default=Since.BASE,
+                        choices=tuple(Since),
+                    ),
+                    Parameter("stat", FLAG, "Only the names of the files, with added and removed lines."),
+                ),
+            ),
+            Command(
+                "remove",
+                remove,
+                IN_TASK,
+                "agentctl worktrees remove fix-1\nagentctl worktrees remove fix-1 fix-2",
+                (SOME_INSTANCES,),
+            ),
+        ),
+        exits=FINDS,
+        without=_LIST,
+    ),
+)

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from agentctl.domain.names import NAME_RULE, camel, is_name
 from agentctl.domain.permissions import BadValue, Rules, parse_policy
 from agentctl.domain.placement import Resources, check_runner, resources_from
 from agentctl.errors import UsageError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.agents import AgentDefinition
 
 COMMAND, ANY_ACP = "command", "acp"
 EFFORTS = ("low", "medium", "high")
@@ -68,9 +70,21 @@ class AgentSpec(NamedTuple):
         """All its rules, in their order."""
         return [*self.denials, *self.permissions]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> AgentDefinition:
         """Return the definition under the keys of the file; what is not given is null, false or empty."""
-        return {camel: getattr(self, name) for name, camel in _NAMES.items()}
+        return {
+            "name": self.name, "description": self.description, "driver": self.driver, "model": self.model,
+            "effort": self.effort, "tools": self.tools, "disallowedTools": self.disallowed_tools,
+            "readOnly": self.read_only, "maxTurns": self.max_turns, "timeoutSeconds": self.timeout_seconds,
+            "maxBudgetUsd": self.max_budget_usd,
+            "permissions": [
+                {"tool": rule["tool"], "pattern": rule["pattern"], "answer": rule["answer"]}
+                for rule in self.permissions
+            ],
+            "isolation": self.isolation, "argv": self.argv, "promptOnStdin": self.prompt_on_stdin,
+            "runner": self.runner, "resources": self.resources, "instructions": self.instructions,
+            "ignored": self.ignored, "source": self.source,
+        }  # fmt: skip
 
 
 #: The fields of an `AgentSpec`; all of their values are plain JSON.
@@ -342,4 +356,3 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "resources": _resources,
 }
 _KEYS = {camel(field): field for field in _CHECKS}
-_NAMES = {field: camel(field) for field in (*_CHECKS, "instructions", "ignored", "source")}

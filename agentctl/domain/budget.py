@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from agentctl.domain.limits import KEYS, Limits
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import CountedFigures
+    from agentctl.domain.documents.workers.worker import UsageSoFar
 
 #: The unit that a driver must report -> the field of the limit that can be enforced then.
 REPORTED = {"tokens": "max_tokens", "cost": "max_cost_usd"}
@@ -64,17 +68,20 @@ class Spent(NamedTuple):
             self.lacks_cost or other.lacks_cost,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> UsageSoFar:
         """Return it as files have it and `usage` prints it; what nobody has told is null.
 
         >>> Spent(lacks_tokens=True, cost_usd=0.5).to_json()
         {'input': None, 'output': None, 'cached': None, 'costUsd': 0.5}
         """
-        counts = {"input": self.input, "output": self.output, "cached": self.cached}
-        value: dict[str, Any] = {**(counts if self.knows_tokens else dict.fromkeys(counts)), "costUsd": self.cost_usd}
+        known = self.knows_tokens
+        value: UsageSoFar = {
+            "input": self.input if known else None, "output": self.output if known else None,
+            "cached": self.cached if known else None, "costUsd": self.cost_usd,
+        }  # fmt: skip
         return {**value, "atLeast": self.at_least} if self.at_least else value
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> CountedFigures:
         """Return it as `usage` and `timeline` print it: with the number of tokens that count against a limit."""
         return {**self.to_json(), "tokens": self.tokens if self.knows_tokens else None}
 

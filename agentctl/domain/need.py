@@ -8,7 +8,7 @@ from agentctl.domain.states import TERMINAL, Status
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agentctl.domain.worker_row import WorkerRow
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 
 class Need(IntEnum):

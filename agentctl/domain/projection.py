@@ -10,7 +10,10 @@ from agentctl.domain.names import is_name
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import MOVES, OWN, PARKED, STALLED, TERMINAL, Status
 from agentctl.errors import StorageError
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import RefusedByDisk, Survivor
 
 
 class Deliverable(NamedTuple):
@@ -22,7 +25,7 @@ class Deliverable(NamedTuple):
     status: str
 
 
-_NOTHING: Mapping[str, Any] = {}
+_NOTHING: RefusedByDisk = {}
 
 
 class WorkerView:
@@ -47,7 +50,7 @@ class WorkerView:
     #: Why it failed, in the words of the system, the program or its provider.
     message: str | None = None
     duration_s: float | None = None
-    survivors: Sequence[dict[str, Any]] = ()
+    survivors: Sequence[Survivor] = ()
     #: How many workers that it had started were alive when it ended.
     uncollected = 0
     #: Its own processes have ended, and it waits for the workers that it started.
@@ -68,8 +71,8 @@ class WorkerView:
     node: str | None = None
     #: Taken for lost, it has told how it ended after all: its status then.
     late_exit: str | None = None
-    #: What the disk refuses of it, as its guardian says: {problem, end, paused}; no event says so.
-    refused: Mapping[str, Any] = _NOTHING
+    #: What the disk refuses of it, as its guardian says; no event says so.
+    refused: RefusedByDisk = _NOTHING
     #: Why it is not known how it is: what of it could not be read at the last look.
     unreadable: StorageError | None = None
 
@@ -180,6 +183,10 @@ def _text(value: object) -> str | None:
     return value if type(value) is str else None
 
 
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
+
+
 def _whole(value: object) -> int | None:
     return value if type(value) is int else None
 
@@ -272,8 +279,7 @@ def _awaiting_children(worker: WorkerView, seq: int, event: Event) -> None:
 
 def _cancel_failed(worker: WorkerView, seq: int, event: Event) -> None:
     if not worker.is_terminal:
-        survivors = _typed(event["payload"], "survivors", list, [])
-        worker.survivors = [one for one in survivors if isinstance(one, dict)]
+        worker.survivors = [*filter(_is_object, _typed(event["payload"], "survivors", list, []))]
 
 
 def _ended(worker: WorkerView, seq: int, event: Event) -> None:

@@ -16,7 +16,10 @@ from agentctl.domain.nesting import TOO_DEEP
 from agentctl.domain.plaintext import beginning, distinct, plain, shortened, whole, whole_json
 from agentctl.domain.states import OWN
 from agentctl.domain.telling import DESCRIPTION, telling_of
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.questions import QuestionBody, QuestionOption
 
 KINDS = ("select", "confirm", "input")
 #: What an option of a permission allows: this once, from now on, not at all.
@@ -35,6 +38,10 @@ class AnswerOption(NamedTuple):
 
     id: str
     label: str
+
+    def to_json(self) -> QuestionOption:
+        """Return it as the file of its question has it, and as programs get it."""
+        return {"id": self.id, "label": self.label}
 
 
 class Question(NamedTuple):
@@ -104,24 +111,27 @@ class Question(NamedTuple):
         ids = [one.id for one in self.choices] if self.is_permission else []
         return next((id_ for id_ in ids if self.meaning(id_) == DENY), None)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> QuestionBody:
         """Return it as in its file, and as programs get it; what it does not have is left out.
 
         >>> value = {"id": "q1", "kind": "select", "question": "Which?", "options": [{"id": "a", "label": "A"}]}
         >>> question_in("q1", question_in("q1", value).to_json()) == question_in("q1", value)
         True
         """
-        body: dict[str, Any] = {
+        known = {key: getattr(self, name) for key, name in _MORE.items()}
+        # `QuestionDetails` has the keys of `_MORE`.
+        more: Any = {key: value for key, value in known.items() if value is not None and value is not False}
+        body: QuestionBody = {
             "id": self.id,
             "kind": self.kind,
             "question": self.text,
-            "options": [one._asdict() for one in self.options],
+            "options": [one.to_json() for one in self.options],
             "default": self.default,
             "askedAt": self.asked_at,
             "deadlineSeconds": self.deadline_s,
         }
-        more = {key: getattr(self, name) for key, name in _MORE.items()}
-        return body | {key: value for key, value in more.items() if value is not None and value is not False}
+        body.update(more)
+        return body
 
 
 def meaning(means: Mapping[str, Any] | None, option: str) -> str:

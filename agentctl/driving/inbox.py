@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.driving.fulldisk import when_there_is_room
@@ -37,7 +37,8 @@ class Inbox:
             message = when_there_is_room(lambda: next_message(self.worker))
             if message is None and self.idle.answer() is None:
                 return
-            text, is_last = str((message or {}).get("text") or ""), bool((message or {}).get("close"))
+            said: Mapping[str, object] = message or {}
+            text, is_last = str(said.get("text") or ""), bool(said.get("close"))
             # An agent with nothing left to do needs no slot.
             if (text.strip() or not is_last) and not self.idle.take_back():
                 again()
@@ -46,5 +47,5 @@ class Inbox:
             if answer is not None:
                 yield Message(answer)
             elif message is not None:
-                yield Message(text, bool(message.get("interrupt")), is_last)
+                yield Message(text, bool(said.get("interrupt")), is_last)
                 when_there_is_room(lambda: mark_read(self.worker))

@@ -14,7 +14,10 @@ from agentctl.hosts import frames
 from agentctl.hosts.frames import code_of
 from agentctl.hosts.link import HostError, Link
 from agentctl.hosts.order import order_for
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.hosts import FailedHost
 
 #: How much a host may answer, on stdout and on stderr; and how long it may go on answering.
 _MOST_OUT, _MOST_ERR, _LONGEST_S = 64 << 20, 1 << 16, 120.0
@@ -37,9 +40,9 @@ class HostAnswer(NamedTuple):
         """Yield what the command has said on stderr, line by line."""
         yield from (line for line in map(plain, self.err.splitlines()) if line)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what is shown in place of its rows."""
-        return {"host": self.host.name, "error": self.problem, "hint": self.hint, "exitCode": self.code}
+    def to_json(self) -> FailedHost:
+        """Return what is shown in place of its rows, where there is a problem."""
+        return {"host": self.host.name, "error": self.problem or "", "hint": self.hint, "exitCode": self.code}
 
 
 def ask_all(hosts: Sequence[CommandHost], argv: Sequence[str], *, is_worker: bool = False) -> list[HostAnswer]:
@@ -123,8 +126,8 @@ def refusal_in(err: str) -> tuple[str, str | None]:
     return (errors or lines[-1:] or [""])[0][:500], hints[0][:500] if hints else None
 
 
-def rows_in(answer: HostAnswer) -> list[dict[str, Any]]:
-    """Return the rows that a host has answered, each with its name.
+def rows_in(answer: HostAnswer) -> list[Any]:
+    """Return the rows that a host has answered, each with its name; what is in them is for the caller to check.
 
     Raises:
         ValueError: They are not rows.

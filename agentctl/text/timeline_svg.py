@@ -76,19 +76,19 @@ _FONTS = (
 )
 
 
-class Shown(NamedTuple):
+class DrawnRows(NamedTuple):
     """The rows that are drawn, and how many are left out."""
 
     rows: Sequence[TimelineRow]
     left_out: int
 
 
-def shown_rows(timeline: Timeline, most: int = MOST_ROWS) -> Shown:
+def shown_rows(timeline: Timeline, most: int = MOST_ROWS) -> DrawnRows:
     """Return the rows to draw: those of the critical path, then the first ones, in their order."""
     if len(timeline.rows) <= most:
-        return Shown(timeline.rows, 0)
+        return DrawnRows(timeline.rows, 0)
     first = sorted(range(len(timeline.rows)), key=lambda number: not timeline.rows[number].is_critical)[:most]
-    return Shown([timeline.rows[number] for number in sorted(first)], len(timeline.rows) - most)
+    return DrawnRows([timeline.rows[number] for number in sorted(first)], len(timeline.rows) - most)
 
 
 def svg_of(timeline: Timeline) -> str:

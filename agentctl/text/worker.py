@@ -13,7 +13,7 @@ from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.text.words import local_time
 
 if TYPE_CHECKING:
-    from agentctl.domain.worker_row import WorkerRow
+    from agentctl.domain.documents.workers.worker import WorkerRow
     from agentctl.operations.show.askers import PendingQuestion
     from agentctl.operations.wait.live_view import DiskRefusal
 

@@ -172,6 +172,7 @@ SPAWN_AGENT = Tool(
     },
     adapt=adapted("instruction"),
     run=_spawn,
+    answers="StartedAgent | EndedAgent | AgentsAtWork",
     ends=Ends(_spawned),
     spawns=True,
 )  # fmt: skip
@@ -197,6 +198,7 @@ SEND_INPUT = Tool(
     adapt=adapted("message"),
     without_task=_without_task,
     run=_send,
+    answers="InputTaken",
 )
 
 CLOSE_AGENT = Tool(
@@ -210,6 +212,7 @@ CLOSE_AGENT = Tool(
     synonyms=_ID_SYNONYMS,
     without_task=_without_task,
     run=_close,
+    answers="ClosedAgent",
     destructive=True,
 )
 
@@ -223,5 +226,6 @@ RESUME_AGENT = Tool(
     synonyms={**_ID_SYNONYMS, "prompt": "message", "instruction": "message"},
     without_task=_without_task,
     run=_resume,
+    answers="ContinuedAgent",
     spawns=True,
 )

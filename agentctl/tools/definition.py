@@ -92,6 +92,8 @@ class Tool:
     #: name -> JSON schema
     properties: Mapping[str, Mapping[str, Any]]
     run: Callable[[Scope, Arguments, Call], Any]
+    #: The types of its answers, as an annotation of `domain/documents`; None where it answers with a list.
+    answers: str | None = None
     ends: Ends = _NOTHING_BEGUN
     required: tuple[str, ...] = ()
     #: Arguments that are accepted but not listed: name -> JSON schema.

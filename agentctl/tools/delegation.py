@@ -204,6 +204,7 @@ TASK = Tool(
     other_names=("Task", "Agent"),
     adapt=_adapted,
     run=_task,
+    answers="DelegatedTask | StartedAgent | AgentsAtWork",
     ends=Ends(_results),
     spawns=True,
 )
@@ -230,6 +231,7 @@ TASK_PARALLEL = Tool(
     synonyms={"timeout": "timeout_seconds"},
     own_items=frozenset({"tasks"}),
     run=_task_parallel,
+    answers="DelegatedTasks | AgentsAtWork",
     ends=Ends(_results),
     spawns=True,
 )

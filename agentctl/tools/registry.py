@@ -11,6 +11,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.delegating import TaskStatus
 from agentctl.operations.wait.keys import Sight, gather
 from agentctl.tools import agents, delegation, subtasks, worker
+from agentctl.tools.answer_schemas import answer_schema
 from agentctl.tools.arguments import call_arguments
 from agentctl.tools.definition import Call, Ends, Pending, Tool
 from agentctl.tools.descriptions import instructions
@@ -42,10 +43,12 @@ class Offered(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return it as the Model Context Protocol lists it."""
+        answers = self.tool.answers
         return {
             "name": self.tool.name,
             "description": self.description,
             "inputSchema": self.tool.schema,
+            **({} if answers is None else {"outputSchema": answer_schema(answers)}),
             "annotations": {
                 "readOnlyHint": self.tool.read_only,
                 "destructiveHint": self.tool.destructive,

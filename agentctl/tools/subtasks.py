@@ -31,6 +31,7 @@ from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
 _LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
 
 SUBTASK_PREFIX = "create_subtask_"
+SUBTASK_ANSWERS = "HintedSubtask | RunningSubtask | AgentsAtWork"
 _ROOM = _LONGEST_NAME - len(_BEFORE + SUBTASK_PREFIX)
 _DIGITS = 6
 
@@ -111,6 +112,7 @@ def _subtask_tool(agent: Agent) -> Tool:
         also={**MODEL, **{name: schema for name, schema in START_ARGUMENTS.items() if name != "worktree"}},
         synonyms={"description": "title", "prompt": "intent", "objective": "intent", "instruction": "intent"},
         run=run,
+        answers=SUBTASK_ANSWERS,
         ends=SUBTASK_ENDS,
         spawns=True,
     )  # fmt: skip
@@ -128,7 +130,7 @@ def _hinted(error: AgentctlError) -> dict[str, str]:
 
 def _answer_of(end: SubtaskEnd) -> dict[str, Any]:
     """Return the answer of a sub-task. `agentId` begins with the task's id: each sub-task may have a general-1."""
-    answer = end.to_json()
+    answer: dict[str, Any] = {**end.to_json()}
     if answer["taskId"] is not None and answer["agentId"] is not None:
         answer["agentId"] = f"{answer['taskId']}/{answer['agentId']}"
     if answer.get("subTaskStatus") == ERROR:

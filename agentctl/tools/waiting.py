@@ -207,5 +207,6 @@ WAIT = Tool(
     other_names=("wait_agent",),
     without_task=_without_task,
     run=_wait,
+    answers="AgentsNews",
     read_only=True,
 )

@@ -92,6 +92,7 @@ ASK_USER = Tool(
     },
     required=("question",),
     run=_ask,
+    answers="UserAnswer | QuestionOpen",
 )
 
 REPORT = Tool(
@@ -107,4 +108,5 @@ REPORT = Tool(
         "file": some_text("The path of a file with the result."),
     },
     run=_report,
+    answers="ToolReport",
 )

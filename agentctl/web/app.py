@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError, ExitCode, UsageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.answering_link import answer_by_link
 from agentctl.web.board import Board
 from agentctl.web.carrying_out import Carrying, EndpointApp, bug, json_response, not_allowed
@@ -35,6 +36,9 @@ from agentctl.web.page_files import PREFIX as STATIC
 from agentctl.web.problems import problem, problem_response
 from agentctl.web.sessions import PageSessions
 from agentctl.web.streams import NOW, Wanted, stream_response
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.server_answers import ServerHealth
 
 #: Longer cursors come from nobody.
 _LONGEST_CURSOR = 16_000
@@ -160,8 +164,8 @@ class Website:
             why = f"the tasks were not read within {_HEALTHY_S} s"
         except AgentctlError as error:
             why = str(error)
-        answer = json_bytes({"status": "ok" if why is None else "failing", "problem": why})
-        return Response(answer, 200 if why is None else 503, media_type="application/json")
+        found: ServerHealth = {"status": "ok" if why is None else "failing", "problem": why}
+        return Response(json_bytes(found), 200 if why is None else 503, media_type="application/json")
 
     async def _metrics(self, _request: Request) -> Response:
         glance = await self.board.fresh()

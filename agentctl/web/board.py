@@ -22,11 +22,14 @@ from agentctl.domain.question import AnswerOption, Question, in_one_line, offere
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.worker_row import BLANK
 from agentctl.errors import Refused
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.fleet.event_stream import EventStream, MovingCursor, Positions, StreamedEvent
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.web.jsonbytes import json_bytes
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.server_answers import FleetTaskRow
 
 #: Changes that come faster are told together.
 _PAUSE_S = 0.02
@@ -207,7 +210,7 @@ class Board:
         await self._first.wait()
 
     def task(self, task_id: str) -> bytes | None:
-        """Return a task with its workers, as JSON; None if there is none."""
+        """Return a task with its workers, as JSON, a `TaskSnapshot`; None if there is none."""
         fleet = self._fleet
         task = fleet.task(task_id)
         if task is None:
@@ -402,7 +405,7 @@ _NEEDS = {need: need.name.lower() for need in Need}
 
 def _task(task: FleetTask) -> bytes:
     totals = task.totals
-    return json_bytes({
+    row: FleetTaskRow = {
         "taskId": task.task.id, "title": whole(task.title), "state": task.state, "own": task.is_own,
         "held": None if task.hold is None else task.hold.to_json(),
         "parent": task.parent, "parentInstance": task.parent_instance,
@@ -411,7 +414,8 @@ def _task(task: FleetTask) -> bytes:
             "tokens": totals.tokens, "lacksTokens": totals.lacks_tokens, "lacksCost": totals.lacks_cost,
             "costUsd": totals.cost_usd, "began": totals.began, "ended": totals.ended,
         },
-    })  # fmt: skip
+    }  # fmt: skip
+    return json_bytes(row)
 
 
 def _patch(tasks: Mapping[str, bytes], workers: Mapping[str, bytes]) -> bytes:

@@ -20,7 +20,7 @@ PATH, QUERY, BODY = "path", "query", "body"
 _LONGEST_QUERY = 10_000
 
 
-class Parameter(NamedTuple):
+class Input(NamedTuple):
     """A value that an endpoint takes."""
 
     name: str
@@ -74,10 +74,10 @@ class Endpoint(NamedTuple):
     name: str
     summary: str
     carry_out: Callable[[CheckedRequest], JsonAnswer | RawAnswer]
-    parameters: tuple[Parameter, ...] = ()
+    parameters: tuple[Input, ...] = ()
     description: str = ""
-    #: The schema of what it answers; of raw bytes None.
-    answers: Mapping[str, Any] | None = {}
+    #: The type of what it answers, as an annotation of `domain/documents`; of raw bytes None.
+    answers: str | None = "Any"
     media_type: str = "application/json"
     #: It may take as long as a worker.
     waits: bool = False
@@ -109,7 +109,7 @@ class Endpoint(NamedTuple):
         return {key: int(value) if key in whole else value for key, value in given.items()}  # 1.0 is one, as in JSON.
 
 
-def _object_of(parameters: list[Parameter] | tuple[Parameter, ...]) -> dict[str, Any]:
+def _object_of(parameters: list[Input] | tuple[Input, ...]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {one.name: dict(one.schema) for one in parameters},
@@ -118,7 +118,7 @@ def _object_of(parameters: list[Parameter] | tuple[Parameter, ...]) -> dict[str,
     }
 
 
-def _from_query(parameters: list[Parameter], pairs: list[tuple[str, str]]) -> dict[str, Any]:
+def _from_query(parameters: list[Input], pairs: list[tuple[str, str]]) -> dict[str, Any]:
     known = {one.name: one for one in parameters}
     found: dict[str, Any] = {}
     for key, text in pairs:
@@ -160,7 +160,7 @@ def _value_of(key: str, text: str, schema: Mapping[str, Any]) -> Any:
     return text
 
 
-def _from_body(parameters: list[Parameter], body: Any) -> dict[str, Any]:
+def _from_body(parameters: list[Input], body: Any) -> dict[str, Any]:
     known = {one.name for one in parameters}
     if not isinstance(body, dict):
         raise UsageError("the body must be a JSON object")

@@ -8,7 +8,7 @@ from typing import Any
 from agentctl import __version__
 from agentctl.errors import ExitCode
 from agentctl.web.carrying_out import EXIT_CODE
-from agentctl.web.endpoint import BODY, NAME, PATH, PREFIX, Endpoint, Parameter
+from agentctl.web.endpoint import BODY, NAME, PATH, PREFIX, Endpoint, Input
 from agentctl.web.problems import MEDIA_TYPE, STATUS
 
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -27,11 +27,15 @@ def document_of(endpoints: Sequence[Endpoint], others: Sequence[Endpoint]) -> di
         endpoints: Those below `PREFIX`.
         others: Those below none.
     """
+    from agentctl.web.document_schemas import declared_type, schemas_of  # It loads pydantic, once somebody asks.
+
+    declared = {one.name: one.answers for one in (*endpoints, *others) if one.answers is not None}
+    answers, parts = schemas_of({name: declared_type(text) for name, text in (declared | _OF_THE_SERVER).items()})
     paths: dict[str, dict[str, Any]] = {}
     for prefix, some in ((PREFIX, endpoints), ("", others)):
         for one in some:
-            paths.setdefault(f"{prefix}{one.path}", {})[one.method.lower()] = _operation(one)
-    for path, operation in _of_the_server():
+            paths.setdefault(f"{prefix}{one.path}", {})[one.method.lower()] = _operation(one, answers.get(one.name))
+    for path, operation in _of_the_server(answers):
         paths.setdefault(path, {})["get"] = operation
     return {
         "openapi": "3.1.0",
@@ -43,17 +47,17 @@ def document_of(endpoints: Sequence[Endpoint], others: Sequence[Endpoint]) -> di
         "paths": dict(sorted(paths.items())),
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Problem": _problem_schema()},
+            "schemas": {**dict(sorted(parts.items())), "Problem": _problem_schema()},
         },
         "security": [{"token": []}],
     }  # fmt: skip
 
 
-def _operation(one: Endpoint) -> dict[str, Any]:
+def _operation(one: Endpoint, answer: Mapping[str, Any] | None) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": one.name, "summary": one.summary,
         "parameters": [_parameter(each) for each in one.parameters if each.where != BODY],
-        "responses": _responses(one),
+        "responses": _responses(one, answer),
     }  # fmt: skip
     if one.description:
         found["description"] = one.description
@@ -66,15 +70,15 @@ def _operation(one: Endpoint) -> dict[str, Any]:
     return found
 
 
-def _parameter(one: Parameter) -> dict[str, Any]:
+def _parameter(one: Input) -> dict[str, Any]:
     found = {
         "name": one.name, "in": one.where, "required": one.where == PATH or one.is_required, "schema": dict(one.schema),
     }  # fmt: skip
     return {**found, **({"description": one.help} if one.help else {})}
 
 
-def _responses(one: Endpoint) -> dict[str, Any]:
-    content: dict[str, Any] = {one.media_type: {} if one.answers is None else {"schema": dict(one.answers)}}
+def _responses(one: Endpoint, answer: Mapping[str, Any] | None) -> dict[str, Any]:
+    content: dict[str, Any] = {one.media_type: {} if answer is None else {"schema": dict(answer)}}
     done: dict[str, Any] = {"description": "Done.", "content": content}
     if one.answers is not None:
         done["headers"] = {EXIT_CODE: {"description": "The exit code, if it is not 0.", "schema": {"type": "integer"}}}
@@ -112,7 +116,11 @@ def _problem_schema() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _of_the_server() -> Iterator[tuple[str, dict[str, Any]]]:
+#: What is answered without an endpoint -> its type.
+_OF_THE_SERVER = {"task.show": "TaskSnapshot", "healthz": "ServerHealth"}
+
+
+def _of_the_server(answers: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield what is answered without an endpoint: from what is known of all tasks, and as a stream."""
     task = {"name": "task", "in": "path", "required": True, "schema": dict(NAME), "description": "The task."}
     yield (
@@ -121,7 +129,7 @@ def _of_the_server() -> Iterator[tuple[str, dict[str, Any]]]:
             "task.show",
             "Return a task with its workers, as `list` has them.",
             "application/json",
-            {"type": "object"},
+            answers["task.show"],
             task,
         ),
     )
@@ -136,7 +144,7 @@ def _of_the_server() -> Iterator[tuple[str, dict[str, Any]]]:
          "description": "As the header Last-Event-ID."},
     )  # fmt: skip
     yield f"{PREFIX}/openapi.json", _plain("openapi", "Return this document.", "application/json", {"type": "object"})
-    yield "/healthz", _plain("healthz", "Say whether the server can read.", "application/json", {"type": "object"})
+    yield "/healthz", _plain("healthz", "Say whether the server can read.", "application/json", answers["healthz"])
     yield "/metrics", _plain("metrics", "Return figures for a monitor.", "text/plain", {"type": "string"})
 
 

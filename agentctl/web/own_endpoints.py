@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from agentctl import __version__
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
@@ -12,6 +11,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.nesting import shallow
 from agentctl.domain.question import Question, question_in
 from agentctl.errors import NotFound, UsageError
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.event_pages import page_of_events
 from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
@@ -23,18 +23,28 @@ from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.interacting import answer_open_question, list_questions
 from agentctl.operations.where.locating import find_task, find_worker
 from agentctl.text.activity import row_label
-from agentctl.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, JsonAnswer, Parameter, RawAnswer
+from agentctl.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, Input, JsonAnswer, RawAnswer
 
-_TASK = Parameter("task", NAME, "The task.", PATH, is_required=True)
-_INSTANCE = Parameter("instance", NAME, "The worker.", PATH, is_required=True)
+if TYPE_CHECKING:
+    from agentctl.domain.documents.server_answers import (
+        ActivityPage,
+        EventsPage,
+        LookNoted,
+        OutputPage,
+        RecordedAnswer,
+        ServerAbout,
+    )
+
+_TASK = Input("task", NAME, "The task.", PATH, is_required=True)
+_INSTANCE = Input("instance", NAME, "The worker.", PATH, is_required=True)
 _STREAM = {"type": "string", "enum": ["stdout", "stderr"]}
 _OFFSET = {"type": "integer", "minimum": 0, "maximum": 1 << 50}
 _TEXT = {"type": "string", "maxLength": 1 << 20}
 _OBJECT = {"type": "object"}
 _WORKER = "/tasks/{task}/workers/{instance}"
 _PAGED = (
-    Parameter("from", _OFFSET, "Where the page begins: an offset in bytes that an earlier page named."),
-    Parameter("before", _OFFSET, "Where it ends, instead; without both it is the last page."),
+    Input("from", _OFFSET, "Where the page begins: an offset in bytes that an earlier page named."),
+    Input("before", _OFFSET, "Where it ends, instead; without both it is the last page."),
 )
 _LONGEST_PAGE = 1 << 20
 #: So much of an output is in one range, and so much is sent in one piece.
@@ -47,18 +57,20 @@ class OwnEndpoints:
     """Makes the endpoints for the tasks of a root.
 
     Args:
-        about: What a client is told of the server.
+        url: Where the server is reached.
     """
 
-    def __init__(self, root: Root, *, force: bool, about: Mapping[str, Any]) -> None:
+    def __init__(self, root: Root, *, force: bool, url: str, is_read_only: bool) -> None:
         self._root, self._force = root, force
-        self._about = {"version": __version__, "root": str(root.path), **about}
+        self._about: ServerAbout = {
+            "version": __version__, "root": str(root.path), "url": url, "readOnly": is_read_only,
+        }  # fmt: skip
         self._seen = SeenEnds(root)
 
     def all(self) -> list[Endpoint]:
         """Return them."""
         return [
-            Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers=_OBJECT),
+            Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers="ServerAbout"),
             self._events(), self._activity(), self._logs(), self._raw_log(), self._tree(), self._picture(),
             self._spawn(), self._respond(), self._look(),
         ]  # fmt: skip
@@ -84,16 +96,19 @@ class OwnEndpoints:
                 instance=given.get("instance"),
             )  # fmt: skip
             events = [{**shallow(event), "taskId": task.id} for event in page.events]
-            return JsonAnswer({"events": events, "next": page.next, "more": page.more, "earlier": page.earlier})
+            found: EventsPage = {
+                "events": events, "next": page.next, "more": page.more, "earlier": page.earlier,
+            }  # fmt: skip
+            return JsonAnswer(found)
 
         return Endpoint(
             "GET", "/tasks/{task}/events", "events", "Return the events of a task, in pages.", carry_out,
-            (_TASK, Parameter("from", seq, "The seq of the first one; 1."),
-             Parameter("before", seq, "The seq behind the last one, instead."),
-             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 5000}, "How many; 500."),
-             Parameter("instance", NAME, "Only those about this worker.")),
+            (_TASK, Input("from", seq, "The seq of the first one; 1."),
+             Input("before", seq, "The seq behind the last one, instead."),
+             Input("limit", {"type": "integer", "minimum": 1, "maximum": 5000}, "How many; 500."),
+             Input("instance", NAME, "Only those about this worker.")),
             "The stream has them as they happen. `more`: there are some behind these, from `next` on; `earlier`: there"
-            " are some before them.", _OBJECT,
+            " are some before them.", "EventsPage",
         )  # fmt: skip
 
     def _activity(self) -> Endpoint:
@@ -105,14 +120,17 @@ class OwnEndpoints:
                 is_whole=given.get("whole", False),
             )  # fmt: skip
             rows = [row if "problem" in row else {**row, "label": row_label(row)} for row in page.rows]
-            return JsonAnswer({"rows": rows, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended})
+            found: ActivityPage = {
+                "rows": rows, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
+            }  # fmt: skip
+            return JsonAnswer(found)
 
         return Endpoint(
             "GET", f"{_WORKER}/activity", "activity", "Return the rows of a worker's activity, in pages.", carry_out,
             (_TASK, _INSTANCE, *_PAGED,
-             Parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "How many rows; 200."),
-             Parameter("whole", {"type": "boolean"}, "Do not cut long texts in them.")),
-            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut.", _OBJECT,
+             Input("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "How many rows; 200."),
+             Input("whole", {"type": "boolean"}, "Do not cut long texts in them.")),
+            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut.", "ActivityPage",
         )  # fmt: skip
 
     def _logs(self) -> Endpoint:
@@ -123,15 +141,16 @@ class OwnEndpoints:
                 worker, stream, begin=given.get("from"), before=_before(call), limit=given.get("limit", 1 << 16)
             )
             text = page.data.decode("utf-8", "backslashreplace")
-            return JsonAnswer({
+            found: OutputPage = {
                 "stream": stream, "text": text, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
-            })  # fmt: skip
+            }  # fmt: skip
+            return JsonAnswer(found)
 
         return Endpoint(
             "GET", f"{_WORKER}/logs", "logs", "Return what a worker printed, in pages.", carry_out,
-            (_TASK, _INSTANCE, Parameter("stream", _STREAM, "Which one; stdout."), *_PAGED,
-             Parameter("limit", {"type": "integer", "minimum": 4, "maximum": _LONGEST_PAGE}, "How many bytes; 65536.")),
-            "Bytes that are not UTF-8 are `\\xNN` in the text.", _OBJECT,
+            (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one; stdout."), *_PAGED,
+             Input("limit", {"type": "integer", "minimum": 4, "maximum": _LONGEST_PAGE}, "How many bytes; 65536.")),
+            "Bytes that are not UTF-8 are `\\xNN` in the text.", "OutputPage",
         )  # fmt: skip
 
     def _raw_log(self) -> Endpoint:
@@ -157,7 +176,7 @@ class OwnEndpoints:
 
         return Endpoint(
             "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,
-            (_TASK, _INSTANCE, Parameter("stream", _STREAM, "Which one.", PATH, is_required=True)),
+            (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one.", PATH, is_required=True)),
             f"All of them, or some with `Range: bytes=N-M`, at most {MOST_RAW}.", None, "text/plain",
         )  # fmt: skip
 
@@ -168,7 +187,7 @@ class OwnEndpoints:
 
         return Endpoint(
             "GET", f"{_WORKER}/tree", "tree.one", "Return what a worker and its sub-agents did.", carry_out,
-            (_TASK, _INSTANCE), "Its row, and `items` as `tree --expand` has them.", _OBJECT,
+            (_TASK, _INSTANCE), "Its row, and `items` as `tree --expand` has them.", "TreeWorker",
         )  # fmt: skip
 
     def _picture(self) -> Endpoint:
@@ -191,7 +210,7 @@ class OwnEndpoints:
             FLAG: {"type": "boolean"}, TEXTS: {"type": "array", "items": _TEXT, "maxItems": 10_000},
             TABLE: {"type": "object", "additionalProperties": _TEXT},
         }  # fmt: skip
-        options = [Parameter(one.name, kinds[one.kind], one.help, BODY) for one in OPTIONS]
+        options = [Input(one.name, kinds[one.kind], one.help, BODY) for one in OPTIONS]
 
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             given = {name: value for name, value in call.values.items() if name != "task"}
@@ -207,14 +226,14 @@ class OwnEndpoints:
         return Endpoint(
             "POST", "/tasks/{task}/spawn", "spawn", "Start an agent or a command as a worker, or many of them.",
             carry_out,
-            (_TASK, Parameter("prompt", _TEXT, "Work for an agent; or", BODY),
-             Parameter("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
+            (_TASK, Input("prompt", _TEXT, "Work for an agent; or", BODY),
+             Input("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
                        "a program and its arguments; or", BODY),
-             Parameter("batch", {"type": "array", "items": _OBJECT, "minItems": 1, "maxItems": 100_000},
+             Input("batch", {"type": "array", "items": _OBJECT, "minItems": 1, "maxItems": 100_000},
                        "many workers, each with these keys.", BODY),
-             Parameter("queue", {"type": "boolean"}, "Wait for a slot instead of being refused.", BODY), *options),
+             Input("queue", {"type": "boolean"}, "Wait for a slot instead of being refused.", BODY), *options),
             "The same `key` twice starts one worker, and returns it.",
-            {"type": ["object", "array"]},
+            "SpawnedWorker | list[SpawnedWorker]",
         )  # fmt: skip
 
     def _respond(self) -> Endpoint:
@@ -225,16 +244,20 @@ class OwnEndpoints:
                 answer=given["answer"], reason=given.get("reason"),
                 shown=_shown(given["id"], given.get("shown")),
             )  # fmt: skip
-            return JsonAnswer({key: done[key] for key in ("taskId", "agentInstance", "id", "answer")})
+            found: RecordedAnswer = {
+                "taskId": done["taskId"], "agentInstance": done["agentInstance"], "id": done["id"],
+                "answer": done["answer"],
+            }  # fmt: skip
+            return JsonAnswer(found)
 
         return Endpoint(
             "POST", f"{_WORKER}/interact/{{id}}", "interact.respond", "Answer a question.", carry_out,
-            (_TASK, _INSTANCE, Parameter("id", NAME, "The question.", PATH, is_required=True),
-             Parameter("answer", _TEXT, "The id of an option, or a text; several options with commas.", BODY,
+            (_TASK, _INSTANCE, Input("id", NAME, "The question.", PATH, is_required=True),
+             Input("answer", _TEXT, "The id of an option, or a text; several options with commas.", BODY,
                        is_required=True),
-             Parameter("reason", _TEXT, "Why a permission is denied; the agent reads it.", BODY),
-             Parameter("shown", _OBJECT, "The question as it was shown: a different one is not answered.", BODY)),
-            "The first valid answer counts; a second one is refused.", _OBJECT,
+             Input("reason", _TEXT, "Why a permission is denied; the agent reads it.", BODY),
+             Input("shown", _OBJECT, "The question as it was shown: a different one is not answered.", BODY)),
+            "The first valid answer counts; a second one is refused.", "RecordedAnswer",
         )  # fmt: skip
 
     def _look(self) -> Endpoint:
@@ -244,11 +267,12 @@ class OwnEndpoints:
             if end is None:
                 raise NotFound(f"{worker.instance} has neither ended nor answered: there is nothing to look at")
             self._seen.note({WorkerId(worker.task.id, worker.instance): end})
-            return JsonAnswer({"agentInstance": worker.instance, "seen": end})
+            found: LookNoted = {"agentInstance": worker.instance, "seen": end}
+            return JsonAnswer(found)
 
         return Endpoint(
             "POST", f"{_WORKER}/seen", "seen", "Note that somebody has looked at the end of a worker.", carry_out,
-            (_TASK, _INSTANCE), "Of an agent that was kept: at its answer.", _OBJECT,
+            (_TASK, _INSTANCE), "Of an agent that was kept: at its answer.", "LookNoted",
         )  # fmt: skip
 
     def _answered_at(self, worker: WorkerDir) -> str | None:

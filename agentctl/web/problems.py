@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping
-from typing import Any
 
 from starlette.responses import Response
 
 from agentctl.errors import AgentctlError, ExitCode, StorageError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.web.jsonbytes import json_bytes
 from agentctl.world_errors import error_in_words, is_of_world, next_step
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.server_answers import ProblemDocument
 
 MEDIA_TYPE = "application/problem+json"
 #: A wait that was over is not the fault of a server: a status that clients take for one would have them ask again.
@@ -45,7 +48,7 @@ def problem(
     return Response(json_bytes(problem_document(status, detail, hint, code)), status, headers, MEDIA_TYPE)
 
 
-def problem_document(status: int, detail: str, hint: str | None, code: ExitCode) -> dict[str, Any]:
+def problem_document(status: int, detail: str, hint: str | None, code: ExitCode) -> ProblemDocument:
     """Return the document of a problem."""
     return {
         "type": f"urn:agentctl:{code.name.lower().replace('_', '-')}", "title": _TITLES.get(status, "It failed"),

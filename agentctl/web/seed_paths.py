@@ -14,7 +14,7 @@ from agentctl.operations.where.locating import find_task
 from agentctl.tools import delegation
 from agentctl.tools.definition import Call, Tool
 from agentctl.tools.scope import ScopeSource
-from agentctl.web.endpoint import BODY, PATH, CheckedRequest, Endpoint, JsonAnswer, Parameter
+from agentctl.web.endpoint import BODY, PATH, CheckedRequest, Endpoint, Input, JsonAnswer
 
 
 def seed_endpoints(root: Root, *, force: bool) -> list[Endpoint]:
@@ -45,14 +45,14 @@ def seed_endpoints(root: Root, *, force: bool) -> list[Endpoint]:
         Endpoint("POST", "/task/parallel", "task_parallel", "Delegate several pieces of work at the same time.",
                  delegating(delegation.TASK_PARALLEL), _parameters(delegation.TASK_PARALLEL), waits=True),
         Endpoint("GET", "/task/session/{session_id}", "task_session", "Return what was delegated in a session.",
-                 session, (Parameter("session_id", {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,200}$"},
+                 session, (Input("session_id", {"type": "string", "pattern": "^[A-Za-z0-9_.:-]{1,200}$"},
                                      "The session.", PATH, is_required=True),)),
     ]  # fmt: skip
 
 
-def _parameters(tool: Tool) -> tuple[Parameter, ...]:
+def _parameters(tool: Tool) -> tuple[Input, ...]:
     """Return the arguments of a tool as parameters of a body, those too that no agent is told of: `session_id`."""
     return tuple(
-        Parameter(name, schema, str(schema.get("description", "")), BODY, name in tool.required)
+        Input(name, schema, str(schema.get("description", "")), BODY, name in tool.required)
         for name, schema in {**tool.properties, **tool.also}.items()
     )

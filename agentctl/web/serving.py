@@ -333,7 +333,7 @@ def run(
         record: Records a bug; returns where.
         say: Says where it is.
     """
-    own = OwnEndpoints(root, force=force, about={"url": at.url, "readOnly": is_read_only}).all()
+    own = OwnEndpoints(root, force=force, url=at.url, is_read_only=is_read_only).all()
     seeds, is_secure = seed_endpoints(root, force=force), at.url.startswith("https")
     site = Website(root, at.login, [*commands, *own], seeds, record, is_secure=is_secure)
     access = access_to(at.place, at.sockets[0].getsockname()[1], is_read_only=is_read_only)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from agentctl.cli.lazy import VERBS, program
-from agentctl.cli.verb import EXIT_WORDS
+from agentctl.cli.catalogue import VERBS
+from agentctl.cli.typer_commands import EXIT_WORDS, program
 from agentctl.errors import ExitCode
 from agentctl.operations.start.options import GROUPS, OPTIONS
 from tests.inside import call

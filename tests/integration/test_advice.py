@@ -143,7 +143,7 @@ def test_a_task_of_that_name_is_used(root: Path) -> None:
     assert run("spawn", "--json", "--", "true").json["taskId"] == "other"
 
 
-@pytest.mark.follows("cli/tasks.new: agentctl spawn-template")
+@pytest.mark.follows("cli/tasks._made: agentctl spawn-template")
 def test_the_workers_of_a_template_are_started(root: Path) -> None:
     told = run("new", "--template", "survey", "--set", "path=.", "--no-use", "--id", "made")
 

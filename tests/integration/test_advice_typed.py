@@ -42,9 +42,9 @@ def folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.follows(
     "operations/start/agent_order.make_order: agentctl spawn --agent",
-    "cli/starting._PROMPT_FIRST: agentctl spawn --agent",
-    "cli/spawnline._check_prompt: agentctl spawn --agent",
-    "cli/spawnline._check_prompt: agentctl spawn",
+    "cli/spawn._PROMPT_FIRST: agentctl spawn --agent",
+    "cli/typer_commands._check_prompt: agentctl spawn --agent",
+    "cli/typer_commands._check_prompt: agentctl spawn",
 )
 def test_each_form_of_a_start_starts(world: Task) -> None:
     follow(run("spawn", "--agent", "explore", "", check=False), EXPLORE, put={"WHAT TO DO": "say it"})
@@ -132,9 +132,9 @@ def shown(command: str) -> str:
 
 
 @pytest.mark.follows(
-    "cli/lazy._EXAMPLES: agentctl new",
-    "cli/lazy._EXAMPLES: agentctl spawn --name",
-    "cli/lazy._EXAMPLES: agentctl wait-all",
+    "cli/typer_commands._EXAMPLES: agentctl new",
+    "cli/typer_commands._EXAMPLES: agentctl spawn --name",
+    "cli/typer_commands._EXAMPLES: agentctl wait-all",
 )
 def test_the_examples_of_help_work_one_after_the_other(root: Path, folder: Path) -> None:
     told = run("--help")
@@ -145,7 +145,7 @@ def test_the_examples_of_help_work_one_after_the_other(root: Path, folder: Path)
     assert follow(told, "agentctl wait-all && agentctl result size").out.endswith("\t.\n")
 
 
-@pytest.mark.follows("cli/listed._draw: agentctl spawn", "cli/tasks._draw: agentctl new")
+@pytest.mark.follows("cli/list.list_task: agentctl spawn", "cli/tasks._table: agentctl new")
 def test_what_a_terminal_is_told_where_nothing_is(root: Path, folder: Path) -> None:
     (root / "tasks").mkdir(parents=True)
 
@@ -164,7 +164,7 @@ def test_what_is_followed_as_json_is_the_activity_of_a_worker(root: Path) -> Non
     follow(told, "agentctl activity INSTANCE -f --json", put={"INSTANCE": "a"})
 
 
-@pytest.mark.follows("cli/timeline._write: mkdir -p")
+@pytest.mark.follows("cli/timeline._written: mkdir -p")
 def test_a_missing_folder_is_made(root: Path, folder: Path) -> None:
     new_task()
     spawn(["true"], "--wait", name="a")
@@ -245,9 +245,7 @@ def of_task(name: str) -> dict[str, str]:
     return {one["agentInstance"]: one["status"] for one in told.json} if told.code == 0 else {}
 
 
-@pytest.mark.follows(
-    "cli/subtask._show_interrupted: agentctl wait-all", "cli/subtask._show_interrupted: agentctl cancel --all"
-)
+@pytest.mark.follows("cli/subtask._interrupted: agentctl wait-all", "cli/subtask._interrupted: agentctl cancel --all")
 def test_an_interrupted_subtask_is_waited_for_or_cancelled(shells: Task, tmp_path: Path) -> None:
     def interrupted(title: str) -> str:
         script = f"until [ -e {tmp_path}/{title} ]; do sleep 0.1; done"

@@ -64,14 +64,12 @@ def told_by(*command: str) -> str:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(["list"], marks=pytest.mark.follows("cli/listed.print_workers: agentctl resume --lost")),
-        pytest.param(["wait", "b"], marks=pytest.mark.follows("cli/wait._wait: agentctl resume --lost")),
-        pytest.param(
-            ["wait-any", "b"], marks=pytest.mark.follows("cli/wait_any.wait_any_command: agentctl resume --lost")
-        ),
+        pytest.param(["list"], marks=pytest.mark.follows("cli/list.list_task: agentctl resume --lost")),
+        pytest.param(["wait", "b"], marks=pytest.mark.follows("cli/wait._awaited: agentctl resume --lost")),
+        pytest.param(["wait-any", "b"], marks=pytest.mark.follows("cli/wait_any._next: agentctl resume --lost")),
         pytest.param(
             ["spawn", "--queue", "--wait", "--after", "b", "--", "true"],
-            marks=pytest.mark.follows("cli/starting._stay: agentctl resume --lost"),
+            marks=pytest.mark.follows("cli/spawn._stay: agentctl resume --lost"),
         ),
     ],
     ids=lambda command: command[0],

@@ -78,7 +78,7 @@ def test_who_has_no_worktree_is_told_how_one_is_had(repository: Path) -> None:
 # -- its record --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("operations/worktree/changes.known_worktree: agentctl worktrees show")
+@pytest.mark.follows("operations/worktree/changes._shown: agentctl worktrees show")
 def test_what_was_not_recorded_is_recorded_by_a_look(root: Path, task: Task, repository: Path) -> None:
     spawn(["touch", "x"], "--worktree", "--cwd", repository, "--wait", name="a")
     file = task.agent("a") / "worktree.json"

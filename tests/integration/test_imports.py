@@ -39,7 +39,7 @@ def test_a_frequent_command_that_has_work_to_do_loads_nothing_slow(root: Path, t
     spawn_batch([{"name": "a1", "argv": worker("exits", 3)}, held(tmp_path / "gate", "b1")])
     for args in (["list"], ["list", "--json"], ["wait-any", "--json"], ["show", "a1"], ["cancel", "b1"]):
         loaded = loaded_by(*args)
-        assert ("typer" in loaded) == (args[0] != "list"), "a plain line needs no parser, and others are not read so"
+        assert "typer" not in loaded, "a plain line needs no parser"
         assert sorted(loaded & (SLOW | {"rich"})) == [], args
     assert "typer" not in loaded_by("spawn", "--name", "c1", "--wait", "--", "true")
     assert "typer" in loaded_by("list", "--help")
@@ -92,7 +92,9 @@ def test_nothing_but_the_agent_for_editors_loads_its_library(root: Path) -> None
     new_task()
     spawn = ("spawn", "--name", "a1", "--wait", "--", "true")
     for args in (("acp", "--help"), ("mcp", "--help"), ("list",), ("tree",), ("doctor",), spawn):
-        assert sorted(loaded_by(*args) & {"acp", "pydantic"}) == [], args
+        loaded = loaded_by(*args)
+        # typer loads pydantic from 0.29 on, for a line that it has to read.
+        assert sorted(loaded & ({"acp"} if "typer" in loaded else {"acp", "pydantic"})) == [], args
 
 
 def test_the_server_starts_without_what_it_may_need_later(root: Path) -> None:

@@ -14,7 +14,8 @@ import pytest
 
 from agentctl.errors import Refused
 from agentctl.operations.install.installing import carry_out_changes, plan
-from tests.support import Completed, alike, run
+from tests.support import PROGRAM, Completed, alike, run
+from tests.terminal import Terminal
 
 CLIENTS = ("claude", "codex", "gemini", "opencode")
 CLAUDE = """{
@@ -63,6 +64,18 @@ def files_of(folder: Path) -> dict[str, tuple[int, bytes]]:
 def load(path: Path) -> Any:
     """Return the JSON in a file."""
     return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("answer", ["y", "n", ""])
+def test_a_person_is_asked_before_anything_is_written(home: Path, answer: str) -> None:
+    before = files_of(home)
+    terminal = Terminal([*PROGRAM, "install", "claude"])
+    terminal.until("Make this change? [y/N]")
+    assert files_of(home) == before
+    terminal.write(f"{answer}\r".encode())
+    terminal.until("written:" if answer == "y" else "nothing was changed")
+    assert terminal.end() == (0 if answer == "y" else 1)
+    assert (files_of(home) == before) == (answer != "y")
 
 
 @pytest.mark.parametrize("client", ["claude", *alike(*CLIENTS[1:])])

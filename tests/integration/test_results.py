@@ -187,7 +187,7 @@ def test_a_summary_that_is_cut_is_told_as_that_everywhere(agents: Task, tmp_path
     folder = TaskDir(str(agents.path)).worker("a")
     cut = result_of(folder, "completed")["summaryCut"]
     assert Path(cut["path"]).read_text(encoding="ascii") == "s" * 5000
-    assert answer_of(folder, "general").to_json()["summaryCut"] == cut
+    assert dict(answer_of(folder, "general").to_json())["summaryCut"] == cut
     delegated = task_result_of(folder, max_bytes=4000).to_json()
     assert (delegated["summary"], delegated["summaryCut"]) == ("s" * 4000, cut)
     assert f"[summary cut: 4000 of 5000 bytes; whole: {cut['path']}]" in run("result", "a").err

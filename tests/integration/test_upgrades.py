@@ -26,8 +26,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
         ("cli/app.py", ["list"], "agentctl.cli.app"),
         ("errors.py", ["list"], "agentctl.errors"),
         ("world_errors.py", ["list"], "agentctl.world_errors"),
-        ("cli/listed.py", ["list"], "agentctl.cli.listed"),
-        ("cli/lazy.py", ["show", "nobody"], "agentctl.cli.lazy"),
+        ("cli/list.py", ["list"], "agentctl.cli.list"),
+        ("cli/catalogue.py", ["show", "nobody"], "agentctl.cli.catalogue"),
         ("cli/tasks.py", ["tasks"], "agentctl.cli.tasks"),
         ("cli/render.py", ["show", "nobody"], "agentctl.cli.render"),
         ("operations/where", ["list"], "agentctl.operations.where"),
@@ -67,6 +67,6 @@ def test_a_server_tells_that_agentctl_is_being_replaced(tmp_path: Path) -> None:
     def record(error: BaseException) -> str:
         raise error
 
-    response = bug(ModuleNotFoundError("No module named 'agentctl.cli.listed'", name="agentctl.cli.listed"), record)
+    response = bug(ModuleNotFoundError("No module named 'agentctl.cli.list'", name="agentctl.cli.list"), record)
     assert response.status_code == 503
     assert b"agentctl is not whole" in response.body

@@ -154,12 +154,11 @@ def test_who_is_slow_to_print_takes_nothing_back_from_those_who_were_faster(root
 SLOW = """
 import os, sys, time
 from agentctl.operations.where.locating import find_task
-from agentctl.operations.wait.waiting import wait_any
-def deliver(end):
+from agentctl.operations.wait.waiting import next_end
+with next_end(find_task(None), [], timeout_s=30, consumer=None, kinds=None) as end:
     open(sys.argv[1], "w").close()
     while not os.path.exists(sys.argv[2]): time.sleep(0.01)
     print(end.agent_instance, flush=True)
-wait_any(find_task(None), [], timeout_s=30, consumer=None, kinds=None, deliver=deliver)
 """
 
 

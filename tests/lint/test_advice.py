@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from agentctl.cli.lazy import VERBS, program
+from agentctl.cli.catalogue import VERBS
+from agentctl.cli.typer_commands import program
 from tests.hints import SHOWS, followed, hints
 from tests.support import REPOSITORY
 

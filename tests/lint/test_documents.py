@@ -13,13 +13,15 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.domain import events
+from agentctl.domain.documents.workers.worker import WorkerRow
 from agentctl.domain.limits import GIB, KEYS, Limits
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.operations.show.listing import row_of
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.spec import WorkerSpec
+from agentctl.web.document_schemas import schemas_of
+from tests import commands_page
 from tests.modules_page import missing, page
 from tests.support import REPOSITORY
 
@@ -67,7 +69,7 @@ def documented_files(part: str) -> set[str]:
 
 def test_a_row_of_list_has_the_keys_of_its_type_and_json_md_names_them() -> None:
     assert get_type_hints(WorkerRow)["depth"] is int, "a program may ask for the types"
-    declared = {name: kind for name, kind in WorkerRow.__annotations__.items() if not kind.startswith("NotRequired")}
+    declared = schemas_of({"": WorkerRow})[1]["WorkerRow"]["required"]
     row = row_of(Root("/nowhere/.agentctl").task("t1"), WorkerView("w"), None, Awaited(FilePath("/nowhere")), 0)
     assert set(row) == set(declared)
     table = re.search(r"\nA row of `list`:\n(.+?)\n\n[A-Z]", JSON, flags=re.DOTALL)
@@ -157,6 +159,11 @@ def test_what_is_looked_for_is_found() -> None:
 
 def test_the_page_of_modules_is_that_of_the_code() -> None:
     assert (DOCS / "modules.md").read_text(encoding="utf-8") == page(), "python -m tests.modules_page > docs/modules.md"
+
+
+def test_the_page_of_commands_is_that_of_the_code() -> None:
+    said = (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert said == commands_page.page(), "python -m tests.commands_page > docs/commands.md"
 
 
 def test_the_page_of_modules_has_each_folder() -> None:

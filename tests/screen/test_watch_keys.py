@@ -141,6 +141,8 @@ def test_what_was_looked_at_is_noted_among_the_persons_files(
         agent("say something", name=name)
     task.ended("a", "b")
     wait_until(task.roster, accept=lambda rows: rows == dict.fromkeys("ab", "completed"), what="the roster to follow")
+    # What was written beside the roster is taken away once that is seen to be whole.
+    wait_until(lambda: [*task.path.glob("*.tmp")], accept=lambda left: not left, what="the roster to be written")
     before = {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
 
     async def steps(screen: Screen) -> None:

@@ -17,20 +17,19 @@ import os, sys, traceback
 import agentctl
 from agentctl.errors import NothingLeft, WaitTimedOut
 from agentctl.operations.where.locating import find_task
-from agentctl.operations.wait.waiting import wait_all, wait_any
+from agentctl.operations.wait.waiting import next_end, wait_all
 
 OURS, kind = os.path.dirname(agentctl.__file__), sys.argv[1]
 task = find_task(None)
 
 def call(consumer):
     given = []
-    def deliver(end):
-        given.append('again' if end.redelivered else 'first')
     try:
         if kind == 'all':
             wait_all(task, ['held'], timeout_s=0.01)
         else:
-            wait_any(task, ['ended'], timeout_s=0.01, consumer=consumer, kinds=None, deliver=deliver)
+            with next_end(task, ['ended'], timeout_s=0.01, consumer=consumer, kinds=None) as end:
+                given.append('again' if end.redelivered else 'first')
         outcome = 'through'
     except KeyboardInterrupt:
         outcome = 'interrupted'

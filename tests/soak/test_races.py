@@ -163,12 +163,11 @@ TAKER = """
 import os
 from agentctl.errors import NothingLeft
 from agentctl.operations.where.locating import find_task
-from agentctl.operations.wait.waiting import wait_any
-def deliver(end):
-    os.write(1, f"{end.agent_instance} {'again' if end.redelivered else 'first'}\\n".encode())
+from agentctl.operations.wait.waiting import next_end
 while True:
     try:
-        wait_any(find_task(None), [], timeout_s=60, consumer="crowd", kinds=None, deliver=deliver)
+        with next_end(find_task(None), [], timeout_s=60, consumer="crowd", kinds=None) as end:
+            os.write(1, f"{end.agent_instance} {'again' if end.redelivered else 'first'}\\n".encode())
     except NothingLeft:
         break
 """

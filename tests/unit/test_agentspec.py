@@ -33,7 +33,7 @@ def test_our_own_format_says_everything() -> None:
     }  # fmt: skip
     spec = own(**whole)
     assert spec.instructions == "Do it."
-    told = spec.to_json()
+    told = dict(spec.to_json())
     assert {key: told[key] for key in whole} == {**whole, "description": "Mends things."}
     assert (told["argv"], told["promptOnStdin"], told["ignored"]) == (None, False, [])
 

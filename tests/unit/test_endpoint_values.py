@@ -17,8 +17,8 @@ from agentctl.web.endpoint import (
     QUERY,
     CheckedRequest,
     Endpoint,
+    Input,
     JsonAnswer,
-    Parameter,
     read_body,
     snake,
 )
@@ -35,12 +35,12 @@ def endpoint(method: str = "POST") -> Endpoint:
     return Endpoint(
         method, "/x/{task}", "x", "X.", _nothing,
         (
-            Parameter("task", NAME, "", PATH, is_required=True),
-            Parameter("text", {"type": "string", "maxLength": 20}, "", where),
-            Parameter("whole", {"type": "integer", "minimum": 0, "maximum": 1 << 50}, "", where),
-            Parameter("number", {"type": "number", "minimum": -1e9, "maximum": 1e9}, "", where),
-            Parameter("flag_here", {"type": "boolean"}, "", where),
-            Parameter("texts", {"type": "array", "items": {"type": "string"}, "maxItems": 3}, "", where),
+            Input("task", NAME, "", PATH, is_required=True),
+            Input("text", {"type": "string", "maxLength": 20}, "", where),
+            Input("whole", {"type": "integer", "minimum": 0, "maximum": 1 << 50}, "", where),
+            Input("number", {"type": "number", "minimum": -1e9, "maximum": 1e9}, "", where),
+            Input("flag_here", {"type": "boolean"}, "", where),
+            Input("texts", {"type": "array", "items": {"type": "string"}, "maxItems": 3}, "", where),
         ),
     )  # fmt: skip
 

@@ -13,12 +13,13 @@ from rich.cells import cell_len
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity.view import Node
+from agentctl.domain.documents.workers.worker import WorkerRow
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need, need_of
 from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.question import Question
 from agentctl.domain.states import Status
-from agentctl.domain.worker_row import BLANK, WorkerRow
+from agentctl.domain.worker_row import BLANK
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.task_totals import totals_of, with_those_below
 from agentctl.screen.fleet.drawing import draw_line

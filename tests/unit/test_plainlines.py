@@ -2,129 +2,176 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.cli import list as listing
-from agentctl.cli import spawn as spawning
-from agentctl.cli.invocation import KINDS as PLACE_KINDS
+from agentctl.cli.command_model import (
+    CHOICE,
+    COMMAND,
+    FLAG,
+    NUMBER,
+    PROMPT,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Command,
+    Parameter,
+)
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.lazy import VERBS, program
-from agentctl.cli.listed import print_workers
-from agentctl.cli.plainlines import _VERBS, read_plain
-from agentctl.cli.starting import KINDS as SPAWN_KINDS
-from agentctl.cli.starting import start_and_report
-from agentctl.operations.start.options import FLAG, OPTIONS
-from agentctl.operations.start.requests import SpawnRequest
+from agentctl.cli.plainlines import read_plain
+from agentctl.cli.presenting import carry_out
+from agentctl.cli.typer_commands import typer_command
+from tests.commands import all_commands
 from tests.steps import new_task
 from tests.support import run
 
-KINDS = {"spawn": PLACE_KINDS | SPAWN_KINDS, "list": PLACE_KINDS | print_workers.__annotations__}
-NUMBERS = {name: value for name, value in SpawnRequest._field_defaults.items() if isinstance(value, (int, float))}
-PLACE = vars(Invocation())
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "spawn": {
-        **PLACE,
-        **{option.name: False if option.kind == FLAG else NUMBERS.get(option.name) for option in OPTIONS},
-        **(start_and_report.__kwdefaults__ or {}),
-    },
-    "list": PLACE | (print_workers.__kwdefaults__ or {}),
-}
-COMMANDS = {verb: program().get_command(None, verb) for verb in KINDS}
+COMMANDS = all_commands()
+SPAWN = COMMANDS["spawn"]
 
-TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
-WORDS = st.sampled_from(["-", "--", "-t", "ls", "Look at it", "- a list of things", "a=b", "", "--help"]) | TEXTS
+TEXTS_OF_LINES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
+WORDS = (
+    st.sampled_from(["-", "--", "-t", "-f", "ls", "Look at it", "- a list", "a=b", "", "--help", "7", "-7", "0.5",
+                     "1e3", "nan", "1_0", "٣", "all", "claude"])
+    | TEXTS_OF_LINES
+)  # fmt: skip
 
 
 @st.composite
 def any_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Draw a command with some of its options, in any number and order, and the words after them."""
-    verb = draw(st.sampled_from(sorted(KINDS)))
-    names = [
-        name.replace("_", "-") for name in sorted({*KINDS[verb], *DEFAULTS[verb]} - PLACE.keys() | PLACE_KINDS.keys())
-    ]
-    options: list[str] = []
-    for name in draw(st.lists(st.sampled_from(names), max_size=5)):
+    """Draw a command with some of its options, in any number and order, and words between and after them."""
+    words = draw(st.sampled_from(sorted(COMMANDS)))
+    names = sorted(_options_of(COMMANDS[words]))
+    line: list[str] = []
+    for name in draw(st.lists(st.sampled_from(names), max_size=5)) if names else ():
         value = draw(WORDS | st.none())
-        ways = [[f"--{name}={value}"], [f"--{name}", value or ""]]
-        options += [f"--{name}"] if value is None else draw(st.sampled_from(ways))
-    return verb, options + draw(st.lists(WORDS, max_size=3))
+        line += [name] if value is None else draw(st.sampled_from([[f"{name}={value}"], [name, value]]))
+        line += draw(st.lists(WORDS, max_size=1))
+    return words, line + draw(st.lists(WORDS, max_size=3))
 
 
 @st.composite
 def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Draw a plain line, as `plainlines.py` defines it."""
-    verb = draw(st.sampled_from(sorted(KINDS)))
-    kinds = {name: kind for name, kind in KINDS[verb].items() if kind in {"bool", "str | None"}}
-    names = draw(st.lists(st.sampled_from(sorted(kinds.keys() - {"prompt", "return"})), unique=True))
-    words: list[str] = []
-    for name in names:
-        option, value = f"--{name.replace('_', '-')}", draw(TEXTS.filter(lambda text: text and text[0] != "-"))
-        ways = [[option]] if kinds[name] == "bool" else [[option, value], [f"{option}={value}"]]
-        words += draw(st.sampled_from(ways))
-    ends = [["Look at it"], ["--", "ls", "--all"], []] if verb == "spawn" else [[]]
-    return verb, words + draw(st.sampled_from(ends))
+    words = draw(st.sampled_from(sorted(COMMANDS)))
+    command = COMMANDS[words]
+    options = {one.name: one for one in _options_of(command).values() if not one.off}
+    pieces: list[list[str]] = []
+    for name in draw(st.lists(st.sampled_from(sorted(options)), unique=True)) if options else ():
+        option = options[name]
+        flag = draw(st.sampled_from([f"--{option.words}", *[f"-{option.short}"] * bool(option.short)]))
+        if option.kind == FLAG:
+            pieces.append([flag])
+            continue
+        for _ in range(draw(st.integers(1, 2)) if option.kind == TEXTS else 1):
+            value = draw(_values_of(option))
+            ways = [[flag, value], *[[f"{flag}={value}"]] * flag.startswith("--")]
+            pieces.append(draw(st.sampled_from(ways)))
+    if any(one.kind == COMMAND for one in command.parameters):
+        ends = [["Look at it"], ["--", "ls", "--all"], []]
+        return words, [word for piece in pieces for word in piece] + draw(st.sampled_from(ends))
+    arguments = list(_arguments_for(draw, command))
+    place = draw(st.integers(0, len(pieces)))
+    before, after = pieces[:place], pieces[place:]
+    return words, [word for piece in [*before, arguments, *after] for word in piece]
 
 
-def read_by_the_parser(verb: str, words: list[str]) -> dict[str, Any]:
-    """Return what the parser passes to the function that does the work."""
-    module, name = {"spawn": (spawning, "start_and_report"), "list": (listing, "show_list")}[verb]
-    with patch.object(module, name) as work, COMMANDS[verb].make_context(verb, list(words)) as context:
-        COMMANDS[verb].invoke(context)
-    (call,) = work.call_args.args or [work.call_args.kwargs["call"]]
-    given: dict[str, Any] = dict(work.call_args.kwargs)
-    given.pop("call", None)
-    given.update(vars(call))
-    return given
+def _arguments_for(draw: st.DrawFn, command: Command) -> Iterator[str]:
+    for one in command.parameters:
+        if one.is_argument:
+            least = 1 if one.is_required else 0
+            count = draw(st.integers(least, 3)) if one.kind == TEXTS else draw(st.integers(least, 1))
+            if not count:
+                return
+            yield from (draw(_values_of(one)) for _ in range(count))
 
 
-def read_without(verb: str, words: list[str]) -> dict[str, Any] | None:
-    """Return what the reader of plain lines passes to that function."""
-    given = read_plain(words, KINDS[verb])
-    return None if given is None else DEFAULTS[verb] | vars(Invocation.taken_from(given)) | given
+def _values_of(parameter: Parameter) -> st.SearchStrategy[str]:
+    if parameter.kind == CHOICE:
+        return st.sampled_from(parameter.choices)
+    if parameter.kind == WHOLE:
+        return st.integers(max(parameter.least or 0, 0), min(parameter.most or 99, 99)).map(str)
+    if parameter.kind in {NUMBER, SECONDS}:
+        return st.decimals(0, 1000, places=2).map(str)
+    return TEXTS_OF_LINES.filter(lambda text: text != "" and text[0] != "-")
+
+
+def _options_of(command: Command) -> dict[str, Parameter]:
+    return {
+        f"--{one.words}": one
+        for one in command.all_parameters()
+        if not one.is_argument and one.kind not in (COMMAND, PROMPT)
+    }
+
+
+class Carried:
+    """Commands that are read, but not carried out: what each would have been given."""
+
+    def __init__(self, words: str) -> None:
+        self.command = COMMANDS[words]._replace(carry_out=self._take)
+        self._given: dict[str, Any] = {}
+
+    def _take(self, call: Invocation, **values: Any) -> None:
+        """Take what the command is given."""
+        rows = self.command.parameters
+        own = {one.name: bool(one.default) if one.kind == FLAG else one.default for one in rows} | values
+        self._given = {**own, "call": {**vars(call), "_surface": None}}
+
+    def by_the_parser(self, line: list[str]) -> dict[str, Any]:
+        """Return what the parser gives it."""
+        typer = typer_command(self.command)
+        with typer.make_context(self.command.name, list(line)) as context:
+            typer.invoke(context)
+        return self._given
+
+    def without(self, line: list[str]) -> dict[str, Any] | None:
+        """Return what the reader of plain lines gives it."""
+        plain = read_plain(line, self.command)
+        if plain is None:
+            return None
+        carry_out(self.command, plain)
+        return self._given
 
 
 @given(any_lines())
 def test_what_is_read_is_what_the_parser_reads(line: tuple[str, list[str]]) -> None:
-    verb, words = line
-    plain = read_without(verb, words)
+    carried = Carried(line[0])
+    plain = carried.without(line[1])
     if plain is not None:
-        assert plain == read_by_the_parser(verb, words)
+        assert plain == carried.by_the_parser(line[1])
 
 
 @given(plain_lines())
 def test_what_is_plain_is_read_and_as_the_parser_reads_it(line: tuple[str, list[str]]) -> None:
-    verb, words = line
-    assert read_without(verb, words) == read_by_the_parser(verb, words)
+    carried = Carried(line[0])
+    assert carried.without(line[1]) == carried.by_the_parser(line[1])
 
 
-@pytest.mark.parametrize("words", [
-    ["--json"], ["--name", "a", "--queue", "--", "make", "--json"], ["--agent", "plan", "Plan"], ["Look at it"],
-    ["--name=a", "--wait", "--", "x"], ["--driver", "codex", "--agent", "general", "--json", "x y"],
+@pytest.mark.parametrize("line", [
+    "list --json", "spawn --name a --queue -- make --json", "spawn --agent plan Plan", "spawn --name=a --wait -- x",
+    "spawn --retries 2 --env A=b -- x", "wait-any --timeout-seconds 0.5 --for completed,failed", "cancel a b --no-wait",
+    "wait -t x a", "logs -f a --tail 5", "interact respond a --id q1 yes", "worktrees diff a --since turn",
 ])  # fmt: skip
-def test_what_most_say_is_plain(words: list[str]) -> None:
-    assert read_plain(words, KINDS["spawn"]) is not None
+def test_what_most_say_is_plain(line: str) -> None:
+    words = line.split()
+    two = " ".join(words[:2])
+    name, rest = (two, words[2:]) if two in COMMANDS else (words[0], words[1:])
+    assert read_plain(rest, COMMANDS[name]) is not None
 
 
 @pytest.mark.parametrize("words", [
-    ["--help"], ["-t", "x"], ["--name"], ["--name", "-x"], ["--name", "a", "--name", "b"], ["--name="], ["--json=1"],
-    ["--retries", "2", "--", "x"], ["--env", "A=b", "--", "x"], ["--nam", "a"], ["ls"], ["ls", "-l"], ["-"], ["--"],
+    ["--help"], ["-t"], ["-tx"], ["-t=x"], ["--name"], ["--name", "-x"], ["--name", "a", "--name", "b"], ["--name="],
+    ["--json=1"], ["--retries", "two", "--", "x"], ["--nam", "a"], ["ls"], ["ls", "-l"], ["-"], ["--"],
     ["Look at it", "--json"], ["--prompt", "x y"], ["--resume"], ["--return", "x"], ["--max_turns", "1"], ["--re use"],
+    ["--timeout-seconds", "inf", "--", "x"], ["--timeout-seconds", "-1", "--", "x"],
 ])  # fmt: skip
 def test_what_is_odd_is_the_parsers(words: list[str]) -> None:
-    assert read_plain(words, KINDS["spawn"]) is None
-
-
-def test_each_command_that_is_read_so_is_a_command() -> None:
-    for verb, (module, name) in _VERBS.items():
-        assert verb in VERBS
-        assert getattr(import_module(f"agentctl.cli.{module}"), name).__annotations__.items() <= KINDS[verb].items()
+    assert read_plain(words, SPAWN) is None
 
 
 def test_an_error_of_a_plain_line_is_told_as_any_other(root: Path) -> None:
@@ -133,3 +180,9 @@ def test_an_error_of_a_plain_line_is_told_as_any_other(root: Path) -> None:
     assert (refused.code, "--agent is for an agent, and there is no prompt" in refused.err) == (2, True)
     missing = run("list", "--task", "nobody", check=False)
     assert (missing.code, "no task 'nobody'" in missing.err) == (3, True)
+
+
+def test_kinds_that_the_reader_does_not_know_would_go_to_the_parser() -> None:
+    strange = Command("x", print, (), "", (Parameter("y", "strange"), Parameter("z", TEXT, is_argument=True)))
+    assert read_plain(["--y", "1"], strange) is None
+    assert read_plain(["1"], strange) == {"z": "1"}

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentctl.cli.render import out_json_rows
+from agentctl.cli.json_output import print_json_rows
 
 
 @pytest.mark.parametrize("count", [0, 1, 249, 250, 251, 1000])
 def test_rows_are_one_json_list_whatever_their_number(count: int, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [{"n": number, "text": 'a "b"\n[é]'} for number in range(count)]
-    out_json_rows(iter(rows))
+    print_json_rows(iter(rows))
     printed = capsys.readouterr().out
     assert json.loads(printed) == rows
     assert printed.count("\n") == 1
@@ -28,7 +28,7 @@ def test_the_rows_of_many_never_stand_in_memory_together(monkeypatch: pytest.Mon
     with open("/dev/null", "w", encoding="utf-8") as nowhere:
         monkeypatch.setattr("sys.stdout", nowhere)
         tracemalloc.start()
-        out_json_rows(rows())
+        print_json_rows(rows())
         _, most = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert most < 20 << 20  # 50 MB in all.

@@ -8,15 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, get_type_hints
 
 import pytest
-import typer
 
 from agentctl.api import verbs
 from agentctl.api.executor import TaskExecutor
 from agentctl.api.options import SpawnOptions
 from agentctl.api.task import Task
-from agentctl.cli.lazy import program
+from agentctl.cli import command_model
 from agentctl.cli.plainlines import read_plain
-from agentctl.cli.starting import KINDS
 from agentctl.domain.names import camel
 from agentctl.drivers import order as orders
 from agentctl.errors import UsageError
@@ -40,6 +38,7 @@ from agentctl.operations.start.options import (
 )
 from agentctl.supervision.worker import spec as specs
 from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS
+from tests.commands import all_commands
 
 #: A value of each kind, and the kind's name for a type checker, in the schema of a tool and on a command line.
 VALUES: dict[str, Any] = {TEXT: "low", NUMBER: 1.5, WHOLE: 2, FLAG: True, TEXTS: ["a"], TABLE: {"a": "b"}}
@@ -48,8 +47,8 @@ TYPES = {
 }  # fmt: skip
 SCHEMAS = {"string": TEXT, "number": NUMBER, "integer": WHOLE, "boolean": FLAG}
 WORDS = {
-    ("str", False): TEXT, ("float", False): NUMBER, ("seconds", False): NUMBER, ("int", False): WHOLE,
-    ("boolean", False): FLAG, ("str", True): TEXTS,
+    command_model.TEXT: TEXT, command_model.NUMBER: NUMBER, command_model.SECONDS: NUMBER, command_model.WHOLE: WHOLE,
+    command_model.FLAG: FLAG, command_model.TEXTS: TEXTS,
 }  # fmt: skip
 
 # What a surface has beside the options: the work itself, and how it is started.
@@ -88,12 +87,8 @@ def _kind_of(annotation: str) -> str:
 
 
 def words_of(name: str) -> dict[str, str]:
-    """Return the parameters of a command, as its help shows them."""
-    found = {}
-    for parameter in program().get_command(None, name).params:
-        is_many = parameter.multiple if isinstance(parameter, typer.core.TyperOption) else parameter.nargs == -1
-        found[str(parameter.name)] = WORDS.get((parameter.type.name, is_many), parameter.type.name)
-    return found
+    """Return the parameters of a command, by their kinds."""
+    return {one.name: WORDS.get(one.kind, one.kind) for one in all_commands()[name].all_parameters()}
 
 
 def without(found: Mapping[str, str], others: set[str]) -> dict[str, str]:
@@ -109,13 +104,15 @@ def typed_options() -> dict[str, str]:
 
 
 def read_plainly() -> dict[str, str]:
-    """Return the options of a plain line of `spawn`; a number or a list is left to the parser."""
-    texts = {option.name: TEXT for option in OPTIONS if read_plain([_flag(option), "x"], KINDS) is not None}
-    return texts | {option.name: FLAG for option in OPTIONS if read_plain([_flag(option)], KINDS) is not None}
-
-
-def _flag(option: Option) -> str:
-    return f"--{option.name.replace('_', '-')}"
+    """Return the options of a plain line of `spawn`."""
+    kinds, found = {bool: FLAG, int: WHOLE, float: NUMBER, str: TEXT, list: TEXTS}, dict[str, str]()
+    for option in OPTIONS:
+        flag = f"--{option.name.replace('_', '-')}"
+        for words in ([flag, "x"], [flag, "1.5"], [flag, "2"], [flag]):
+            given = read_plain(words, all_commands()["spawn"])
+            if given is not None:
+                found.setdefault(option.name, kinds[type(given[option.name])])
+    return found
 
 
 def in_orders() -> dict[str, str]:
@@ -144,7 +141,7 @@ SURFACES: dict[str, tuple[dict[str, str], Callable[[], dict[str, str]]]] = {
         kinds_of(OPTIONS) | {"env": TEXTS},  # K=V
         lambda: without(words_of("spawn"), OF_SPAWN),
     ),
-    "plain lines": ({option.name: option.kind for option in OPTIONS if option.kind in (TEXT, FLAG)}, read_plainly),
+    "plain lines": (kinds_of(OPTIONS) | {"env": TEXTS}, read_plainly),
     "SpawnOptions": (
         {name: kind for name, kind in kinds_of(OPTIONS, API).items() if name not in OF_THE_CALL},
         typed_options,

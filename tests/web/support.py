@@ -20,6 +20,7 @@ from agentctl.supervision.notify.served import kept_place
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.web.login import hidden, proof, random_text
 from agentctl.web.serving import link_to
+from tests.answers import check_response
 from tests.support import start, wait_until
 
 API = "/api/v1"
@@ -115,7 +116,12 @@ class Server:
                 connection.putheader(name, value)
             connection.endheaders(data)
             answer = connection.getresponse()
-            return Answered(answer.status, answer.headers, answer.read())
+            found = Answered(answer.status, answer.headers, answer.read())
+            is_json = found.headers["Content-Type"] == "application/json"
+            # Once it has ended, somebody else may answer in its place.
+            if self.is_running and found.status == 200 and found.body and is_json and path.startswith(API):
+                check_response(method, path, found.json)
+            return found
         finally:
             connection.close()
 

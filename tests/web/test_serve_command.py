@@ -70,7 +70,7 @@ def test_without_json_it_prints_the_link_alone(root: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.follows(
-    "cli/serve._explain: agentctl serve --link",
+    "cli/serve._explained: agentctl serve --link",
     "web/app.Website._log_in: agentctl serve --link",
     "web/serving.link_to: agentctl serve",
     "web/serving.PortTaken.where_pages_are_open: agentctl serve --port",

@@ -14,7 +14,11 @@ from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.item import Item
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.rows import TOKENS
-from agentctl.lean import NamedTuple
+from agentctl.domain.numbers import finite
+from agentctl.lean import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import TokenCounts, TreeItem
 
 RUNNING, INTERRUPTED, COMPLETED = "running", "interrupted", "completed"
 #: What has a status; a message or a note has none.
@@ -49,13 +53,14 @@ class Node:
     #: Of a group: the time of its latest row.
     last_at: str | None = None
 
-    def told_tokens(self) -> dict[str, int | None]:
+    def told_tokens(self) -> TokenCounts:
         """Return the tokens as `tree --json` prints them."""
-        return {**dict.fromkeys(TOKENS), **(self.tokens or {})}
+        used = self.tokens or {}
+        return {"input": used.get("input"), "output": used.get("output"), "cached": used.get("cached")}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TreeItem:
         """Return the node as `tree --json` prints it."""
-        node: dict[str, Any] = {
+        node: TreeItem = {
             "id": self.id, "type": self.type, "parent": self.parent, "depth": self.depth, "status": self.status,
             "agentType": self.agent_type, "name": self.name, "text": self.text, "detail": self.detail,
             "startedAt": self.started_at, "endedAt": self.ended_at,
@@ -172,7 +177,7 @@ def _node(item: Item, depth: int) -> Node:
         status=_string(fields.get("status")), agent_type=_string(fields.get("agentType")),
         name=_string(fields.get("name")), text=_string(fields.get("text")),
         detail=detail if isinstance(detail, dict) else None,
-        percent=percent if isinstance(percent, int | float) else None,
+        percent=finite(percent),
         started_at=_text(item.started) or None, ended_at=_text(item.ended) or None,
     )  # fmt: skip
     if item.kind in _LASTING:

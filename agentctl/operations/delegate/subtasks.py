@@ -34,6 +34,7 @@ from agentctl.supervision.worker.kinship import leaves_children
 from agentctl.supervision.worker.spec import read_spec
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.starts import BegunSubtask
     from agentctl.operations.show.subtask_answer import SubtaskEnd
     from agentctl.operations.wait.rounds import OnStranded
     from agentctl.operations.wait.waiting import OnAsked
@@ -80,7 +81,7 @@ class Subtask(NamedTuple):
         """The name of the chain of runs that its worker begins."""
         return read_spec(self.worker.spec).agent_id or self.spawned.agent_instance
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> BegunSubtask:
         """Return what `subtask --no-wait --json` prints."""
         return {"agentId": self.agent_id, **self.spawned.to_json()}
 

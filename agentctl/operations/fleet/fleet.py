@@ -14,8 +14,8 @@ from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import need_of
 from agentctl.domain.states import TERMINAL, UNKNOWN
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals, parent_in_fleet
 from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
 from agentctl.operations.fleet.seen import SeenEnds
@@ -27,6 +27,9 @@ from agentctl.operations.wait.live_view import sleep_over
 from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.queue.queue_hold import QueueHold
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 #: How long one look may read: whoever draws wants to draw what is known so far.
 _TURN_S = 0.05

@@ -9,9 +9,11 @@ from agentctl.domain.activity.view import Node
 from agentctl.domain.names import WorkerId
 from agentctl.domain.need import Need
 from agentctl.domain.question import Question
-from agentctl.domain.worker_row import WorkerRow
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.supervision.queue.queue_hold import QueueHold
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 
 class TaskTotals(NamedTuple):

@@ -15,9 +15,8 @@ from agentctl.domain.events import BadLine, Event
 from agentctl.domain.projection import TaskView
 from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL, Status, task_state
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError, StorageError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.listing import row_of as listed
 from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.wait.live_view import LiveTask
@@ -28,6 +27,9 @@ from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.queue.queue_hold import QueueHold
 from agentctl.supervision.worker.questions import open_questions, read_question, waiting_askers
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 #: How often workers are judged whose death no descriptor reports: nobody watches for a second that ends on a screen.
 _LOOK_EVERY_S = 5.0

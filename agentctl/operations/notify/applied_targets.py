@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
@@ -18,6 +17,7 @@ from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.calling import caller, is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import check_own, is_own
@@ -27,6 +27,7 @@ from agentctl.supervision.worker.environment import store_folder, switch_of
 
 if TYPE_CHECKING:
     from agentctl.adapters.taskyaml.notifying import PersonalNotify
+    from agentctl.domain.documents.notices import TargetSwitch
     from agentctl.domain.targets import Applied, Level, Naming
 
 ALWAYS, ROOT, TASK_YAML, TASK = "always", "root", "task.yaml", "task"
@@ -151,11 +152,8 @@ def _defined(text: str) -> Naming:
     return naming
 
 
-def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> dict[str, Any]:
+def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> TargetSwitch:
     """Let a target be told of a tree of tasks, or of all tasks of a root, or let it not be told.
-
-    Returns:
-        {target, on, taskId or root}.
 
     Raises:
         NotFound: There is no such target.

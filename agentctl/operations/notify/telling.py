@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
@@ -15,35 +14,37 @@ from agentctl.domain.plaintext import plain
 from agentctl.domain.quiet import in_words
 from agentctl.domain.targets import COMMAND, TERMINAL, Applied, NoticeTarget
 from agentctl.errors import NotFound, Refused
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.notify.applied_targets import applied_to
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.lineage import shown_caller
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.personal_config import NOTIFY, personal_file, section
 from agentctl.supervision.notify.armed import KEPT_VARIABLES, Armed
-from agentctl.supervision.notify.book import FAILED, REFUSED, SEEN, SENT, Book
+from agentctl.supervision.notify.book import FAILED, REFUSED, SEEN, SENT, Book, Step
 from agentctl.supervision.notify.delivering import deliver
 from agentctl.supervision.notify.gathering import TreeNotices
 from agentctl.supervision.notify.sender import is_quiet, notices_due
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.notices import TargetRow, TargetTest, TargetTold
 
-def list_targets(task: TaskDir | None) -> list[dict[str, Any]]:
-    """Return every target of the person, whether it applies to the tree of a task, and what it was told there.
 
-    Returns:
-        Of each {target, type, where, events, by, sent, seen, refused, waiting, failing, lastError, quiet, isQuietNow}.
-    """
+def list_targets(task: TaskDir | None) -> list[TargetRow]:
+    """Return every target of the person, whether it applies to the tree of a task, and what it was told there."""
     personal = section(NOTIFY)
     found = {} if task is None else {one.target.name: one for one in applied_to(task)}
     armed = Armed((), quiet=personal.quiet, environ=_environ())
-    quiet = {"quiet": None if personal.quiet is None else in_words(personal.quiet), "isQuietNow": is_quiet(armed)}
+    quiet, is_quiet_now = None if personal.quiet is None else in_words(personal.quiet), is_quiet(armed)
     book, notices = _told(task) if task is not None and found else (None, [])
-    rows = []
+    rows: list[TargetRow] = []
     for name, target in personal.targets.items():
         applied = found.get(name)
-        row: dict[str, Any] = {"target": name, "type": target.type, "where": where_of(target)}
-        row |= {"by": applied.by if applied else None, "events": list((applied.target if applied else target).events)}
-        rows.append({**row, **_state(name, applied, book, notices), **quiet})
+        rows.append({
+            "target": name, "type": target.type, "where": where_of(target), "by": applied.by if applied else None,
+            "events": list((applied.target if applied else target).events), **_told_of(name, applied, book, notices),
+            "quiet": quiet, "isQuietNow": is_quiet_now,
+        })  # fmt: skip
     return rows
 
 
@@ -65,7 +66,7 @@ def _told(task: TaskDir) -> tuple[Book, list[Notice]]:
     return book, TreeNotices(tree).look()
 
 
-def _state(name: str, applied: Applied | None, book: Book | None, notices: Sequence[Notice]) -> dict[str, Any]:
+def _told_of(name: str, applied: Applied | None, book: Book | None, notices: Sequence[Notice]) -> TargetTold:
     steps = [] if book is None else [step for (target, _), step in book.steps.items() if target == name]
     counts = {what: sum(step.what == what for step in steps) for what in (SENT, SEEN, REFUSED, FAILED)}
     wrong = [step for step in steps if step.what in (FAILED, REFUSED)]
@@ -89,7 +90,7 @@ def failing(task: TaskDir) -> Iterator[tuple[str, int, str]]:
         return
     book = Book(tree.notices)
     book.refresh()
-    wrong: dict[str, list[Any]] = {}
+    wrong: dict[str, list[Step]] = {}
     for (target, _), step in book.steps.items():
         if step.what in (FAILED, REFUSED):
             wrong.setdefault(target, []).append(step)
@@ -97,8 +98,8 @@ def failing(task: TaskDir) -> Iterator[tuple[str, int, str]]:
         yield plain(target), len(steps), plain(max(steps, key=lambda step: step.at).said)
 
 
-def test_target(name: str) -> dict[str, Any]:
-    """Send one message to a target now, whatever hour it is; return {target, delivered, said}.
+def test_target(name: str) -> TargetTest:
+    """Send one message to a target now, whatever hour it is; return what came of it.
 
     Raises:
         NotFound: There is no such target.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from agentctl.adapters import activitylog
 from agentctl.adapters.activitylog import ActivityReader
@@ -14,9 +13,13 @@ from agentctl.domain.activity.row import REPORTED
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.transcript import Transcript, TranscriptEntry
 from agentctl.errors import Refused
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.show.logs import is_live, start_of_tail
 from agentctl.operations.where.locating import find_worker
 from agentctl.supervision.worker.spec import is_for_agent, order_of
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import ActivityRow, BadActivity
 
 
 def has_transcript(worker: WorkerDir) -> bool:
@@ -26,13 +29,14 @@ def has_transcript(worker: WorkerDir) -> bool:
     return worker.activity.exists() or not worker.has_ended
 
 
-def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[dict[str, Any]]:
-    """Yield each row of the file, with its line number as `line`; a bad line as {line, problem}."""
+def follow_activity(task: TaskDir, instance: str, *, follow: bool) -> Iterator[ActivityRow | BadActivity]:
+    """Yield each row of the file with the number of its line, and what is wrong with a bad line."""
     for number, line in _lines(find_worker(task, instance), follow=follow):
         if read_line(line, number) is None:
             yield {"line": number, "problem": "not a row of an activity: not JSON, or it has no type"}
         else:
-            yield {"line": number, **json.loads(line)}
+            row: Any = {"line": number, **json.loads(line)}  # It has a type; the rest is taken as the file has it.
+            yield row
 
 
 def follow_transcript(task: TaskDir, instance: str, *, follow: bool, tail: int | None) -> Iterator[TranscriptEntry]:

@@ -10,8 +10,11 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.view import Node, view_of
 from agentctl.domain.states import Reason
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import Damaged
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 #: How many ended items of an expanded group are kept; `earlier` counts the rest.
 KEPT = 200

@@ -18,6 +18,8 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from agentctl.domain.documents.workers.worker import EvidenceRow, StatementRow, WayOutRow
+
     _T = TypeVar("_T")
 
 FILE, LOCK, PROCESS, EVENT = "file", "lock", "process", "event"
@@ -38,7 +40,7 @@ class Evidence(NamedTuple):
     #: When: of an event, or the last change of a file whose time counts.
     at: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> EvidenceRow:
         """Return it as `why --json` prints it."""
         return {"kind": self.kind, "where": self.where, "says": self.says, "at": self.at}
 
@@ -49,7 +51,7 @@ class Statement(NamedTuple):
     text: str
     evidence: Sequence[Evidence] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> StatementRow:
         """Return it as `why --json` prints it."""
         return {"text": self.text, "evidence": [one.to_json() for one in self.evidence]}
 
@@ -61,7 +63,7 @@ class WayOut(NamedTuple):
     #: What a person types for it; None if it happens by itself or elsewhere.
     command: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WayOutRow:
         """Return it as `why --json` prints it."""
         return {"text": self.text, "command": self.command}
 

@@ -16,10 +16,13 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import AgentctlError, Next, NotFound, Refused
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.task_config import read_config
 from agentctl.operations.worktree.remaking import where_begun
 from agentctl.supervision.worker.spec import is_of_task, read_order, read_spec
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import OfferedRuns
 
 #: Rows that exist only once the model has answered.
 _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
@@ -30,6 +33,10 @@ class FurtherRuns(NamedTuple):
 
     retry: bool
     resume: bool
+
+    def to_json(self) -> OfferedRuns:
+        """Return it as `show --json` prints it."""
+        return {"retry": self.retry, "resume": self.resume}
 
 
 def further_runs(worker: WorkerDir) -> FurtherRuns:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folders, read_known, storage_errors, to_json, write_whole
@@ -13,8 +12,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.ends import end_in_words
 from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.plaintext import plain
-from agentctl.domain.worker_row import WorkerRow
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.results import result_by_row
 from agentctl.operations.where.locating import find_worker
@@ -22,18 +20,18 @@ from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.questions import read_question
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import ReportedQuestion, ReportedWords, ReportedWorker, ResultsReport
+    from agentctl.domain.documents.workers.worker import CutText, WorkerResult, WorkerRow
+
 #: Limits per worker: how many files and how many questions are listed, and how many characters of a question.
 _MOST_ITEMS, _LONGEST_QUESTION = 100, 1000
-_ROW_KEYS = ("agentInstance", "agent", "status", "reason", "exitCode", "signal", "parent", "startedAt", "endedAt",
-             "durationSeconds")  # fmt: skip
-_RESULT_KEYS = ("source", "summary", "summaryCut", "text", "truncated", "size", "sha256", "path", "wrapped",
-                "turnsUsed", "usage", "costUsd", "model")  # fmt: skip
 
 
 class Joined(NamedTuple):
     """A report, and the paths of its two files."""
 
-    report: dict[str, Any]
+    report: ResultsReport
     text_path: str
     data_path: str
 
@@ -55,7 +53,9 @@ def join_results(
     for name in chosen:
         find_worker(task, name)
     rows = [row for row in list_workers(task)[0] if not chosen or row["agentInstance"] in chosen]
-    report = {"taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows]}
+    report: ResultsReport = {
+        "taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows],
+    }  # fmt: skip
     text, data = task.report_text, task.report_data
     if out is not None:
         folder = FilePath(os.path.realpath(out))
@@ -67,36 +67,61 @@ def join_results(
     return Joined(report, text, data)
 
 
-def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> dict[str, Any]:
+def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> ReportedWorker:
     worker = task.worker(row["agentInstance"])
     result = result_by_row(worker, row, max_bytes=max_bytes)
     questions = _questions(worker)
     return {
-        **{key: row.get(key) for key in _ROW_KEYS},
-        **{key: result[key] for key in _RESULT_KEYS if key in result},
+        "agentInstance": row["agentInstance"], "agent": row["agent"], "status": row["status"],
+        "reason": row["reason"], "exitCode": row["exitCode"], "signal": row["signal"], "parent": row["parent"],
+        "startedAt": row["startedAt"], "endedAt": row["endedAt"], "durationSeconds": row["durationSeconds"],
+        **_words(result),
         "error": decision.message if row["status"] == "failed" and (decision := decision_of(worker)) else None,
         "questions": questions[:_MOST_ITEMS],
         "files": result["files"][:_MOST_ITEMS],
         "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),
         "folder": str(worker.path),
-    }
+    }  # fmt: skip
 
 
-def _questions(worker: WorkerDir) -> list[dict[str, Any]]:
-    found = []
+def _words(result: WorkerResult) -> ReportedWords:
+    """Return what a report takes of a result."""
+    words: ReportedWords = {
+        "source": result["source"], "summary": result["summary"], "text": result["text"],
+        "truncated": result["truncated"], "size": result["size"], "sha256": result["sha256"], "path": result["path"],
+    }  # fmt: skip
+    if "summaryCut" in result:
+        words["summaryCut"] = result["summaryCut"]
+    if "wrapped" in result:
+        words["wrapped"] = result["wrapped"]
+    if "turnsUsed" in result:
+        words["turnsUsed"] = result["turnsUsed"]
+    if "usage" in result:
+        words["usage"] = result["usage"]
+    if "costUsd" in result:
+        words["costUsd"] = result["costUsd"]
+    if "model" in result:
+        words["model"] = result["model"]
+    return words
+
+
+def _questions(worker: WorkerDir) -> list[ReportedQuestion]:
+    found: list[ReportedQuestion] = []
     for name in worker.question_ids():
         question, answer = read_question(worker, name), read_known(worker.answer(name))
         if question is not None and not question.idle:
             text = question.text[:_LONGEST_QUESTION]
-            said = {key: answer.get(key) for key in ("answer", "by")}
-            found.append({"id": name, "question": text, "askedBy": question.asked_by, **said})
+            found.append({
+                "id": name, "question": text, "askedBy": question.asked_by,
+                "answer": answer.get("answer"), "by": answer.get("by"),
+            })  # fmt: skip
     return found
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def _lines(report: dict[str, Any]) -> Iterator[str]:
+def _lines(report: ResultsReport) -> Iterator[str]:
     """Yield the lines of the report. Text from workers is quoted, so that none can forge the part of another."""
     yield f"# {plain(report['taskId'])}"
     yield ""
@@ -110,7 +135,7 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
         yield from _part_lines(part)
 
 
-def _part_lines(part: dict[str, Any]) -> Iterator[str]:
+def _part_lines(part: ReportedWorker) -> Iterator[str]:
     seconds = part["durationSeconds"]
     yield f"{end_in_words(part['status'], part['reason'])}{f', {seconds:.1f} s' if seconds is not None else ''}"
     if part["error"]:
@@ -133,7 +158,7 @@ def _part_lines(part: dict[str, Any]) -> Iterator[str]:
         yield from ["", f"{part['leftOut']} more are in {plain(part['folder'])}"]
 
 
-def _cut_lines(cut: dict[str, Any] | None) -> Iterator[str]:
+def _cut_lines(cut: CutText | None) -> Iterator[str]:
     if cut is not None:
         where = f", in {plain(cut['path'])}" if cut["path"] else ""
         yield from ["", f"Cut: the full text has {cut['size']} bytes, sha256 {cut['sha256']}{where}"]

@@ -10,10 +10,11 @@ from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
 from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.reports import last_progress
 from agentctl.domain.states import HELD, STRANDED
-from agentctl.domain.worker_row import BLANK, WorkerRow
+from agentctl.domain.worker_row import BLANK
 from agentctl.errors import AgentctlError, StorageError
-from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.askers import Below, PendingQuestion, asked_below, below_any
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.unreadable import note_unreadable, unreadable_problem
@@ -22,6 +23,7 @@ from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import NodePlacement, UsageSoFar, WorkerRow
     from agentctl.supervision.life.judging import Condition
 
 #: So many lines of a log without an event are named; `doctor` names more.
@@ -146,12 +148,13 @@ def row_of(
         return row
     if worker.refused:
         row = {**row, "refused": worker.refused}
+    progress = None if is_queued else last_progress(read_to_show(task.worker(worker.instance).progress))
     return {
         **row, "paused": worker.is_paused, "stalled": worker.stall_seq is not None,
         "parked": worker.park_seq is not None, "survivors": worker.survivors,
         "awaitsChildren": worker.awaits_children,
         "health": condition.value if condition and condition is not condition.QUEUED else None,
-        "progress": None if is_queued else read_to_show(task.worker(worker.instance).progress) or None,
+        "progress": progress,
     }  # fmt: skip
 
 
@@ -166,13 +169,13 @@ def _with_files(row: WorkerRow, worker: WorkerView, task: TaskDir, awaited: Awai
     return row
 
 
-def _placement_of(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
+def _placement_of(worker: WorkerView, worker_dir: WorkerDir) -> NodePlacement:
     from agentctl.operations.show.placements import placement_facts  # Few workers run on nodes.
 
     return placement_facts(worker, worker_dir)
 
 
-def _usage_of(worker: WorkerDir) -> dict[str, Any]:
+def _usage_of(worker: WorkerDir) -> UsageSoFar:
     from agentctl.supervision.account.ledger import read_spent  # No command uses anything up.
 
     return read_spent(worker).to_json()

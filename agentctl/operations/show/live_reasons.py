@@ -295,8 +295,8 @@ def _output(facts: WorkerFacts) -> Part:
         return [Statement(text, [*facts.event(ev.STALLED), *evidence])], [
             WayOut("any output or report; to see what it wrote last", facts.command("logs", facts.name))
         ]
-    progress = facts.row["progress"] or {}
-    reported = evidence_fields(progress, "at", "percent", "text")
+    progress = facts.row["progress"]
+    reported = "" if progress is None else evidence_fields(progress, "at", "percent", "text")
     evidence += [file_says(worker.progress, reported)] if reported else []
     text = f"It last wrote output at {last}." if last and _has_output(worker) else "It has written no output yet."
     return ([Statement(text, evidence)] if evidence else []), []

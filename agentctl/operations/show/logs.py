@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.opening import open_plain, pieces
@@ -12,8 +11,12 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.events import BadLine
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.locating import find_worker
 from agentctl.supervision.life.judging import Condition, judge
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import BadEvent, EventRow
 
 _CHUNK = 1 << 16
 #: How many bytes at the end of a file are searched for its last lines.
@@ -108,8 +111,8 @@ def start_of_tail(path: str, lines: int) -> int:
         os.close(fd)
 
 
-def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -> Iterator[dict[str, Any]]:
-    """Yield the events of a task with their `seq`; a bad line as {seq, problem}. With `follow`, forever."""
+def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -> Iterator[EventRow | BadEvent]:
+    """Yield the events of a task with their `seq`, and what is wrong with a bad line. With `follow`, forever."""
     if instance is not None:
         find_worker(task, instance)
     reader = eventlog.LogReader(task.events)
@@ -119,7 +122,8 @@ def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -
                 if isinstance(row, BadLine):
                     yield {"seq": row.seq, "problem": row.problem}
                 elif instance is None or row[1].get("agentInstance") == instance:
-                    yield {"seq": row[0], **row[1]} | {"seq": row[0]}  # Whatever the line claims.
+                    event: Any = {"seq": row[0], **row[1]} | {"seq": row[0]}  # Whatever the line claims.
+                    yield event  # Its form was checked; what else is in it is taken as the log has it.
             if not follow:
                 return
             watch.sleep(None)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from agentctl.adapters.files import read_known
 from agentctl.domain import events as ev
-from agentctl.lean import Any
 from agentctl.operations.show.evidence import (
     Part,
     Statement,
@@ -24,7 +25,8 @@ def node_part(facts: WorkerFacts) -> Part:
     launch = launch_of(facts.worker_dir)
     if launch is None:
         return [Statement("It is about to be given to its engine.", process_says(facts.leader(), _STAND_IN))], []
-    claim, placed = read_known(launch.claim), facts.row.get("placement") or {}
+    claim = read_known(launch.claim)
+    placed: Mapping[str, object] = facts.row.get("placement") or {}
     evidence = [
         *process_says(facts.leader(), _STAND_IN),
         file_says(launch.handle, evidence_fields(read_known(launch.handle), "job", "submissions", "engine", "problem")),
@@ -43,7 +45,7 @@ def node_part(facts: WorkerFacts) -> Part:
 _STAND_IN = "its stand-in"
 
 
-def _why_not_there(placed: dict[str, Any]) -> str:
+def _why_not_there(placed: Mapping[str, object]) -> str:
     runner = shown(placed.get("runner"))
     if placed.get("problem"):
         return f"{runner} has not taken it yet: {shown(placed['problem'])}. It is asked again and again."
@@ -58,7 +60,7 @@ def _why_not_there(placed: dict[str, Any]) -> str:
     return f"It waits in the queue of {runner}, which says {words} of it{why}."
 
 
-def _how_there(placed: dict[str, Any], node: str) -> str:
+def _how_there(placed: Mapping[str, object], node: str) -> str:
     runner, state = shown(placed.get("runner")), placed.get("state")
     if placed.get("problem"):
         return f"It runs on {node}; but {shown(placed['problem'])}."
@@ -70,9 +72,9 @@ def _how_there(placed: dict[str, Any], node: str) -> str:
     return f"It runs on {node}, where a shim guards it; what is said here follows it."
 
 
-def _ways_there(placed: dict[str, Any]) -> list[WayOut]:
+def _ways_there(placed: Mapping[str, object]) -> list[WayOut]:
     return [WayOut("its own end")] if placed.get("state") in (None, "running", "queued") else []
 
 
-def _look(placed: dict[str, Any]) -> str | None:
+def _look(placed: Mapping[str, object]) -> str | None:
     return "squeue --me" if placed.get("runner") == "slurm" else None

@@ -6,7 +6,7 @@ from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.projection import WorkerView
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.askers import asked_below
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.further_runs import further_runs
@@ -20,8 +20,12 @@ from agentctl.supervision.worker.cancel_request import cancel_request_of
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.relative_paths import from_disk, with_artifacts
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import ShownWorker
+    from agentctl.domain.documents.worktrees import WorktreeRecord
 
-def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+
+def show_worker(task: TaskDir, instance: str) -> ShownWorker:
     """Return everything that is known of one worker, or of a sub-agent that is only observed."""
     try:
         worker_dir = find_worker(task, instance)
@@ -29,7 +33,7 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
         observed = observed_row(task, instance)
         if observed is None:
             raise
-        return {**observed, "taskId": task.id}
+        return {**observed, "taskId": task.id}  # type: ignore[typeddict-item] # Its row alone.
     view, conditions = read_task(task)
     worker = view.workers.get(instance) or WorkerView(instance)
     below = len(asked_below(task, view).get(instance, ()))
@@ -49,14 +53,14 @@ def show_worker(task: TaskDir, instance: str) -> dict[str, Any]:
             for name in worker_dir.question_ids()
         ],
         "openSession": opening_of(worker_dir),
-        "furtherRuns": further_runs(worker_dir)._asdict() if worker_dir.has_ended else None,
+        "furtherRuns": further_runs(worker_dir).to_json() if worker_dir.has_ended else None,
         "folder": str(worker_dir.path),
         "stdout": str(worker_dir.stdout),
         "stderr": str(worker_dir.stderr),
     }
 
 
-def worktree_of(worker: WorkerDir) -> dict[str, Any] | None:
+def worktree_of(worker: WorkerDir) -> WorktreeRecord | None:
     """Return what is known of a worker's worktree; None if it has none."""
     if not worker.worktree.exists():
         return None

@@ -9,40 +9,39 @@ from __future__ import annotations
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
 from agentctl.domain.projection import WorkerView
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worker.engine_answers import answer_for
 from agentctl.supervision.worker.placed import launch_of
 
-#: What is noted of the engine's last answer.
-_OF_ENGINE = ("state", "words", "reason")
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import NodePlacement
 
 
-def placement_facts(worker: WorkerView, worker_dir: WorkerDir) -> dict[str, Any]:
-    """Return {runner, launch, node, job, state, words, reason, problem, lateExit} of a worker that runs on a node.
+def placement_facts(worker: WorkerView, worker_dir: WorkerDir) -> NodePlacement:
+    """Return where a worker is that runs on a node.
 
     `state` is what is concluded of the engine's answer (`queued running ended dropped absent unknown`), `words` what
     it says itself; `problem` is why the engine has not taken the worker yet. What is not known is None.
     """
     launch = launch_of(worker_dir)
     handle = read_known(launch.handle) if launch is not None else {}
+    state, words, reason = _said_of(launch, handle)
     return {
         "runner": worker.runner, "launch": launch.id if launch is not None else None, "node": worker.node,
-        "job": _text(handle.get("job")), **_said_of(launch, handle),
+        "job": _text(handle.get("job")), "state": state, "words": words, "reason": reason,
         "problem": _text(handle.get("problem")), "lateExit": worker.late_exit,
     }  # fmt: skip
 
 
-def _said_of(launch: LaunchDir | None, handle: dict[str, Any]) -> dict[str, str | None]:
-    """Return {state, words, reason} of the engine's last answer; for a launch that is over, what was noted of it."""
+def _said_of(launch: LaunchDir | None, handle: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
+    """Return (state, words, reason) of the engine's last answer; for a launch that is over, what was noted of it."""
     answer = answer_for(handle, launch.id) if launch is not None and not launch.verdict.exists() else None
     if answer is not None:
-        return {
-            "state": answer.seen.state.value,
-            "words": answer.seen.words or None,
-            "reason": answer.seen.reason or None,
-        }
+        return answer.seen.state.value, answer.seen.words or None, answer.seen.reason or None
     noted = handle.get("engine")
-    return {key: _text(noted.get(key)) if isinstance(noted, dict) else None for key in _OF_ENGINE}
+    if not isinstance(noted, dict):
+        return None, None, None
+    return _text(noted.get("state")), _text(noted.get("words")), _text(noted.get("reason"))
 
 
 def _text(value: object) -> str | None:

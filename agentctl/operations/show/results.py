@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_known
@@ -20,6 +20,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.limits import RESULT_BYTES
+from agentctl.domain.numbers import finite
 from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
 from agentctl.operations.show.one_worker import show_worker, worktree_of
@@ -30,79 +31,105 @@ from agentctl.operations.worktree.changes import kept_files
 from agentctl.supervision.worker.relative_paths import from_disk, with_artifacts
 from agentctl.supervision.worker.spec import is_for_agent, order_of
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import (
+        BoundedText,
+        CutText,
+        DeclaredSummary,
+        LastWords,
+        ResultFile,
+        ResultUsage,
+        ToldByAgent,
+        WhereWhole,
+        WorkerResult,
+        WorkerRow,
+    )
+
 #: As much output as a worker may produce by default.
 _MOST_HASHED = 1 << 30
 #: How many bytes at the end of an agent's activity are searched for its last message, and how many times as many if it
 #: is not found there: the message may be long, with the results of tools after it.
 _LOOKED_BACK, _FURTHER = 1 << 20, 4
-#: The keys that describe the full text where it was cut.
-_WHOLE = ("size", "sha256", "path", "wrapped")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
-_AGENT_KEYS = ("success", "turnsUsed", "usage", "costUsd", "model", "sessionId", "touchedFiles")
+#: What a driver writes of an agent's answer -> the types that it may have; anything else was not written by one.
+_OF_AGENT: Mapping[str, tuple[type, ...]] = {
+    "success": (bool,), "turnsUsed": (int, type(None)), "model": (str, type(None)), "sessionId": (str, type(None)),
+}  # fmt: skip
+_TOKENS = ("input", "output", "cached")
 
 
-def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+def read_result(task: TaskDir, instance: str, *, max_bytes: int = RESULT_BYTES) -> WorkerResult:
     """Return a worker's result: an agent's last words; for a command what it declared, else the tail of its stdout.
 
     Returns:
-        {agentInstance, status, reason, exitCode, message, source: agent|activity|declared|stdout|none, summary, text,
-        truncated, size, sha256, path, wrapped, files}
-        `summary` is only what was declared. `text` has at most `max_bytes` bytes; `size` and `sha256` are of the full
-        text. The file at `path` has exactly the full text; except for stdout, `path` is None if nothing was cut or no
-        file could be written. `wrapped`: see `KeptText`. `files`: [{path, size, sha256}], the files of the result.
+        Its `text` has at most `max_bytes` bytes. The file at `path` has exactly the full text; except for stdout,
+        `path` is None if nothing was cut or no file could be written. `wrapped`: see `KeptText`.
     """
     worker = find_worker(task, instance)
     return result_by_row(worker, show_worker(task, worker.instance), max_bytes=max_bytes)
 
 
-def result_by_row(worker: WorkerDir, row: Mapping[str, Any], *, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
+def result_by_row(worker: WorkerDir, row: WorkerRow, *, max_bytes: int = RESULT_BYTES) -> WorkerResult:
     """Return what `read_result` does of a worker whose row of `list` is known; reads its folder alone."""
     worktree = worktree_of(worker)
     found = text_fields(worker, max_bytes)
     found["files"] = [*found["files"], *kept_files(worktree)]
-    head = {key: row[key] for key in ("agentInstance", "status", "reason", "exitCode", "message")}
-    more = {"worktree": worktree, "openSession": opening_of(worker)}
-    return {**head, **found, **_usage_and_success(row, found), **more}
+    return {
+        "agentInstance": row["agentInstance"], "status": row["status"], "reason": row["reason"],
+        "exitCode": row["exitCode"], "message": row["message"], **found, **_usage_and_success(row, found),
+        "worktree": worktree, "openSession": opening_of(worker),
+    }  # fmt: skip
 
 
-def _usage_and_success(row: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+def _usage_and_success(row: WorkerRow, found: LastWords) -> ToldByAgent:
     """Return the usage so far, and `success: False` after a bad end: the result may be of an earlier answer."""
-    current: dict[str, Any] = {}
-    if row["usage"] and any(row["usage"].values()):
-        current = {"usage": {**row["usage"]}, "costUsd": row["usage"]["costUsd"]}
-        del current["usage"]["costUsd"]
+    current: ToldByAgent = {}
+    used = row["usage"]
+    if used and any(used.values()):
+        tokens: ResultUsage = {"input": used["input"], "output": used["output"], "cached": used["cached"]}
+        if "atLeast" in used:
+            tokens["atLeast"] = used["atLeast"]
+        current = {"usage": tokens, "costUsd": used["costUsd"]}
     if "success" in found and row["status"] in (Status.FAILED, Status.CANCELLED):
         current["success"] = False
     return current
 
 
-def text_fields(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> dict[str, Any]:
-    """Return the keys of `read_result` from `source` to `files`; reads the worker directory alone, and no event log."""
+def text_fields(worker: WorkerDir, max_bytes: int = RESULT_BYTES) -> LastWords:
+    """Return what a worker has said last; reads the worker directory alone, and no event log."""
     known = read_known(worker.result)
     summary = declared_summary(known)
     source, text = _last_words(worker, known)
     if text or is_agent(worker):
         before = _cut_before(known) if source == "agent" else None
         bounded = _beginning(worker, text, before, max_bytes) if before else _bounded(worker, text, max_bytes)
-        found = {"source": source, **bounded}
     elif known:
-        found = {"source": "declared", **_bounded(worker, summary or "", max_bytes)}
+        source, bounded = "declared", _bounded(worker, summary or "", max_bytes)
     else:
-        found = _tail(worker, max_bytes)
+        source, bounded = _tail(worker, max_bytes)
     return {
-        **found,
-        **_summary(worker, summary, max_bytes),
-        "files": artifacts_in(known, worker),
-        **{key: known[key] for key in _AGENT_KEYS if key in known},
-    }
+        "source": source, **bounded, **_summary(worker, summary, max_bytes), "files": artifacts_in(known, worker),
+        **_told_by_agent(known),
+    }  # fmt: skip
 
 
-def cut_of(found: Mapping[str, Any]) -> dict[str, Any]:
+def cut_of(found: LastWords) -> WhereWhole:
     """Return what each answer with a text of `text_fields` says if it was cut: that it was, and where the full text is.
 
     Empty if it was not cut.
     """
-    return {"truncated": True} | {key: found[key] for key in _WHOLE if found.get(key)} if found["truncated"] else {}
+    if not found["truncated"]:
+        return {}
+    where: WhereWhole = {"truncated": True}
+    if found["size"]:
+        where["size"] = found["size"]
+    if found["sha256"]:
+        where["sha256"] = found["sha256"]
+    if found["path"]:
+        where["path"] = found["path"]
+    if found.get("wrapped"):
+        where["wrapped"] = found["wrapped"]
+    return where
 
 
 def is_agent(worker: WorkerDir) -> bool:
@@ -164,50 +191,80 @@ def _cut_before(known: Mapping[str, Any]) -> tuple[int, str] | None:
     return (size, digest) if is_valid else None  # type: ignore[return-value]
 
 
-def _beginning(worker: WorkerDir, text: str, before: tuple[int, str], max_bytes: int) -> dict[str, Any]:
+def _beginning(worker: WorkerDir, text: str, before: tuple[int, str], max_bytes: int) -> BoundedText:
     """Return a text that the driver cut after writing it to a file in full; the file may have changed since."""
     size, digest = before
     path, wrapped = text_paths(worker, digest)
     is_there = _hashed_tail(path, 0)[:2] == before
     has_wrapped = is_there and wrapped is not None and os.path.exists(wrapped) and kind_of(wrapped) is None
-    return {
-        "text": text.encode()[:max_bytes].decode(errors="ignore"),
-        "truncated": True,
-        "size": size,
-        "sha256": digest,
-        "path": path if is_there else None,
-        **({"wrapped": wrapped} if has_wrapped else {}),
-    }
+    found: BoundedText = {
+        "text": text.encode()[:max_bytes].decode(errors="ignore"), "truncated": True,
+        "size": size, "sha256": digest, "path": path if is_there else None,
+    }  # fmt: skip
+    return _with_wrapped(found, wrapped if has_wrapped else None)
 
 
-def _bounded(worker: WorkerDir, text: str, max_bytes: int) -> dict[str, Any]:
+def _with_wrapped(found: BoundedText, path: str | None) -> BoundedText:
+    if path:
+        found["wrapped"] = path
+    return found
+
+
+def _bounded(worker: WorkerDir, text: str, max_bytes: int) -> BoundedText:
     data = text.encode()
     cut = data[:max_bytes].decode(errors="ignore")
     kept = keep_text(worker, text) if cut != text else None
-    return {
-        "text": cut,
-        "truncated": cut != text,
-        "size": len(data),
-        "sha256": hashlib.sha256(data).hexdigest() if text else None,
-        "path": kept.path if kept else None,
-        **({"wrapped": kept.wrapped} if kept and kept.wrapped else {}),
-    }
+    found: BoundedText = {
+        "text": cut, "truncated": cut != text, "size": len(data),
+        "sha256": hashlib.sha256(data).hexdigest() if text else None, "path": kept.path if kept else None,
+    }  # fmt: skip
+    return _with_wrapped(found, kept.wrapped if kept else None)
 
 
-def _summary(worker: WorkerDir, summary: str | None, max_bytes: int) -> dict[str, Any]:
+def _summary(worker: WorkerDir, summary: str | None, max_bytes: int) -> DeclaredSummary:
     """Return the declared summary, limited in size; if it was cut, with a description of the full text."""
     if summary is None:
         return {"summary": None}
     found = _bounded(worker, summary, max_bytes)
-    shown = {"summary": found.pop("text")}
-    return shown | ({"summaryCut": found} if found["truncated"] else {})
+    if not found["truncated"]:
+        return {"summary": found["text"]}
+    cut: CutText = {"truncated": True, "size": found["size"], "sha256": found["sha256"], "path": found["path"]}
+    if "wrapped" in found:
+        cut["wrapped"] = found["wrapped"]
+    return {"summary": found["text"], "summaryCut": cut}
 
 
-def artifacts_in(result: Mapping[str, Any], worker: WorkerDir) -> list[dict[str, Any]]:
+def _told_by_agent(known: Mapping[str, Any]) -> ToldByAgent:
+    """Return what a driver has written of an agent's answer: whatever else a worker may have put there is left out."""
+    found: Any = {key: known[key] for key, types in _OF_AGENT.items() if key in known and type(known[key]) in types}
+    noted: ToldByAgent = found
+    usage, touched = known.get("usage"), known.get("touchedFiles")
+    if "costUsd" in known:
+        noted["costUsd"] = finite(known["costUsd"])
+    if isinstance(usage, dict):
+        input_, output, cached = (value if type(value := usage.get(key)) is int else None for key in _TOKENS)
+        noted["usage"] = {"input": input_, "output": output, "cached": cached}
+    if isinstance(touched, list):
+        noted["touchedFiles"] = [one for one in touched if isinstance(one, str)]
+    return noted
+
+
+def artifacts_in(result: Mapping[str, Any], worker: WorkerDir) -> list[ResultFile]:
     """Return the files that a worker's result.json names, with whole paths; entries without a path are left out."""
     declared = with_artifacts(result, from_disk, worker.task.root.path).get("artifacts")
-    found = declared if isinstance(declared, list) else []
-    return [one for one in found if isinstance(one, dict) and isinstance(one.get("path"), str)]
+    found = (_file_in(one) for one in declared) if isinstance(declared, list) else ()
+    return [one for one in found if one is not None]
+
+
+def _file_in(one: object) -> ResultFile | None:
+    if not isinstance(one, dict) or not isinstance(one.get("path"), str):
+        return None
+    file: ResultFile = {"path": one["path"]}
+    if type(one.get("size")) is int:
+        file["size"] = one["size"]
+    if isinstance(one.get("sha256"), str):
+        file["sha256"] = one["sha256"]
+    return file
 
 
 def _message_in(line: bytes) -> tuple[str, str] | None:
@@ -222,22 +279,18 @@ def _message_in(line: bytes) -> tuple[str, str] | None:
     return (text, row.at.decode(errors="replace")) if text else None
 
 
-def _tail(worker: WorkerDir, max_bytes: int) -> dict[str, Any]:
+def _tail(worker: WorkerDir, max_bytes: int) -> tuple[str, BoundedText]:
+    """Return (source, text) of a command's output."""
     path = worker.stdout
     size, digest, tail = _hashed_tail(path, max_bytes)
     whole = tail.decode(errors="replace").encode()  # What is not UTF-8 becomes characters of three bytes.
     shown = whole[max(0, len(whole) - max_bytes) :].decode(errors="ignore")
     is_cut = size > len(tail) or len(whole) > max_bytes
     wrapped = _wrapped_output(worker, digest) if is_cut and digest and size <= MOST_BYTES and worker.has_ended else None
-    return {
-        "source": "stdout" if size else "none",
-        "text": shown,
-        "truncated": is_cut,
-        "size": size,
-        "sha256": digest,
-        "path": str(path) if size else None,
-        **({"wrapped": wrapped} if wrapped else {}),
-    }
+    found: BoundedText = {
+        "text": shown, "truncated": is_cut, "size": size, "sha256": digest, "path": str(path) if size else None,
+    }  # fmt: skip
+    return "stdout" if size else "none", _with_wrapped(found, wrapped)
 
 
 def _wrapped_output(worker: WorkerDir, digest: str) -> str | None:

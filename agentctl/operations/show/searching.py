@@ -13,12 +13,15 @@ from agentctl.domain.projection import WorkerView
 from agentctl.domain.question import Question
 from agentctl.domain.textquery import Excerpt, TextQuery, excerpt_of
 from agentctl.errors import AgentctlError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.searched_lines import Stopped, lines_that_may_match
 from agentctl.operations.where.folding import fold
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.questions import read_question
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import SearchHit
 
 #: How many hits of one worker are returned by default.
 MOST = 5
@@ -45,7 +48,7 @@ class Hit(NamedTuple):
     #: At most `MOST_COUNTED`.
     more: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SearchHit:
         """Return it as `search --json` prints it."""
         text, begin, end = self.excerpt or (None, None, None)
         return {

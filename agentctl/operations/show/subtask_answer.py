@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.ends import reason_in_words
@@ -12,6 +11,10 @@ from agentctl.domain.states import Status
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import cut_of, text_fields
 from agentctl.supervision.worker.endings import Decision, decision_of
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.starts import RunningSubtask, SubtaskAnswer
+    from agentctl.domain.documents.workers.worker import CutText, WhereWhole
 
 SUCCESS, ERROR, CANCEL = "Success", "Error", "Cancel"
 #: The status of a sub-task that had not ended when the call that asked for it gave up.
@@ -30,28 +33,33 @@ class SubtaskEnd:
     status: str | None
     #: What the worker declared in addition to its last words.
     summary: str | None = None
-    #: If the summary was cut: the same keys as in `cut`.
-    summary_cut: Mapping[str, Any] | None = None
+    #: If the summary was cut.
+    summary_cut: CutText | None = None
     failure_reason: str | None = None
     final_message: str | None = None
-    #: If the final message was cut: {truncated, size, sha256, path, wrapped} of the full text.
-    cut: Mapping[str, Any] | None = None
+    #: If the final message was cut: where the full text is.
+    cut: WhereWhole | None = None
     #: Why the call returned before the end: `paused`, `cancelled` or `timeout`.
     stopped: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SubtaskAnswer | RunningSubtask:
         """Return the answer with the keys of the public contract."""
-        head = {"taskId": self.task_id, "agentId": self.agent_id}
         if self.status is None:
-            return {**head, "status": STILL_RUNNING, "stopped": self.stopped}
-        value = {
-            "summary": self.summary,
-            "summaryCut": self.summary_cut,
-            "failureReason": self.failure_reason,
-            "finalAssistantMessage": self.final_message,
-        }
-        answer = {key: item for key, item in value.items() if item is not None}
-        return {**head, "subTaskStatus": self.status, **answer, **(self.cut or {})}
+            return {
+                "taskId": self.task_id, "agentId": self.agent_id, "status": STILL_RUNNING, "stopped": self.stopped,
+            }  # fmt: skip
+        answer: SubtaskAnswer = {
+            "taskId": self.task_id, "agentId": self.agent_id, "subTaskStatus": self.status,
+        }  # fmt: skip
+        if self.summary is not None:
+            answer["summary"] = self.summary
+        if self.summary_cut is not None:
+            answer["summaryCut"] = self.summary_cut
+        if self.failure_reason is not None:
+            answer["failureReason"] = self.failure_reason
+        if self.final_message is not None:
+            answer["finalAssistantMessage"] = self.final_message
+        return answer if self.cut is None else {**answer, **self.cut}
 
 
 def refusal(error: AgentctlError) -> SubtaskEnd:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.opening import OddFile
@@ -14,7 +13,7 @@ from agentctl.domain.limits import Limits
 from agentctl.domain.projection import TaskView
 from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state
 from agentctl.errors import AgentctlError, StorageError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.unreadable import unreadable_problem
 from agentctl.operations.where.folding import fold
@@ -25,6 +24,9 @@ from agentctl.supervision.dispatch.standstill import standstill_of
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 from agentctl.supervision.queue.tickets import Ticket
 from agentctl.supervision.worker.endings import decision_of
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.tasks import SubtaskFacts, TaskRow
 
 
 class _TaskFacts(NamedTuple):
@@ -62,7 +64,7 @@ class _Standing(NamedTuple):
 class TaskRows(NamedTuple):
     """A row for each task of a root, and what could not be read."""
 
-    rows: list[dict[str, Any]]
+    rows: list[TaskRow]
     unreadable: list[StorageError]
 
 
@@ -76,7 +78,8 @@ def list_tasks(root: Root) -> TaskRows:
     for task_id, _ in reversed(outline):  # Those below a task come after it, unless a forged cycle makes that untrue.
         one = facts[task_id]
         standings[task_id] = _standing(one, [standings[name] for name in one.below if name in standings])
-    rows, unreadable = [], list[StorageError]()
+    rows: list[TaskRow] = []
+    unreadable: list[StorageError] = []
     for name, level in outline:
         one = facts[name]
         try:
@@ -163,16 +166,20 @@ def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
     )
 
 
-def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) -> dict[str, Any]:
+def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) -> TaskRow:
     task, config = one.task, one.config
     statuses = [worker.status for worker in one.view.workers.values()]
-    counts = {status.value: statuses.count(status) for status in Status}
-    row = {
+    row: TaskRow = {
         "taskId": task.id,
         "title": config.title,
         "state": standing.state if one.unreadable is None else UNKNOWN,
         "workers": len(statuses),
-        **counts,
+        "queued": statuses.count(Status.QUEUED),
+        "running": statuses.count(Status.RUNNING),
+        "blocked": statuses.count(Status.BLOCKED),
+        "completed": statuses.count(Status.COMPLETED),
+        "failed": statuses.count(Status.FAILED),
+        "cancelled": statuses.count(Status.CANCELLED),
         "stranded": one.stranded,
         "held": None if one.hold is None else one.hold.to_json(),
         "createdAt": config.created_at,
@@ -187,15 +194,15 @@ def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) 
     }
     if one.unreadable is not None:
         return {**row, "unreadable": one.unreadable.message}
-    return row | (_of_subtask(one) if config.parent_task_id else {})
+    return {**row, **_of_subtask(one)} if config.parent_task_id else row
 
 
-def _of_subtask(one: _TaskFacts) -> dict[str, Any]:
+def _of_subtask(one: _TaskFacts) -> SubtaskFacts:
     """Return the additional keys of a sub-task: its author, its one agent, and that agent's summary or failure."""
     from agentctl.operations.show.results import declared_summary
     from agentctl.operations.show.subtask_answer import subtask_reason
 
-    subtask: dict[str, Any] = {"author": one.config.author, "agent": one.config.agent}
+    subtask: SubtaskFacts = {"author": one.config.author, "agent": one.config.agent}
     worker = next(iter(one.view.workers.values()), None)
     if worker is None or not worker.is_terminal or not is_own(one.task):
         return {**subtask, "summary": None, "failureReason": None}

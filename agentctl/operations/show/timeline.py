@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.eventlog import LogReader
@@ -15,11 +14,14 @@ from agentctl.domain.events import END_EVENT, Event, make_event
 from agentctl.domain.projection import TaskView
 from agentctl.domain.timeline import MOST_CHANGES, Bar, BarId, History, in_order
 from agentctl.errors import StorageError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.subtasks_below import subtree
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.ledger import read_spent
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import TaskTimeline, TimelineWorker, WorkerReference
 
 
 class TimelineRow(NamedTuple):
@@ -29,7 +31,7 @@ class TimelineRow(NamedTuple):
     spent: Spent
     is_critical: bool
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TimelineWorker:
         """Return the row that `timeline --json` prints."""
         bar = self.bar
         return {
@@ -79,7 +81,7 @@ class Timeline(NamedTuple):
         """What all workers have used."""
         return total(row.spent for row in self.rows)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TaskTimeline:
         """Return what `timeline --json` prints."""
         return {
             "taskId": self.task_id,
@@ -156,5 +158,5 @@ def _warnings(histories: Sequence[History]) -> Iterator[str]:
             yield f"the log of {history.task_id} is too long: the timeline leaves out its end"
 
 
-def _id_json(one: BarId) -> dict[str, str]:
+def _id_json(one: BarId) -> WorkerReference:
     return {"taskId": one[0], "agentInstance": one[1]}

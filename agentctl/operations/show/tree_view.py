@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.view import Node
 from agentctl.domain.states import TERMINAL
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import StorageError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.activity_nodes import KEPT, ActivityNodes, interrupted_at
 from agentctl.operations.show.askers import PendingQuestion, below_any
 from agentctl.operations.show.listing import each_worker
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.observed import observed_row, observed_rows
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import TreeWorker
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 _TICK_S = 1.0
 
@@ -38,7 +40,7 @@ class WorkerTree(NamedTuple):
         """Return whether the worker has ended."""
         return self.row["status"] in TERMINAL
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TreeWorker:
         """Return what `tree --json` prints for the worker."""
         own = self.nodes[0]
         return {

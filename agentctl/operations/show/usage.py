@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.taskdir import TaskDir
@@ -13,12 +12,22 @@ from agentctl.domain.budget import Spent, total
 from agentctl.domain.limits import KEYS
 from agentctl.domain.projection import WorkerView
 from agentctl.domain.worktime import time_at_work
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts
 from agentctl.supervision.account.holds import held_now, windows_of
 from agentctl.supervision.account.ledger import Ledger
 from agentctl.supervision.worker.failures import failed_ago
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.views import (
+        AccountUsage,
+        AccountWindow,
+        TreeUsageReport,
+        UsageFigures,
+        WorkerUsage,
+    )
 
 _TREE_LIMITS = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
 
@@ -32,19 +41,16 @@ class _Row:
         self.spent = ledger.spent_by(worker_dir) if worker.driver is not None else Spent()
         self.wall_s = time_at_work([ledger.times.of(worker_dir)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WorkerUsage:
         """Return the row that `usage --json` prints."""
-        head = {"taskId": self.task_id, "agentInstance": self.worker.instance, "agent": self.worker.agent}
-        return {**head, "status": self.worker.status, **_figures([self]), "wallSeconds": round(self.wall_s, 3)}
+        return {
+            "taskId": self.task_id, "agentInstance": self.worker.instance, "agent": self.worker.agent,
+            "status": self.worker.status, **_figures([self]), "wallSeconds": round(self.wall_s, 3),
+        }  # fmt: skip
 
 
-def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
-    """Return the usage of the tree of tasks that a task belongs to; without `recursive`, rows of that task only.
-
-    Returns:
-        {rootTaskId, workers: [...], agents: [...], tasks: [...], total, limits, left, reservedUsd, accounts, breakers};
-        `accounts`: those that this user's agents have used and about which something is known now.
-    """
+def read_usage(task: TaskDir, *, recursive: bool = True) -> TreeUsageReport:
+    """Return the usage of the tree of tasks that a task belongs to; without `recursive`, rows of that task only."""
     ledger = Ledger(tree_of(task))
     for name in list(ledger.update().facts.views):
         read_task(ledger.tree.sibling(name))  # Records proven ends: a lost worker is not at work.
@@ -76,14 +82,19 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _accounts() -> list[dict[str, Any]]:
-    """Return the usage windows of this user's accounts, as last reported: {account, windows, held}."""
-    found = []
+def _accounts() -> list[AccountUsage]:
+    """Return the usage windows of this user's accounts, as last reported."""
+    found: list[AccountUsage] = []
     for account in all_accounts(folder_of_accounts()):
         hold = held_now(account, any_model=True)
-        windows = [
-            {**window.to_json(), "resetsAt": None if window.resets_at is None else iso_of(window.resets_at)}
-            for window in windows_of(account)
+        windows: list[AccountWindow] = [
+            {
+                "window": one.name,
+                "usedPercent": one.used_percent,
+                "resetsAt": None if one.resets_at is None else iso_of(one.resets_at),
+                "isRejected": one.is_rejected,
+            }
+            for one in windows_of(account)
         ]
         if windows or hold:
             found.append({"account": account.name, "windows": windows, "held": hold.to_json() if hold else None})
@@ -97,6 +108,6 @@ def _grouped(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
     return found
 
 
-def _figures(rows: Iterable[_Row]) -> dict[str, Any]:
+def _figures(rows: Iterable[_Row]) -> UsageFigures:
     rows = list(rows)
     return {**total(row.spent for row in rows).figures(), "workers": len(rows)}

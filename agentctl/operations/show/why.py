@@ -9,9 +9,8 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
 from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, UNKNOWN, Status
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.evidence import Part, Statement, WayOut, evidence_fields, file_says, part_of, shown
 from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
@@ -20,6 +19,9 @@ from agentctl.operations.where.observed import observed_row
 from agentctl.operations.where.ownership import may_be_stopped, trusting
 from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker import cancel_request
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerReasons, WorkerRow
 
 #: States beside the statuses: what is most pressing about a worker that has not ended.
 UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
@@ -43,7 +45,7 @@ class Why(NamedTuple):
     statements: Sequence[Statement]
     ways_out: Sequence[WayOut]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> WorkerReasons:
         """Return what `why --json` prints."""
         return {
             "taskId": self.task_id, "agentInstance": self.instance, "status": self.status, "state": self.state,

@@ -13,7 +13,6 @@ from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.numbers import finite
 from agentctl.domain.projection import WorkerView
-from agentctl.domain.worker_row import WorkerRow
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below
 from agentctl.operations.show.current_state import read_own_task
@@ -26,6 +25,7 @@ from agentctl.supervision.account.accounts import folder_of_accounts
 from agentctl.supervision.account.waiters import Awaited
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
     from agentctl.supervision.life.judging import Condition
 
 

@@ -11,7 +11,7 @@ import string
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.document import Document
 from agentctl.adapters.files import read_json, to_json, write_whole
@@ -40,28 +40,34 @@ from agentctl.operations.trust.templates import (
 from agentctl.operations.where.locating import working_folder
 from agentctl.operations.where.ownership import check_own
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.tasks import TemplateRow
+
 _ROSTER = "roster.json"
 _KEYS = ("name", "description", "title", "parameters", "config", "roster")
 
 
-def list_templates(root: Root | None) -> list[dict[str, Any]]:
-    """Return a row for each template: {name, description, source, parameters, usable}; of one name, the one used."""
-    found: dict[str, dict[str, Any]] = {}
+def list_templates(root: Root | None) -> list[TemplateRow]:
+    """Return a row for each template; of one name, that of the one used."""
+    found: dict[str, TemplateRow] = {}
     for template in all_templates(root):
         if template.name not in found:
             found[template.name] = _row(template)
     return list(found.values())
 
 
-def _row(template: Template) -> dict[str, Any]:
-    row = {"name": template.name, "source": str(template.folder), "usable": is_usable(template)}
+def _row(template: Template) -> TemplateRow:
+    row: TemplateRow = {
+        "name": template.name, "source": str(template.folder), "usable": is_usable(template), "description": "",
+        "parameters": {},
+    }  # fmt: skip
     try:
         document = read_template(template)
         return {**row, "description": str(document.value.get("description", "")), "parameters": _parameters(document)}
     except (UsageError, OddFile) as error:
         if not template.of_root:
             raise
-        return {**row, "description": f"it cannot be read: {error.message}", "parameters": {}}
+        return {**row, "description": f"it cannot be read: {error.message}"}
 
 
 def create_from_template(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.supervision.worker.environment import NO_ENVIRONMENT
 from agentctl.supervision.worker.spec import WorkerSpec
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.starts import MadeWorktree
 
 
 class Site(NamedTuple):
@@ -17,7 +20,7 @@ class Site(NamedTuple):
     #: Where it was to run, before it got a worktree of its own.
     origin: str
     warnings: tuple[str, ...] = ()
-    worktree: dict[str, str] | None = None
+    worktree: MadeWorktree | None = None
 
 
 class Prepared:

@@ -21,6 +21,7 @@ from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
 
 if TYPE_CHECKING:
     from agentctl.domain.agentspec import AgentSpec
+    from agentctl.domain.documents.workers.starts import MadeWorktree, SpawnedWorker
 
 
 class AgentWork(NamedTuple):
@@ -116,20 +117,22 @@ class Spawned(NamedTuple):
     message: str | None = None
     #: Which of its options the agent program cannot honour; what else is not as the person wants it.
     warnings: tuple[str, ...] = ()
-    #: {path, branch} of a worktree of its own.
-    worktree: Mapping[str, str] | None = None
+    #: One of its own.
+    worktree: MadeWorktree | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SpawnedWorker:
         """Return it as `spawn --json` prints it."""
-        value = {
-            "agentInstance": self.agent_instance,
-            "status": self.status,
-            "pid": self.pid,
-            "taskId": self.task_id,
+        value: SpawnedWorker = {
+            "agentInstance": self.agent_instance, "status": self.status, "pid": self.pid, "taskId": self.task_id,
             "reused": self.reused,
-        }
-        more = {"message": self.message, "warnings": list(self.warnings), "worktree": self.worktree}
-        return value | {key: item for key, item in more.items() if item}
+        }  # fmt: skip
+        if self.message:
+            value["message"] = self.message
+        if self.warnings:
+            value["warnings"] = list(self.warnings)
+        if self.worktree:
+            value["worktree"] = self.worktree
+        return value
 
 
 @contextlib.contextmanager

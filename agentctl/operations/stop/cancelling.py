@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.locks import locked
@@ -32,6 +32,10 @@ from agentctl.supervision.worker.endings import decision_of, held_end
 from agentctl.supervision.worker.kinship import cancelled_with, task_name
 from agentctl.supervision.worker.spec import grace_of
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import CancelledWorker
+    from agentctl.domain.documents.workers.worker import Survivor
+
 #: What a shim may take beyond its escalation: to be scheduled, and to put the end on disk.
 _SLACK_S = 30.0
 
@@ -44,7 +48,7 @@ class Cancelled:
     #: Whether this cancel (or one before it) ended the worker.
     cancelled: bool
     status: Status
-    survivors: list[dict[str, Any]] = field(default_factory=list)
+    survivors: list[Survivor] = field(default_factory=list)
     note: str | None = None
     #: Its shim was gone: what is said of its processes holds for those that could be found.
     unguarded: bool = False
@@ -54,17 +58,21 @@ class Cancelled:
     #: Its task, where that may differ from the one asked about; the task's path if it is in another root.
     task_id: str | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> CancelledWorker:
         """Return it as `cancel --json` prints it."""
-        value = {
-            "agentInstance": self.agent_instance,
-            "cancelled": self.cancelled,
-            "status": self.status,
+        value: CancelledWorker = {
+            "agentInstance": self.agent_instance, "cancelled": self.cancelled, "status": self.status,
             "survivors": self.survivors,
-        }
-        more = {"note": self.note, "unguarded": self.unguarded, "taskId": self.task_id}
-        started = {} if self.started_meanwhile is None else {"startedMeanwhile": self.started_meanwhile}
-        return value | started | {key: item for key, item in more.items() if item}
+        }  # fmt: skip
+        if self.started_meanwhile is not None:
+            value["startedMeanwhile"] = self.started_meanwhile
+        if self.note:
+            value["note"] = self.note
+        if self.unguarded:
+            value["unguarded"] = True
+        if self.task_id:
+            value["taskId"] = self.task_id
+        return value
 
 
 def cancel_workers(

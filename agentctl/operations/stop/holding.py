@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -18,10 +18,13 @@ from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds, end_hold, hold_queue, read_holds
 from agentctl.supervision.queue.tickets import read_queue
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import QueueStanding
+
 _PERSON = "user"
 
 
-def hold_task(task: TaskDir) -> dict[str, Any]:
+def hold_task(task: TaskDir) -> QueueStanding:
     """Hold the queue of a task, with those of the tasks below it; once this returns, nothing of it is started."""
     check_own(task)
     by = who()
@@ -30,7 +33,7 @@ def hold_task(task: TaskDir) -> dict[str, Any]:
     return _standing(task)
 
 
-def let_task_go(task: TaskDir) -> dict[str, Any]:
+def let_task_go(task: TaskDir) -> QueueStanding:
     """End the hold of a task's queue, and start what may start.
 
     Raises:
@@ -63,7 +66,7 @@ def _note(task: TaskDir, kind: str, by: str) -> None:
         eventlog.append(task.events, [ev.make_event(now_iso(), kind, task.id, by, {})])
 
 
-def _standing(task: TaskDir) -> dict[str, Any]:
+def _standing(task: TaskDir) -> QueueStanding:
     """Return whether a task's queue is held, and how many workers that keeps in it."""
     tree = tree_of(task)
     holds = QueueHolds(tree)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
@@ -24,20 +24,23 @@ from agentctl.supervision.worker.kinship import descendants, task_name
 from agentctl.supervision.worker.placed import has_begun
 from agentctl.supervision.worker.spec import is_for_node
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import PausedWorker
+
 _ANSWER_LIMIT_S = 15.0
 
 
-def pause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+def pause_worker(task: TaskDir, instance: str) -> PausedWorker:
     """Pause a running worker's process tree, and those of the workers below it; return once they are stopped."""
     return _turn(task, instance, paused=True)
 
 
-def unpause_worker(task: TaskDir, instance: str) -> dict[str, Any]:
+def unpause_worker(task: TaskDir, instance: str) -> PausedWorker:
     """Continue a paused worker's process tree, and those of the workers below it."""
     return _turn(task, instance, paused=False)
 
 
-def _turn(task: TaskDir, instance: str, *, paused: bool) -> dict[str, Any]:
+def _turn(task: TaskDir, instance: str, *, paused: bool) -> PausedWorker:
     check_own(task)
     worker = find_worker(task, instance)
     condition = judge(worker)

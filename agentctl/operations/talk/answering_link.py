@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.answer_links import buttons_for, question_digest, read_link
 from agentctl.errors import Next, NotFound, Refused
+from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.answerers import Answerer
 from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.questions import read_question
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.questions import AcceptedAnswer
+
 #: Whoever has the link acts for the person that let it be sent.
 _THE_PERSON = Answerer(None, is_agent=False)
 
 
-def answer_by_link(root: Root, signed: str, token: str, now: float) -> dict[str, Any]:
-    """Give the answer of a link; return what `answer_open_question` does: {taskId, agentInstance, id, answer, waiting}.
+def answer_by_link(root: Root, signed: str, token: str, now: float) -> AcceptedAnswer:
+    """Give the answer of a link; return what `answer_open_question` does.
 
     The first valid answer of all counts, whoever gives it: so a link counts once, and without a memory of used ones.
 

@@ -20,7 +20,7 @@ from agentctl.domain.plaintext import whole_json
 from agentctl.domain.question import AnswerOption, Question
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.ownership import check_own
@@ -28,6 +28,9 @@ from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.endings import status_at_end
 from agentctl.supervision.worker.placed import is_away
 from agentctl.supervision.worker.questions import read_question, waiting_askers
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.questions import GivenAnswer
 
 _EVENT_KEYS = (
     "id", "kind", "question", "options", "default", "deadlineSeconds", "tool", "askedBy", "askedByType",
@@ -58,7 +61,7 @@ def ask_as_caller(
     default: str | None,
     deadline_s: float | None,
     question_id: str | None,
-) -> dict[str, str]:
+) -> GivenAnswer:
     """Ask as the calling worker; see `ask_as`.
 
     Args:
@@ -76,7 +79,7 @@ def ask_as_caller(
 
 def ask_as(
     worker: WorkerDir, question: Question, *, limit_s: float | None = None, broken: int | None = None
-) -> dict[str, str]:
+) -> GivenAnswer:
     """Ask as a worker, and wait for the answer. The worker is blocked meanwhile.
 
     Args:
@@ -84,9 +87,6 @@ def ask_as(
             up again, whether it was answered meanwhile or not.
         limit_s: The longest wait, whatever the question's deadline is; None waits without a limit.
         broken: A descriptor that becomes readable once nobody waits for this call any more.
-
-    Returns:
-        {id, answer, by}: `by` is `agentctl` if the default was taken at the deadline.
 
     Raises:
         Unanswered: The deadline passed and there is no default; the question is closed.
@@ -108,7 +108,7 @@ def ask_as(
             leave(worker, asked)
 
 
-def _ask_through_driver(worker: WorkerDir, question: Question, watch: Watch, error: Exception) -> dict[str, str]:
+def _ask_through_driver(worker: WorkerDir, question: Question, watch: Watch, error: Exception) -> GivenAnswer:
     """Ask through the driver, since a sandbox keeps this process from writing the question; wait for the answer.
 
     The answer is read from its usual place. The driver enforces the deadline: only it can close the question.
@@ -249,7 +249,7 @@ class _Wait:
         self._deadline = None if deadline_s is None else now + deadline_s
         self._until = None if limit_s is None else now + limit_s
 
-    def answer(self, name: str, watch: Watch) -> dict[str, str]:
+    def answer(self, name: str, watch: Watch) -> GivenAnswer:
         """Return the answer to a question; it looks before it sleeps, so no answer is missed."""
         while True:
             answer = read_json(self._worker.answer(name))
@@ -265,7 +265,7 @@ class _Wait:
             else:
                 self._sleep(watch, now)
 
-    def _given(self, name: str, answer: Mapping[str, Any]) -> dict[str, str]:
+    def _given(self, name: str, answer: Mapping[str, Any]) -> GivenAnswer:
         if answer.get("expired"):
             raise Unanswered(name)
         if answer.get("answer") is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -17,7 +16,7 @@ from agentctl.domain.plaintext import whole
 from agentctl.domain.question import DENY, Question, question_in
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, StorageError, UsageError
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.unreadable import check_all_known, unreadable_problem
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
 from agentctl.operations.talk.asking import event_of, refuse_if_ended, resumed_by
@@ -26,6 +25,9 @@ from agentctl.operations.where.ownership import check_own, is_own, vouch_for_ans
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker.control import poke
 from agentctl.supervision.worker.questions import open_questions, read_question, waiting_askers
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.questions import AcceptedAnswer, QuestionRow
 
 _LONGEST_REASON = 10_000
 
@@ -39,7 +41,7 @@ class OpenQuestion(NamedTuple):
     #: Its asker lives, and waits.
     is_waiting: bool
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> QuestionRow:
         """Return it as programs get it."""
         return {
             "taskId": self.task_id,
@@ -116,7 +118,7 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
     answerer: Answerer | None = None,
     shown: Question | None = None,
     reason: str | None = None,
-) -> dict[str, Any]:
+) -> AcceptedAnswer:
     """Answer a question; the first valid answer wins.
 
     An id names one question of a worker for ever (`driving.questions`): so an answer is to the question that was read,
@@ -169,8 +171,9 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
         event = event_of(worker, ev.ANSWERED, reply, by=reply["by"])
         eventlog.append(worker.task.events, [event, *resumed_by(worker, name)])
     poke(worker)
-    answered = {"taskId": worker.task.id, "agentInstance": worker.instance, "id": name, "answer": value}
-    return {**answered, "waiting": is_waiting}
+    return {
+        "taskId": worker.task.id, "agentInstance": worker.instance, "id": name, "answer": value, "waiting": is_waiting,
+    }  # fmt: skip
 
 
 def _reason(question: Question, answer: str, reason: str | None) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import file_text, make_folder, read_known, write_whole
@@ -21,20 +21,20 @@ from agentctl.supervision.worker.inboxes import message_names, put_message
 from agentctl.supervision.worker.kinship import ancestors
 from agentctl.supervision.worker.spec import read_order, read_spec
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.messages import ReceivedMessage, SentMessage
+
 _READ = "read"
 
 
 def deliver_message(
     task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False
-) -> dict[str, Any]:
+) -> SentMessage:
     """Put a message into a worker's inbox, durably.
 
     Args:
         interrupt: A working agent gets it now, and not in its next turn.
         close: Let an agent end that was kept after its answer; the text may be empty then.
-
-    Returns:
-        {agentInstance, messageId, warning}; `warning` is None.
 
     Raises:
         Refused: The worker has ended; or an agent tells another one to do what it may not do itself.
@@ -62,7 +62,7 @@ def _refuse_freer(worker: WorkerDir) -> None:
     check_policy_again(worker.task, read_spec(worker.spec).agent, order.get("permissions") or [])
 
 
-def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
+def receive(*, wait: bool, timeout_s: float | None) -> ReceivedMessage | None:
     """Return the calling worker's next unread message; None where there is none and `wait` is off.
 
     Raises:
@@ -83,7 +83,7 @@ def receive(*, wait: bool, timeout_s: float | None) -> dict[str, Any] | None:
             watch.sleep(left)
 
 
-def _take(worker: WorkerDir) -> dict[str, Any] | None:
+def _take(worker: WorkerDir) -> ReceivedMessage | None:
     with locked(worker.lock):
         message = next_message(worker)
         if message is not None:
@@ -99,10 +99,12 @@ def unread(worker: WorkerDir) -> list[str]:
     return [text for name in names if (text := str(read_known(worker.inbox / name).get("text") or "").strip())]
 
 
-def next_message(worker: WorkerDir) -> dict[str, Any] | None:
+def next_message(worker: WorkerDir) -> ReceivedMessage | None:
     """Return a worker's first unread message, which stays unread until `mark_read`; a damaged one is empty."""
     names, done = message_names(worker), _read_count(worker)
-    return read_known(worker.inbox / names[done]) if done < len(names) else None
+    message: Any = read_known(worker.inbox / names[done]) if done < len(names) else None
+    found: ReceivedMessage | None = message  # As it was put there.
+    return found
 
 
 def mark_read(worker: WorkerDir) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.activitylog import ActivityWriter
@@ -16,15 +16,23 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.activity.row import REPORTED, Row, RowType
+from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType
 from agentctl.domain.plaintext import whole
 from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport, entry_of
 from agentctl.encoding import as_utf8
 from agentctl.errors import Refused, StorageError, UsageError
+from agentctl.lean import TYPE_CHECKING, Any, TypeVar
 from agentctl.operations.where.calling import caller_or_refuse
 from agentctl.operations.where.ownership import check_own
 from agentctl.supervision.worker.placed import is_away, launch_of
 from agentctl.supervision.worker.relative_paths import on_disk, with_artifacts
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker_reports import ReportedMessage, ReportedProgress, ReportedResult
+
+#: A report, and what is written down about it: `progress.json`, a row of the activity, or `result.json`.
+_R = TypeVar("_R", bound=Report)
+_C = TypeVar("_C", bound=Mapping[str, object])
 
 _TEXT_SHOWN = 2000
 #: The number of characters of one report: every reader reads the whole file that holds it.
@@ -33,51 +41,52 @@ _LONGEST = 1_000_000
 _NODE_LIMIT_S, _NODE_LOOK_S = 30.0, 0.1
 
 
-def report_progress(percent: float | None, text: str | None) -> dict[str, Any]:
+def report_progress(percent: float | None, text: str | None) -> ReportedProgress:
     """Report how far the calling worker is; `list` shows the last report."""
     if percent is None and not text:
         raise UsageError("say how far: a percentage, a text, or both", hint="agentctl report progress 40 'reading'")
     if percent is not None and not 0 <= percent <= 100:
         raise UsageError(f"the percentage must be from 0 to 100, not {percent:g}")
-    return _say(_reporting("report progress"), ProgressReport(percent, text))
+    return _say(_reporting("report progress"), ProgressReport(percent, text), _progress_of)
 
 
-def report_message(text: str) -> dict[str, Any]:
+def report_message(text: str) -> ReportedMessage:
     """Leave a message of the calling worker in its activity."""
     if not text.strip():
         raise UsageError("the message is empty")
-    return _say(_reporting("report message"), MessageReport(text))
+    return _say(_reporting("report message"), MessageReport(text), _message_of)
 
 
-def report_result(summary: str | None, file: str | None) -> dict[str, Any]:
+def report_result(summary: str | None, file: str | None) -> ReportedResult:
     """Declare the calling worker's result: a summary, a file, or both. A later declaration replaces it."""
     if not summary and not file:
         raise UsageError(
             "a result is a summary, a file, or both", hint="agentctl report result --summary TEXT --file PATH"
         )
     worker = _reporting("report result")
-    return _say(worker, ResultReport(summary, _declared(Path(file)) if file else None))
+    return _say(worker, ResultReport(summary, _declared(Path(file)) if file else None), _result_of)
 
 
-def _say(worker: WorkerDir, report: Report) -> dict[str, Any]:
+def _say(worker: WorkerDir, report: _R, content_of: Callable[[_R], _C]) -> _C:
     """Keep a report of the calling worker; if a sandbox prevents that, have the worker's driver keep it."""
     text = report.summary if isinstance(report, ResultReport) else report.text
     if len(text or "") > _LONGEST:
         raise UsageError(f"a report is at most {_LONGEST} characters long", hint="more goes into a file: --file PATH")
     if is_away(worker):
-        return _pass_to_node(worker, report)
+        _pass_to_node(worker, report)
+        return content_of(report)
     try:
-        return keep_report(worker, report)
+        return _keep(worker, report, content_of(report))
     except (StorageError, OSError) as error:
         from agentctl.operations.talk import outbox
 
         if not outbox.is_walled(worker, error):
             raise
         outbox.deliver_entry(worker, entry_of(report))
-        return _content_of(report)
+        return content_of(report)
 
 
-def _pass_to_node(worker: WorkerDir, report: Report) -> dict[str, Any]:
+def _pass_to_node(worker: WorkerDir, report: Report) -> None:
     """Have a report of a worker on a node kept there, where its files are written: it comes from a tool at the head."""
     launch = launch_of(worker)
     assert launch is not None
@@ -89,38 +98,49 @@ def _pass_to_node(worker: WorkerDir, report: Report) -> dict[str, Any]:
         if monotonic() >= until or not is_away(worker):
             raise Refused(f"the node of {worker.instance} has not kept the report", hint="report it again")
         time.sleep(_NODE_LOOK_S)
-    return _content_of(report)
 
 
-def _content_of(report: Report) -> dict[str, Any]:
-    """Return what is written down about a report: `progress.json`, a row of the activity, or `result.json`."""
-    match report:
-        case ProgressReport():
-            return {"at": now_iso(), "percent": report.percent, "text": _whole(report.text)}
-        case MessageReport():
-            return _row(RowType.MESSAGE, _whole(report.text))
-        case ResultReport():
-            artifacts = [report.artifact._asdict()] if report.artifact else []
-            return {"summary": _whole(report.summary), "artifacts": artifacts, "at": now_iso()}
+def _progress_of(report: ProgressReport) -> ReportedProgress:
+    return {"at": now_iso(), "percent": report.percent, "text": _whole(report.text)}
+
+
+def _message_of(report: MessageReport) -> ReportedMessage:
+    text = whole(as_utf8(report.text))
+    return {"at": now_iso(), "type": RowType.MESSAGE, "id": _new_id(), "phase": Phase.END, "text": text}
+
+
+def _result_of(report: ResultReport) -> ReportedResult:
+    artifacts = [report.artifact.to_json()] if report.artifact else []
+    return {"summary": _whole(report.summary), "artifacts": artifacts, "at": now_iso()}
 
 
 def _whole(text: str | None) -> str | None:
     return None if text is None else whole(as_utf8(text))
 
 
-def keep_report(worker: WorkerDir, report: Report) -> dict[str, Any]:
-    """Write a worker's report down, and return what was written.
+def keep_report(worker: WorkerDir, report: Report) -> None:
+    """Write a worker's report down.
 
     Raises:
         Refused: The worker has ended.
     """
-    content = _content_of(report)
+    match report:
+        case ProgressReport():
+            _keep(worker, report, _progress_of(report))
+        case MessageReport():
+            _keep(worker, report, _message_of(report))
+        case ResultReport():
+            _keep(worker, report, _result_of(report))
+
+
+def _keep(worker: WorkerDir, report: Report, content: _C) -> _C:
+    """Write down what becomes of a worker's report, and return it."""
     with locked(worker.lock):
         _refuse_if_ended(worker)
         match report:
             case ProgressReport():
                 write_whole(worker.progress, to_json(content), durable=False)
-                note_in_activity(worker, RowType.PROGRESS, content["text"], percent=report.percent)
+                note_in_activity(worker, RowType.PROGRESS, _whole(report.text), percent=report.percent)
             case MessageReport():
                 _append(worker, content)
             case ResultReport():
@@ -166,9 +186,13 @@ def note_in_activity(worker: WorkerDir, kind: RowType, text: str | None, **more:
 
 
 def _row(kind: RowType, text: str | None) -> dict[str, Any]:
-    """Return a row of the activity; its id differs from those of a driver, whose rows can be made again."""
-    return Row(kind, f"{REPORTED}{os.urandom(6).hex()}", text=text).to_json(now_iso())
+    return Row(kind, _new_id(), text=text).to_json(now_iso())
 
 
-def _append(worker: WorkerDir, row: dict[str, Any]) -> None:
+def _new_id() -> str:
+    """Return the id of a row; it differs from those of a driver, whose rows can be made again."""
+    return f"{REPORTED}{os.urandom(6).hex()}"
+
+
+def _append(worker: WorkerDir, row: Mapping[str, object]) -> None:
     ActivityWriter(worker.activity).write(to_json(row))

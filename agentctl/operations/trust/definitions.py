@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 from agentctl.adapters.definitions import Definition, Origin, read_all, sources
 from agentctl.adapters.known import known_files
@@ -19,10 +18,13 @@ from agentctl.domain.agentspec import AgentSpec
 from agentctl.domain.granted_powers import powers
 from agentctl.domain.names import first_of
 from agentctl.errors import Next, NotFound, Refused
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.where.locating import working_folder
 from agentctl.operations.where.model_providers import provider_rows
 from agentctl.operations.where.personal_config import DRIVER_ORDER, section
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.agents import AgentRow, ShownAgent
 
 
 class Agent(NamedTuple):
@@ -36,7 +38,7 @@ class Agent(NamedTuple):
     #: Its file is trusted as it is, or need not be.
     usable: bool
 
-    def to_json(self, order: Iterable[str]) -> dict[str, Any]:
+    def to_json(self, order: Iterable[str]) -> AgentRow:
         """Return its row in `agents`; `order` is the order in which drivers are tried."""
         driver, installed = runs_with(self.spec, order)
         return {
@@ -79,14 +81,14 @@ def list_agent_specs(root: Root | None) -> tuple[list[Agent], list[str]]:
     return list(winners.values()), warnings
 
 
-def list_agents(root: Root | None) -> tuple[list[dict[str, Any]], list[str]]:
+def list_agents(root: Root | None) -> tuple[list[AgentRow], list[str]]:
     """Return a row for each agent, and what was left out."""
     agents, warnings = list_agent_specs(root)
     order = section(DRIVER_ORDER)
     return [agent.to_json(order) for agent in agents], warnings
 
 
-def show_agent(root: Root | None, name: str) -> dict[str, Any]:
+def show_agent(root: Root | None, name: str) -> ShownAgent:
     """Return everything that is known of one agent."""
     agent = find_agent(root, name)
     return {**agent.to_json(section(DRIVER_ORDER)), "definition": agent.spec.to_json()}

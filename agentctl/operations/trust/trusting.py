@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from agentctl.adapters import trust
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError, NotFound, Refused
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.trust.definitions import Agent, all_agents
 from agentctl.operations.trust.root_settings import NAME, RootSettings, settings_of
 from agentctl.operations.trust.templates import Template, all_templates, folder_digest, is_usable, powers_of
@@ -34,7 +33,8 @@ from agentctl.operations.where.ownership import (
 )
 from agentctl.operations.where.task_config import read_config
 
-Row = dict[str, Any]
+if TYPE_CHECKING:
+    from agentctl.domain.documents.agents import TrustRow
 
 
 class _Things(NamedTuple):
@@ -64,7 +64,7 @@ def _settings_in(root: Root | None) -> tuple[RootSettings | None, list[str]]:
         return None, [str(error)]
 
 
-def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
+def list_trust(root: Root | None) -> tuple[list[TrustRow], list[str]]:
     """Return a row for each thing that needs trust here and each that is trusted, and what was left out."""
     found = _things(root)
     rows = [_of_agent(agent) for agent in found.agents if agent.powers]
@@ -76,7 +76,7 @@ def list_trust(root: Root | None) -> tuple[list[Row], list[str]]:
     return rows + [_row(path, _kind_of(path), trusted=True) for path in elsewhere], found.warnings
 
 
-def trust_files(root: Root | None, files: Sequence[str]) -> list[Row]:
+def trust_files(root: Root | None, files: Sequence[str]) -> list[TrustRow]:
     """Trust definitions, templates, settings, tasks and rules of this project as they are now; return a row for each.
 
     Raises:
@@ -106,7 +106,7 @@ class _Rules(NamedTuple):
     task: TaskDir
 
 
-def _trusted(one: Agent | Template | RootSettings | TaskDir | _Rules) -> Row:
+def _trusted(one: Agent | Template | RootSettings | TaskDir | _Rules) -> TrustRow:
     """Return the row of what has just been trusted; trust in a task or its rules is recorded here."""
     if isinstance(one, Agent):
         return _of_agent(one._replace(usable=True))
@@ -126,7 +126,7 @@ def _trusted(one: Agent | Template | RootSettings | TaskDir | _Rules) -> Row:
     return _row(one.task.task_file, "rules", trusted=True, powers=_rule_texts(rules))
 
 
-def revoke_files(root: Root | None, files: Sequence[str]) -> list[Row]:
+def revoke_files(root: Root | None, files: Sequence[str]) -> list[TrustRow]:
     """Revoke the trust in these files; definitions and templates need not exist any more."""
     _refuse_workers()
     paths = [os.path.realpath(file) for file in files]
@@ -195,25 +195,25 @@ def _task_at(root: Root | None, path: str) -> TaskDir | None:
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def _row(path: str, kind: str, *, trusted: bool, powers: Sequence[str] = (), agent: str | None = None) -> Row:
+def _row(path: str, kind: str, *, trusted: bool, powers: Sequence[str] = (), agent: str | None = None) -> TrustRow:
     return {"path": str(path), "kind": kind, "agent": agent, "trusted": trusted, "powers": list(powers)}
 
 
-def _of_agent(agent: Agent) -> Row:
+def _of_agent(agent: Agent) -> TrustRow:
     path = os.path.realpath(agent.spec.source)
     return _row(path, "agent", trusted=agent.usable, powers=agent.powers, agent=agent.spec.name)
 
 
-def _of_template(template: Template) -> Row:
+def _of_template(template: Template) -> TrustRow:
     path = os.path.realpath(template.folder)
     return _row(path, "template", trusted=is_usable(template), powers=powers_of(template))
 
 
-def _of_settings(settings: RootSettings) -> Row:
+def _of_settings(settings: RootSettings) -> TrustRow:
     return _row(settings.path, "settings", trusted=settings.is_trusted(), powers=settings.powers())
 
 
-def _of_task(task: TaskDir) -> Iterator[Row]:
+def _of_task(task: TaskDir) -> Iterator[TrustRow]:
     """Yield the row of a task if it is foreign, or the row of its rules if they allow something."""
     if not is_own(task):
         yield _row(task.path, "task", trusted=False, powers=["a task that was not made here by you"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
@@ -27,7 +28,8 @@ from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.kinship import descendants
 
 if TYPE_CHECKING:
-    from agentctl.domain.worker_row import WorkerRow
+    from agentctl.domain.documents.workers.ends import EndedWorker
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 DEFAULT_CONSUMER = "default"
 #: The pause between two looks at an end that another waiter has claimed: it marks the end, or dies.
@@ -60,41 +62,44 @@ class WaitedEnd:
     #: An earlier waiter had claimed it, and died before it was known to have given it out.
     redelivered: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> EndedWorker:
         """Return what `wait-any --json` prints."""
-        value = {
-            "agentInstance": self.agent_instance,
-            "status": self.status,
-            "reason": self.reason,
-            "exitCode": self.exit_code,
-            "signal": self.signal,
-        }
-        more: dict[str, Any] = {
-            "message": self.message,
-            "until": self.until,
-            "window": self.window,
-            "taskId": self.task_id,
-            "uncollected": self.uncollected,
-            "redelivered": self.redelivered,
-        }
-        return value | {key: item for key, item in more.items() if item}
+        end: EndedWorker = {
+            "agentInstance": self.agent_instance, "status": self.status, "reason": self.reason,
+            "exitCode": self.exit_code, "signal": self.signal,
+        }  # fmt: skip
+        if self.message:
+            end["message"] = self.message
+        if self.until:
+            end["until"] = self.until
+        if self.window:
+            end["window"] = self.window
+        if self.task_id:
+            end["taskId"] = self.task_id
+        if self.uncollected:
+            end["uncollected"] = self.uncollected
+        if self.redelivered:
+            end["redelivered"] = True
+        return end
 
 
-def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
+@contextlib.contextmanager
+def next_end(  # noqa: PLR0913 - keyword-only but for the first two
     task: TaskDir,
     instances: Sequence[str],
     *,
     timeout_s: float | None,
     consumer: str | None,
     kinds: frozenset[str] | None,
-    deliver: Callable[[WaitedEnd], None],
     recursive: bool = False,
     on_asked: OnAsked | None = None,
     on_stranded: OnStranded | None = None,
     on_refused: OnRefused | None = None,
     on_held: OnHeld | None = None,
-) -> None:
-    """Call `deliver` with the earliest end or block not yet given to this consumer; it must print and flush.
+) -> Iterator[WaitedEnd]:
+    """Yield the earliest end or block not yet given to this consumer; the block must print and flush it.
+
+    It counts as given once the block is left, unless by an error.
 
     Args:
         instances: Only these; if empty, all of the task, or within a worker all of its descendants.
@@ -126,7 +131,8 @@ def wait_any(  # noqa: PLR0913 - keyword-only but for the first two
                 claim = cursor.claim(wanted)
                 if claim is not None:
                     rounds.give_back()
-                    _give(cursor, claim, view, deliver, live_task.task.id if recursive else None)
+                    with _given(cursor, claim, view, live_task.task.id if recursive else None) as end:
+                        yield end
                     return
                 # Claimed by another waiter: it marks them, or dies and they are given again.
                 has_pending = bool(cursor.undelivered(wanted)) or has_pending
@@ -155,13 +161,13 @@ def _own_consumer(recursive: bool) -> str:
     return f"{me.task.id}-{me.instance}"[-64:].lstrip("-") if recursive else me.instance
 
 
-def _give(
-    cursor: Cursor, claim: ClaimedEnd, view: TaskView, deliver: Callable[[WaitedEnd], None], task_id: str | None
-) -> None:
+@contextlib.contextmanager
+def _given(cursor: Cursor, claim: ClaimedEnd, view: TaskView, task_id: str | None) -> Iterator[WaitedEnd]:
+    """Yield a claimed end, and mark it as given after the block."""
     failpoints.reached("wait.after-claim")
     worker = view.workers[claim.deliverable.instance]
     try:
-        deliver(_waited(worker, claim.deliverable.status, claim.redelivered, task_id))
+        yield _waited(worker, claim.deliverable.status, claim.redelivered, task_id)
     except Declined:
         (cursor.release if claim.redelivered else cursor.withdraw)(claim)  # A mark of an earlier waiter's death stays.
         raise
@@ -193,7 +199,7 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
     on_refused: OnRefused | None = None,
     on_held: OnHeld | None = None,
 ) -> list[WaitedEnd]:
-    """Wait until all of `instances` have ended, even if they ask questions meanwhile; if empty, as for `wait_any`.
+    """Wait until all of `instances` have ended, even if they ask questions meanwhile; if empty, as for `next_end`.
 
     Args:
         timeout_s: None waits without a limit.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 
-from agentctl.lean import NamedTuple
+if TYPE_CHECKING:
+    from agentctl.domain.documents.machine import FindingRow
 
 
 class Finding(NamedTuple):
@@ -24,9 +25,11 @@ class Finding(NamedTuple):
         """Return whether it is an error that was not fixed."""
         return self.severity == "error" and not self.fixed
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FindingRow:
         """Return it as `doctor --json` prints it."""
-        return self._asdict()
+        return {
+            "severity": self.severity, "what": self.what, "where": self.where, "next": self.next, "fixed": self.fixed,
+        }  # fmt: skip
 
 
 def finding(severity: str, what: str, where: object = "", next_: str = "", *, fixed: bool = False) -> Finding:

@@ -8,8 +8,11 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import slug
 from agentctl.domain.states import Status
-from agentctl.domain.worker_row import BLANK, WorkerRow
-from agentctl.lean import Any
+from agentctl.domain.worker_row import BLANK
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 #: How many of them are shown, the newest ones.
 _MOST = 50

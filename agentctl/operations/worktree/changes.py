@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Damaged, NotFound
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.standing import state_now
 from agentctl.supervision.worktree.record import known_record, read_record
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import ResultFile
+    from agentctl.domain.documents.worktrees import ShownWorktree, WorktreeOverlap, WorktreeRecord, WorktreeRow
+
 _RECORD_LIMIT_S = 600.0
 Record = dict[str, Any]
 
 
-def known_worktree(worker: WorkerDir) -> Record | None:
+def known_worktree(worker: WorkerDir) -> WorktreeRecord | None:
     """Return what is known of a worker's worktree without asking git; None if it has none."""
     record = known_record(worker)
-    if not record:
-        return None
-    shown = {key: record.get(key) for key in ("path", "branch", "repository", "base", "removed", "changes")}
-    shown["changes"] = _with_places(worker, shown["changes"])
-    more = (
-        {"next": command_line(worker.task, "worktrees", "show", worker.instance)}
-        if _lacks_changes(worker, record)
-        else {}
-    )
-    return {**shown, "overlaps": overlaps(worker, record), **more}
+    return _shown(worker, record) if record else None
 
 
-def _with_places(worker: WorkerDir, changes: object) -> object:
+def _shown(worker: WorkerDir, record: Mapping[str, Any]) -> WorktreeRecord:
+    shown: WorktreeRecord = {
+        "path": record.get("path"), "branch": record.get("branch"), "repository": record.get("repository"),
+        "base": record.get("base"), "removed": record.get("removed"),
+        "changes": _with_places(worker, record.get("changes")), "overlaps": overlaps(worker, record),
+    }  # fmt: skip
+    if _lacks_changes(worker, record):
+        shown["next"] = command_line(worker.task, "worktrees", "show", worker.instance)
+    return shown
+
+
+def _with_places(worker: WorkerDir, changes: Any) -> Any:
     """Return recorded changes with whole paths of the files in which work in submodules was kept."""
     if not isinstance(changes, dict) or "submodules" not in changes:
         return changes
@@ -58,13 +64,13 @@ def _is_file(file: object) -> bool:
     return isinstance(file, dict) and {"size", "sha256"} <= file.keys() and isinstance(file.get("path"), str)
 
 
-def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the files that other ended workers of the task changed too: [{instance, files}].
+def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[WorktreeOverlap]:
+    """Return the files that other ended workers of the task changed too.
 
     Computed at each call: a stored result of the first of two workers would have to change when the second ends.
     """
     mine = _touched(record)
-    found = []
+    found: list[WorktreeOverlap] = []
     for instance in worker.task.instances() if mine else ():
         other = known_record(worker.task.worker(instance)) if instance != worker.instance else {}
         is_rival = other.get("commonDir") == record.get("commonDir") and other.get("path") != record.get("path")
@@ -85,13 +91,13 @@ def changes_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def kept_files(known: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def kept_files(known: Mapping[str, Any] | None) -> list[ResultFile]:
     """Return the patch, and what was kept of submodules, as files of a result: [{path, size, sha256}]."""
     changes = changes_of(known or {})
     files = [file for one in submodules_of(changes) for file in _files_of(one)]
     if {"patch", "size", "sha256"} <= changes.keys():
         files.insert(0, {"path": changes["patch"], "size": changes["size"], "sha256": changes["sha256"]})
-    return [{key: file[key] for key in ("path", "size", "sha256")} for file in files]
+    return [{"path": file["path"], "size": file["size"], "sha256": file["sha256"]} for file in files]
 
 
 def ensure_recorded(worker: WorkerDir, *, again: bool = False) -> None:
@@ -120,20 +126,20 @@ def is_recorded(record: Mapping[str, Any]) -> bool:
     return bool(changes) and not {"error", "submodulesError"} & changes.keys()
 
 
-def list_worktrees(task: TaskDir) -> list[Record]:
+def list_worktrees(task: TaskDir) -> list[WorktreeRow]:
     """Return a row for each worktree of a task."""
     check_own(task)
     found = (task.worker(instance) for instance in task.instances())
     return [_row(worker) for worker in found if worker.worktree.exists()]
 
 
-def show_worktree(task: TaskDir, instance: str) -> Record:
+def show_worktree(task: TaskDir, instance: str) -> ShownWorktree:
     """Return everything that is known of one worktree."""
     check_own(task)
     worker = find_worker(task, instance)
     worktree_record(worker)
     ensure_recorded(worker, again=True)
-    return {**_row(worker), **(known_worktree(worker) or {})}
+    return {**_row(worker), **_shown(worker, known_record(worker))}
 
 
 def worktree_record(worker: WorkerDir) -> Record:
@@ -145,17 +151,15 @@ def worktree_record(worker: WorkerDir) -> Record:
     return record
 
 
-def _row(worker: WorkerDir) -> Record:
+def _row(worker: WorkerDir) -> WorktreeRow:
     ensure_recorded(worker)
     record = known_record(worker)
-    changes = changes_of(record)
-    known = known_worktree(worker) or {}
     return {
         "agentInstance": worker.instance,
         "path": record.get("path"),
         "branch": record.get("branch"),
         "base": record.get("base"),
-        "files": changes.get("fileCount"),
+        "files": changes_of(record).get("fileCount"),
         **state_now(worker, record),
-        "overlaps": known.get("overlaps") or [],
+        "overlaps": overlaps(worker, record),
     }

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
-from typing import IO, Any
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.git import Git, GitError, GitTimeout
@@ -18,7 +17,7 @@ from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.patchtext import PatchedFile, files_in
 from agentctl.errors import NotFound, Refused
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.changes import changes_of, ensure_recorded
@@ -26,6 +25,11 @@ from agentctl.supervision.worktree.aside import AS_PATCH, MOST_BYTES, MOST_FILES
 from agentctl.supervision.worktree.record import known_record
 from agentctl.supervision.worktree.recorded import RecordedWorktree, tree_from
 from agentctl.supervision.worktree.turns import objects_of, turns_of
+
+if TYPE_CHECKING:
+    from typing import IO
+
+    from agentctl.domain.documents.worktrees import LeftOutFile
 
 _LIMIT_S = 60.0
 #: How often a look is begun anew: a worker that makes and removes files can be in its way.
@@ -64,8 +68,8 @@ class WorktreeDiff(NamedTuple):
     more_files: int = 0
     #: The text ends before the last changes.
     is_cut: bool = False
-    #: Files that cannot be compared: [{path, why}].
-    left_out: tuple[Mapping[str, str], ...] = ()
+    #: Files that cannot be compared.
+    left_out: tuple[LeftOutFile, ...] = ()
 
 
 def make_diff(
@@ -169,7 +173,7 @@ def _live(
 
 def _look(
     git: Git, recorded: RecordedWorktree, worker: WorkerDir, origin: str, known: list[str], into: IO[bytes], most: int
-) -> tuple[bool, tuple[Mapping[str, str], ...]]:
+) -> tuple[bool, tuple[LeftOutFile, ...]]:
     """Write the diff; return whether it was cut, and what is not in it."""
     with scratch_folder(worker) as scratch:
         aside = git_aside(git, recorded, scratch, known=known)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_known
@@ -17,6 +16,7 @@ from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Refused
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.worktree.changes import ensure_recorded, worktree_record
@@ -26,10 +26,13 @@ from agentctl.supervision.worktree.record import write_record
 from agentctl.supervision.worktree.recorded import git_from, tree_from
 from agentctl.supervision.worktree.submodules import InnerWork, give_commits, keep_work
 
+if TYPE_CHECKING:
+    from agentctl.domain.documents.worktrees import KeptSubmodule, RemovedWorktree
+
 _LOCKED = "locked working tree"
 
 
-def remove_worktree(task: TaskDir, instance: str) -> dict[str, Any]:
+def remove_worktree(task: TaskDir, instance: str) -> RemovedWorktree:
     """Remove a worktree in which nothing would be lost, and its branch if git calls it merged.
 
     Commits in submodules are kept first: in the repository's own submodule, or else in a file.
@@ -120,14 +123,15 @@ def _seen(work: InnerWork) -> tuple[object, ...]:
     return work.repository.path, sorted(work.refs.values()), work.changed
 
 
-def _keep(work: InnerWork, worker: WorkerDir) -> dict[str, Any]:
+def _keep(work: InnerWork, worker: WorkerDir) -> KeptSubmodule:
     """Keep the commits of a submodule where a person has them; return where."""
-    noted = {"path": work.repository.path, "commits": work.commits}
+    kept: KeptSubmodule = {"path": work.repository.path, "commits": work.commits}
     try:
-        return {**noted, "repository": work.repository.store, "refs": give_commits(work, worker)}
+        kept["repository"], kept["refs"] = give_commits(work, worker)
     except GitError:
         (bundle,) = (file for file in keep_work(work, worker)["kept"] if file["path"].endswith(".bundle"))
-        return {**noted, "bundle": str(worker.path / bundle["path"])}
+        kept["bundle"] = str(worker.path / bundle["path"])
+    return kept
 
 
 def _remove(worker: WorkerDir, record: Mapping[str, Any], *, has_repositories: bool) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from agentctl.adapters.git import Git, GitError
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worktree.aside import CHANGED_FILES
 from agentctl.supervision.worktree.recorded import RecordedWorktree, git_from, tree_from
 from agentctl.supervision.worktree.submodules import InnerWork, inner_work
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.worktrees import SubmoduleState, WorktreeState
 
 LOOK_LIMIT_S = 60.0
 
@@ -58,8 +60,8 @@ def holding(worker: WorkerDir, record: Mapping[str, Any]) -> Iterator[tuple[Hold
         yield Holding(uncommitted, *_unmerged(git, tree, record), tuple(within)), inner
 
 
-def state_now(worker: WorkerDir, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {state, uncommitted, unmerged, submodules} as of now, or {state: unknown, problem} if git fails."""
+def state_now(worker: WorkerDir, record: Mapping[str, Any]) -> WorktreeState:
+    """Return what a worktree holds as of now; that this is unknown if git fails."""
     if record.get("removed"):
         return {"state": "removed", "uncommitted": 0, "unmerged": 0, "submodules": []}
     try:
@@ -69,13 +71,15 @@ def state_now(worker: WorkerDir, record: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "state": "unknown", "uncommitted": None, "unmerged": None, "submodules": [], "problem": error.message,
         }  # fmt: skip
-    within = [
+    within: list[SubmoduleState] = [
         {"path": path, "uncommitted": files, "unmerged": commits}
         for path, files, commits in found.submodules
         if files or commits
     ]
-    numbers = {"uncommitted": found.all_uncommitted, "unmerged": found.all_unmerged, "submodules": within}
-    return {"state": _state(worker, record, found), **numbers}
+    return {
+        "state": _state(worker, record, found), "uncommitted": found.all_uncommitted, "unmerged": found.all_unmerged,
+        "submodules": within,
+    }  # fmt: skip
 
 
 def _state(worker: WorkerDir, record: Mapping[str, Any], found: Holding) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.cells import cell_len, set_cell_size
@@ -268,7 +268,8 @@ def one_line(text: str) -> str:
 
 def totals_shown(glance: Glance, worker: FleetWorker) -> Totals:
     """Return what a worker has done so far, with its sub-agents."""
-    doing, usage = glance.doings.get(worker.id), worker.row["usage"] or {}
+    doing = glance.doings.get(worker.id)
+    usage: Mapping[str, object] = worker.row["usage"] or {}
     own = doing.nodes[0] if doing is not None and doing.nodes else None
     tokens = sum(_number(usage.get(key)) for key in ("input", "output"))
     if own is not None and own.tokens is not None:

@@ -28,8 +28,11 @@ from agentctl.domain.windows import (
     windows_from,
 )
 from agentctl.domain.windows import to_json as windows_to_json
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.account.accounts import Account, write_account
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import AwaitedAccount
 
 #: The longest back-off.
 LONGEST_BACK_OFF_S = 3600.0
@@ -65,7 +68,7 @@ class Hold(NamedTuple):
         is_as_told = self.ends_at is not None and abs(self.ends_at - measured) < _CLOCKS_DIFFER_S
         return iso_of(round(self.ends_at if is_as_told and self.ends_at is not None else measured))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> AwaitedAccount:
         """Return what views and events show of it."""
         return {"account": self.account, "until": self.until, "window": self.window}
 

@@ -8,10 +8,11 @@ import os
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir, WorkerDir, names_in
 from agentctl.domain.names import is_name
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.account.accounts import MOST_ACCOUNTS, Account, account_of, all_accounts
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import AwaitedAccount
     from agentctl.supervision.account.holds import Hold
 
 
@@ -59,8 +60,8 @@ class Awaited:
         #: Usually no account is held, and then no order has to be read.
         self._are_any = any(_held_now(account, any_model=True) for account in accounts)
 
-    def by(self, worker: WorkerDir) -> dict[str, Any] | None:
-        """Return {account, until, window} of the account that a worker waits for; None if it waits for none."""
+    def by(self, worker: WorkerDir) -> AwaitedAccount | None:
+        """Return the account that a worker waits for; None if it waits for none."""
         account = account_of(worker) if self._are_any else None
         hold = _held_now(account) if account is not None else None
         return hold.to_json() if hold is not None else None

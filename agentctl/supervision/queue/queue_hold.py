@@ -19,11 +19,14 @@ from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached, known_limits
 from agentctl.domain.names import is_name
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.kinship import ancestors
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.tasks import QueueHoldRow
 
 
 class QueueHold(NamedTuple):
@@ -57,10 +60,11 @@ class QueueHold(NamedTuple):
         name = "" if self.instance is None else f" {self.instance}"
         return f"{command or f'agentctl unpause{name} --task {self.task_id}'} ends that"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> QueueHoldRow:
         """Return it as rows of tasks have it."""
-        below = {} if self.instance is None else {"agentInstance": self.instance}
-        return {"taskId": self.task_id, **below, "by": self.by, "at": self.at}
+        if self.instance is None:
+            return {"taskId": self.task_id, "by": self.by, "at": self.at}
+        return {"taskId": self.task_id, "agentInstance": self.instance, "by": self.by, "at": self.at}
 
 
 #: The holds of a tree by what they hold: `TASK`, `TASK/INSTANCE`, or the path of a worker of another root.

@@ -10,14 +10,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agentctl.adapters.files import read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import AgentctlError, Refused
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worker.environment import store_folder
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import RefusedByDisk
 
 #: The requests; each is written by commands, and removed by the worker's guardian once the disk has it.
 CANCEL, PAUSE = "cancel", "pause"
@@ -114,7 +117,7 @@ def forget_request(whose: WorkerDir | TaskDir, kind: str, body: dict[str, Any] |
         _remove(whose, kind)
 
 
-def say(worker: WorkerDir, standing: dict[str, Any]) -> None:
+def say(worker: WorkerDir, standing: Mapping[str, object]) -> None:
     """Keep what a guardian holds and says: here it outlives the guardian.
 
     Raises:
@@ -124,12 +127,14 @@ def say(worker: WorkerDir, standing: dict[str, Any]) -> None:
     _keep(_name(worker, _STANDING), lambda path: write_whole(path, to_json(standing), durable=False))
 
 
-def standing(worker: WorkerDir) -> dict[str, Any]:
+def standing(worker: WorkerDir) -> RefusedByDisk:
     """Return what the guardian of a worker holds and says while the disk refuses something; {} otherwise."""
     if not are_any():
         return {}
     with contextlib.suppress(AgentctlError, OSError):
-        return read_known(_name(worker, _STANDING))
+        said: Any = read_known(_name(worker, _STANDING))
+        found: RefusedByDisk = said  # As the guardian wrote it.
+        return found
     return {}
 
 

@@ -21,9 +21,12 @@ from agentctl.domain import events as ev
 from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged
-from agentctl.lean import Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.mount_points import clear_mount_points
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import RefusedByDisk
 
 _TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
 #: The fields of a decision by their names in the file.
@@ -136,7 +139,7 @@ def keep_end(worker: WorkerDir, decision: Decision, problem: object) -> None:
     deferred.say(worker, held(decision.now(), problem))
 
 
-def held(decision: Decision, problem: object) -> dict[str, Any]:
+def held(decision: Decision, problem: object) -> RefusedByDisk:
     """Return what a guardian says of an end that the disk refuses."""
     return {"problem": str(problem), "end": decision.to_json()}
 

@@ -21,8 +21,11 @@ from agentctl.adapters.locks import try_lock
 from agentctl.adapters.opening import OddFile, open_plain, pieces
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.errors import AgentctlError
-from agentctl.lean import Any
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worktree.recorded import RecordedWorktree
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.worktrees import LeftOutFile
 
 #: A patch is cut at this size, and larger files are left out of it.
 MOST_BYTES = 64 << 20
@@ -126,13 +129,14 @@ def _copy_index(path: str, copy: str) -> None:
         os.close(fd)
 
 
-def take_in(git: Git, folder: str) -> list[dict[str, str]]:
+def take_in(git: Git, folder: str) -> list[LeftOutFile]:
     """Add what lies in a worktree to the index; return what cannot be added, and why.
 
     `git add` would do, but it runs `git status` within submodules, whose settings an agent can change.
     """
     names = git.names("ls-files", "-z", "--modified", "--deleted", "--others", "--exclude-standard")
-    taken, left_out, room = [], [], MOST_TAKEN_BYTES
+    taken, room = [], MOST_TAKEN_BYTES
+    left_out: list[LeftOutFile] = []
     for name in sorted(set(names), key=os.fsencode):  # A file that became a folder comes before the folder's content.
         why, size = _look_at(os.path.join(folder, name))
         if why is None and size > room:
@@ -145,7 +149,7 @@ def take_in(git: Git, folder: str) -> list[dict[str, str]]:
     return [*left_out, *_update(git, taken)]
 
 
-def _update(git: Git, names: list[str]) -> list[dict[str, str]]:
+def _update(git: Git, names: list[str]) -> list[LeftOutFile]:
     """Add files to the index; return those that git cannot take, such as one in an encoding that it does not know."""
     listed = b"".join(os.fsencode(name) + b"\0" for name in names)
     try:

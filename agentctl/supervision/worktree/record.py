@@ -11,6 +11,8 @@ from agentctl.supervision.worker.relative_paths import from_disk, on_disk
 
 #: The keys of paths; so is `patch` in `changes`.
 PATHS = ("path", "repository", "commonDir", "gitDir", "cwd")
+_TYPES: dict[str, type] = {**dict.fromkeys((*PATHS, "branch", "base"), str), "removed": dict, "changes": dict}
+_TYPES_OF_CHANGES: dict[str, type] = {"patch": str, "size": int, "sha256": str, "fileCount": int, "error": str}
 
 
 def read_record(worker: WorkerDir) -> dict[str, Any] | None:
@@ -26,10 +28,19 @@ def read_record(worker: WorkerDir) -> dict[str, Any] | None:
 def known_record(worker: WorkerDir) -> dict[str, Any]:
     """Return the record of a worker's worktree, with whole paths; {} if it has none that can be understood.
 
+    What is of another type in it than it must be is left out: a clone may bring anything in its place.
+
     Raises:
         StorageError: It cannot be read, so it is not known whether there is one.
     """
-    return whole_record(read_known(worker.worktree), worker.task.root.path)
+    record = _of_types(read_known(worker.worktree), _TYPES)
+    if "changes" in record:
+        record["changes"] = _of_types(record["changes"], _TYPES_OF_CHANGES)
+    return whole_record(record, worker.task.root.path)
+
+
+def _of_types(value: dict[str, Any], types: dict[str, type]) -> dict[str, Any]:
+    return {key: item for key, item in value.items() if key not in types or type(item) is types[key]}
 
 
 def write_record(worker: WorkerDir, record: dict[str, Any]) -> None:

@@ -358,8 +358,8 @@ def _write_bundle(work: InnerWork, without: Iterable[str], path: str, most: int 
         return described(file, path)
 
 
-def give_commits(work: InnerWork, worker: WorkerDir) -> list[str]:
-    """Copy the commits into the main repository's own submodule; return the refs that lead to them there.
+def give_commits(work: InnerWork, worker: WorkerDir) -> tuple[str, list[str]]:
+    """Copy the commits into the main repository's own submodule; return where that is, and the refs that lead to them.
 
     Raises:
         GitError: That is not possible: nothing was changed but objects that nothing leads to.
@@ -377,4 +377,4 @@ def give_commits(work: InnerWork, worker: WorkerDir) -> list[str]:
     refs = [name for _, _, name in (line.partition(" ") for line in heads) if name in work.refs]
     updates = "".join(f"create {name} {work.refs[name]}\n" for name in refs)
     git.run("update-ref", "--stdin", stdin=updates.encode())
-    return refs
+    return store, refs

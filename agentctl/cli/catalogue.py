@@ -1,18 +1,16 @@
-"""The list of commands, and the group that loads only the one that is called.
+"""The list of commands: where each is declared, and what it is for. Nothing of a command is loaded for it.
 
-A command loads its own module and what that imports; `agentctl --help` and the completion of a command's name
-load none. So `list` does not load what `spawn` needs.
+A command loads its own module and what that imports. So `list` does not load what `spawn` needs.
 """
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple
 
-import typer
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 
-from agentctl import __version__
-from agentctl.cli.completing import complete_hosts
-from agentctl.cli.verb import Family, family
-from agentctl.errors import ExitCode, UsageError
+if TYPE_CHECKING:
+    from agentctl.cli.command_model import Command, Family
 
 
 class Listed(NamedTuple):
@@ -70,91 +68,30 @@ VERBS: dict[str, Listed] = {
     "demo": Listed("demo", "See it all at work in under a minute: five workers survey a source tree."),
 }
 
-_EXAMPLES = """
-agentctl new "Survey the auth module"
-agentctl spawn --name size -- du -sh .
-agentctl wait-all && agentctl result size
-"""
 
+def command_named(name: str) -> Command | Family:
+    """Return a command, or the family of that name.
 
-class LazyGroup(Family):
-    """The program's commands; each is loaded only when it is called."""
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
-        return list(VERBS)
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        if cmd_name not in self.commands and cmd_name in VERBS:
-            self.commands[cmd_name] = _load(cmd_name)
-        return self.commands.get(cmd_name)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name = args[0]
-        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
-            raise UsageError(f"there is no command {name!r}", hint=_similar(name))
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in VERBS.items()])
-
-    def shell_complete(self, ctx: Any, incomplete: str) -> Any:
-        from typer.core import CompletionItem  # type: ignore[attr-defined]
-
-        if incomplete.startswith("-"):
-            return super().shell_complete(ctx, incomplete)
-        return [CompletionItem(name) for name in VERBS if name.startswith(incomplete)]
-
-
-def _load(name: str) -> Any:
-    """Return a command from its module, which declares this one, several of a kind, or a family of that name."""
-    module = import_module(f"agentctl.cli.{VERBS[name].module}")
-    loaded = typer.main.get_command(module.app)
-    return getattr(loaded, "commands", {}).get(name, loaded)
-
-
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, VERBS, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else "agentctl --help lists them"
-
-
-def program() -> Any:
-    """Return the whole program as one command."""
-    app = family("", examples=_EXAMPLES, exits=tuple(ExitCode), group=LazyGroup, add_completion=True)
-    app.callback(invoke_without_command=True)(_start)
-    return typer.main.get_command(app)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"agentctl {__version__}")
-        raise typer.Exit
-
-
-def _start(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
-    host: Annotated[
-        str | None,
-        typer.Option(
-            "--host",
-            metavar="HOST",
-            help="Carry the command out there, over ssh: a name of your config.yaml, or user@machine. It comes first.",
-            autocompletion=complete_hosts,
-        ),
-    ] = None,
-) -> None:
-    """Give work to several agents or commands at once: real processes, plain files, no daemon.
-
-    The task is --task, else AGENTCTL_TASK, else the current one of the nearest .agentctl folder, up to the top of
-    the git repository.
-    Data goes to stdout, everything else to stderr; --json prints one JSON document.
+    Raises:
+        KeyError: There is none.
     """
-    if host is not None:  # Where it comes first, none of this is reached.
-        raise UsageError("--host comes before everything else", hint=f"agentctl --host {host} COMMAND")
-    if context.invoked_subcommand is None:
-        raise UsageError("no command is given", hint="agentctl --help lists them")
+    listed = VERBS[name]
+    module = import_module(f"agentctl.cli.{listed.module}")
+    found: Command | Family = next(one for one in module.COMMANDS if one.name == name)
+    return found
+
+
+def command_by_words(words: str) -> Command:
+    """Return a command by its words: `interact list`.
+
+    Raises:
+        KeyError: There is none.
+    """
+    from agentctl.cli.command_model import Family
+
+    name, _, rest = words.partition(" ")
+    found = command_named(name)
+    below = found.command(rest) if isinstance(found, Family) else None if rest else found
+    if below is None:
+        raise KeyError(words)
+    return below

@@ -1,0 +1,150 @@
+"""What the server answers at paths of its own, beside the documents of the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from agentctl.domain.documents.workers.worker import WorkerRow
+
+
+class ServerAbout(TypedDict):
+    """Which server this is."""
+
+    version: str
+    #: The folder whose tasks it serves.
+    root: str
+    #: Where it is reached.
+    url: str
+    #: Nothing can be started, stopped or answered here.
+    readOnly: bool
+
+
+class EventsPage(TypedDict):
+    """Some events of a task."""
+
+    #: Each with its `seq`, as `events` prints them; {seq, problem, taskId} for a line that is not an event.
+    events: list[dict[str, Any]]
+    #: The seq from which on those behind these are.
+    next: int
+    #: Whether there are any behind these, and any before them.
+    more: bool
+    earlier: bool
+
+
+class _Page(TypedDict):
+    """A part of a file of a worker: where it is, in bytes."""
+
+    begin: int
+    end: int
+    #: That of the file.
+    size: int
+    #: Whether the worker has ended, so that nothing follows.
+    ended: bool
+
+
+class ActivityPage(_Page):
+    """Some rows of the activity of a worker."""
+
+    #: As `activity` prints them, each with its `offset`, a `label` of one line, and `cut` if a text in it was cut;
+    #: {offset, problem} for a line that is not a row.
+    rows: list[dict[str, Any]]
+
+
+class OutputPage(_Page):
+    """A part of what a worker printed."""
+
+    #: `stdout stderr`.
+    stream: str
+    #: Bytes that are not UTF-8 are `\\xNN` in it.
+    text: str
+
+
+class RecordedAnswer(TypedDict):
+    """The answer to a question, as its asker gets it."""
+
+    taskId: str
+    agentInstance: str
+    id: str
+    #: The id of an option, `yes` or `no`, or a text.
+    answer: str
+
+
+class LookNoted(TypedDict):
+    """That somebody has looked at the end of a worker, or at the answer of an agent that was kept."""
+
+    agentInstance: str
+    #: The time of what was looked at.
+    seen: str
+
+
+class TaskFigures(TypedDict):
+    """The workers of a task and of the tasks below it, taken together."""
+
+    workers: int
+    #: How many of them have not ended, and how many ask.
+    live: int
+    asking: int
+    #: Input and output, without cached ones.
+    tokens: int
+    #: Whether the tokens, and the cost, are the least that it was: those of some worker are not known.
+    lacksTokens: bool
+    lacksCost: bool
+    #: Null if no cost is known.
+    costUsd: float | None
+    #: When the first one was started.
+    began: str | None
+    #: When the last one ended, which counts only if none is live.
+    ended: str | None
+
+
+class FleetTaskRow(TypedDict):
+    """A task as the stream tells of it."""
+
+    taskId: str
+    title: str
+    #: `created working input-required stranded held completed failed canceled unknown`.
+    state: str
+    #: It was made here by the person, or taken over.
+    own: bool
+    #: {taskId, by, at} of what holds its queue.
+    held: Mapping[str, Any] | None
+    #: The task above it that exists, and the worker there that asked for it.
+    parent: str | None
+    parentInstance: str | None
+    totals: TaskFigures
+
+
+class TaskSnapshot(FleetTaskRow):
+    """A task with its workers."""
+
+    #: As `list` has them.
+    workers: list[WorkerRow]
+
+
+class ServerHealth(TypedDict):
+    """Whether the server can read the tasks."""
+
+    #: `ok failing`.
+    status: str
+    #: Why it cannot.
+    problem: str | None
+
+
+class ProblemDocument(TypedDict):
+    """The error of a command."""
+
+    #: `urn:agentctl:` and the name of the exit code.
+    type: str
+    title: str
+    #: That of the response.
+    status: int
+    #: What is wrong.
+    detail: str
+    #: The next step.
+    hint: str | None
+    #: The exit code of the command, and its name.
+    code: int
+    name: str

@@ -1,0 +1,93 @@
+"""What `new`, `use`, `tasks` and `templates` show of tasks."""
+
+from __future__ import annotations
+
+from typing import NotRequired
+
+from typing_extensions import TypedDict
+
+from agentctl.domain.documents.workers.starts import SpawnedWorker
+
+
+class ChosenTask(TypedDict):
+    """A task that was made or chosen, and its folder."""
+
+    taskId: str
+    path: str
+    #: Of a task that was made from a template: the workers that were started at once.
+    workers: NotRequired[list[SpawnedWorker]]
+
+
+class QueueHoldRow(TypedDict):
+    """What holds a queue."""
+
+    #: The task itself, or one above it.
+    taskId: str
+    #: The worker below which nothing is started; not there where the queue of a task is held.
+    agentInstance: NotRequired[str]
+    #: Who holds it; null if `maxConcurrentAgents` is 0.
+    by: str | None
+    at: str | None
+
+
+class SubtaskFacts(TypedDict, total=False):
+    """What the row of a sub-task has besides the keys of every task."""
+
+    #: The worker that asked for it, or `user`.
+    author: str | None
+    #: The only agent that works on it.
+    agent: str | None
+    #: What its worker declared.
+    summary: str | None
+    failureReason: str | None
+
+
+class TaskRow(SubtaskFacts):
+    """A task, and its state: that of its own workers and its sub-tasks."""
+
+    #: With `--hosts`: its name in `config.yaml`, or `here`.
+    host: NotRequired[str]
+    taskId: str
+    title: str
+    #: `created working input-required stranded held completed failed canceled unknown`.
+    state: str
+    #: How many workers of its own it has, and how many of these have each status.
+    workers: int
+    queued: int
+    running: int
+    blocked: int
+    completed: int
+    failed: int
+    cancelled: int
+    #: How many of its workers are in a queue that nobody moves any more.
+    stranded: int
+    held: QueueHoldRow | None
+    createdAt: str | None
+    parentTaskId: str | None
+    childTaskIds: list[str]
+    #: How many tasks are above it.
+    level: int
+    #: A sub-task works or asks, or a worker has ended and waits for those that it started.
+    awaitsChildren: bool
+    #: How many workers of all sub-tasks below it are blocked.
+    blockedBelow: int
+    #: It is the one that later commands refer to.
+    current: bool
+    #: You made it here, or took it over by `trust`; null if that cannot be read.
+    own: bool | None
+    path: str
+    #: What of it cannot be read, so that it is not known how it is; other rows do not have it.
+    unreadable: NotRequired[str]
+
+
+class TemplateRow(TypedDict):
+    """A template from which `new` can make a task."""
+
+    name: str
+    #: Its folder.
+    source: str
+    #: It is your own, shipped, or trusted.
+    usable: bool
+    description: str
+    #: Name -> what the template says of it: `description`, and `default` unless it must be set.
+    parameters: dict[str, dict[str, str]]
