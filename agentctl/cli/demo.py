@@ -48,7 +48,7 @@ def demo(call: Invocation, *, path: str = ".") -> Showing:
     except GeneratorExit:  # Nobody takes what is shown: nothing can be yielded any more.
         raise
     except BaseException:
-        yield from steps.run("cancel", "--all", "--grace-seconds", "1", check=False)
+        yield from steps.carry_out("cancel", "--all", "--grace-seconds", "1", check=False)
         raise
     yield from _finish(steps)
     return ExitCode.DONE
@@ -62,7 +62,7 @@ class _Steps:
         self.task = find_task(task_id)
         self._environ = {**os.environ, TASK_VARIABLE: task_id, ROOT_VARIABLE: self.task.root.path}
 
-    def run(self, *args: str, check: bool = True, title: str | None = None) -> Iterator[Shown]:
+    def carry_out(self, *args: str, check: bool = True, title: str | None = None) -> Iterator[Shown]:
         """Run one command of agentctl, which prints what it shows itself."""
         yield Shown(None, [f"\n-- {title}"] * bool(title) + [f"$ agentctl {shlex.join(args)}"])
         code = subprocess.run([*_PROGRAM, *args], env=self._environ, check=False).returncode
@@ -91,12 +91,12 @@ def _start(path: str) -> Generator[Shown, None, str]:
 def _play(steps: _Steps) -> Iterator[Shown]:
     scan = os.path.join(steps.task.template, "workers", "deepscan.py")
     folder = _surveyed(steps)
-    yield from steps.run(
+    yield from steps.carry_out(
         "spawn", "--queue", "--name", "deep-scan", "--", sys.executable, scan, folder, title="one more, a long one"
     )
-    yield from steps.run("list", title="what runs, from any terminal")
+    yield from steps.carry_out("list", title="what runs, from any terminal")
     limit = ("--timeout-seconds", str(_QUESTION_LIMIT_S))
-    yield from steps.run(
+    yield from steps.carry_out(
         "wait-any",
         "functions",
         *limit,
@@ -104,16 +104,16 @@ def _play(steps: _Steps) -> Iterator[Shown]:
         _CONSUMER,
         title="sleep until the one that asks is blocked, or ends",
     )
-    yield from steps.run("interact", "list", title="its question, seen and answered as from a second terminal")
+    yield from steps.carry_out("interact", "list", title="its question, seen and answered as from a second terminal")
     asked = _asked(steps)
     if asked is not None:
         name, answer = asked
-        yield from steps.run("interact", "respond", "functions", "--id", name, answer)
-    yield from steps.run("wait", "report", *limit, title="until the report is there")
-    yield from steps.run(
+        yield from steps.carry_out("interact", "respond", "functions", "--id", name, answer)
+    yield from steps.carry_out("wait", "report", *limit, title="until the report is there")
+    yield from steps.carry_out(
         "cancel", "deep-scan", "--grace-seconds", "2", title="stop the long one, with all its processes"
     )
-    yield from steps.run("wait-all", check=False, title="how all of them ended")
+    yield from steps.carry_out("wait-all", check=False, title="how all of them ended")
 
 
 def _surveyed(steps: _Steps) -> str:

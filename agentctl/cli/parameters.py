@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from agentctl.cli.command_model import (
     FLAG,
     HOST_LIST,
@@ -16,6 +18,7 @@ from agentctl.cli.command_model import (
     WHOLE,
     Parameter,
 )
+from agentctl.errors import UsageError
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,3 +71,18 @@ def of_start(options: tuple[Option, ...]) -> tuple[Parameter, ...]:
         )
         for one in options
     )  # fmt: skip
+
+
+def pairs_in(option: str, texts: Iterable[str]) -> dict[str, str]:
+    """Return what an option names and gives: `K=V` each.
+
+    Raises:
+        UsageError: One is not of that form; of it only what stands before `=` is shown, as the rest may be a secret.
+    """
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise UsageError(f"{option} {key!r} is not of the form K=V")
+        pairs[key] = value
+    return pairs

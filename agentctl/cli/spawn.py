@@ -22,7 +22,7 @@ from agentctl.cli.command_model import (
 )
 from agentctl.cli.foreground import in_foreground
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.parameters import IN_TASK, QUEUE_UP, of_start
+from agentctl.cli.parameters import IN_TASK, QUEUE_UP, of_start, pairs_in
 from agentctl.cli.render import plain, warning
 from agentctl.cli.wait_notes import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
 from agentctl.domain.ends import end_in_words
@@ -70,7 +70,7 @@ def spawn(
     request = SpawnRequest(
         argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
         work=_work(prompt, of_agent),
-        **{**of_worker, "env": _environment(of_worker.get("env", ()))},
+        **{**of_worker, "env": pairs_in("--env", of_worker.get("env", ()))},
     )
     many = command is None and shell is None and prompt is None
     if many and request != SpawnRequest():
@@ -181,17 +181,6 @@ def _lines_of(file: TextIO, name: str) -> Iterable[str]:
     if len(text) > _LONGEST_BATCH:
         raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are read")
     return io.StringIO(text.removeprefix("\ufeff"))
-
-
-def _environment(pairs: Iterable[str]) -> dict[str, str]:
-    environment = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not name or not equals:
-            # Only the part before `=` is shown: the rest may be a secret.
-            raise UsageError(f"--env {name!r} is not of the form K=V")
-        environment[name] = value
-    return environment
 
 
 def _stay(

@@ -22,7 +22,7 @@ from agentctl.cli.command_model import (
     Table,
 )
 from agentctl.cli.invocation import Invocation
-from agentctl.cli.parameters import GRACE, HOSTS, IN_ROOT
+from agentctl.cli.parameters import GRACE, HOSTS, IN_ROOT, pairs_in
 from agentctl.cli.render import fields, plain
 from agentctl.cli.spawn import spawned_line
 from agentctl.errors import ExitCode, UsageError
@@ -83,7 +83,7 @@ def new(
     _tell_root_above(call)
     root = call.root(create=True, apart=True)
     task = create_from_template(
-        root, template, _pairs(values or []), title=title, task_id=task_id, is_chosen=not no_use
+        root, template, pairs_in("--set", values or ()), title=title, task_id=task_id, is_chosen=not no_use
     )
     _name(task, named)
     return _made(call, task, is_started=start)
@@ -121,16 +121,6 @@ def _refuse_without_template(title: str | None, option: str) -> None:
     if title is None:
         raise UsageError("a task needs a title", hint='agentctl new "Survey the auth module"')
     raise UsageError(f"{option} is for templates", hint="agentctl templates lists them")
-
-
-def _pairs(values: list[str]) -> dict[str, str]:
-    pairs = {}
-    for value in values:
-        key, equals, text = value.partition("=")
-        if not key or not equals:
-            raise UsageError(f"--set {value!r} is not of the form K=V")
-        pairs[key] = text
-    return pairs
 
 
 def _tell_root_above(call: Invocation) -> None:

@@ -55,7 +55,7 @@ def wait_any_across(
     with Following(
         hosts, lambda: line(timeout_seconds=_left(deadline)), is_worker=shown_caller() is not None
     ) as following:
-        yield from _HostsWait(call, hosts, following, deadline, timeout_s).run()
+        yield from _HostsWait(call, hosts, following, deadline, timeout_s).first_end()
 
 
 def _left(deadline: float | None) -> float | None:
@@ -81,7 +81,7 @@ class _HostsWait:
         self._codes: dict[str, int] = {}
         self._silent: dict[str, AgentctlError] = {}
 
-    def run(self) -> Iterator[Shown[EndedElsewhere]]:
+    def first_end(self) -> Iterator[Shown[EndedElsewhere]]:
         """Yield the first end; once that returns, it was printed."""
         for word in self._following.words(until=self._deadline):
             if word is None:

@@ -174,7 +174,7 @@ def question_in(name: str, value: Mapping[str, Any]) -> Question | None:
         value = whole_json({key: value[key] for key in _TYPES if value.get(key) is not None})
     except RecursionError:
         return None
-    is_fit = all(isinstance(one, _TYPES[key]) for key, one in value.items())
+    is_fit = all(_fits(one, _TYPES[key]) for key, one in value.items())
     if not is_fit or value.get("kind") not in KINDS or "question" not in value:
         return None
     options = value.get("options", ())
@@ -190,6 +190,11 @@ def question_in(name: str, value: Mapping[str, Any]) -> Question | None:
         value.get("deadlineSeconds"),
         **{name: value[key] for key, name in _MORE.items() if key in value},
     )
+
+
+def _fits(value: object, types: type | tuple[type, ...]) -> bool:
+    """Return whether a value is of a type; neither true nor false is a number, as in JSON."""
+    return isinstance(value, types) and (types is bool or not isinstance(value, bool))
 
 
 def _is_option(value: Any) -> bool:

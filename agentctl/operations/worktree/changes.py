@@ -61,7 +61,8 @@ def _files_of(one: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_file(file: object) -> bool:
-    return isinstance(file, dict) and {"size", "sha256"} <= file.keys() and isinstance(file.get("path"), str)
+    types = {"path": str, "size": int, "sha256": str}
+    return isinstance(file, dict) and all(type(file.get(key)) is kind for key, kind in types.items())
 
 
 def overlaps(worker: WorkerDir, record: Mapping[str, Any]) -> list[WorktreeOverlap]:

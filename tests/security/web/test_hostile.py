@@ -69,6 +69,16 @@ def goes_on(server: Server) -> None:
     assert not found, found[0].read_text()
 
 
+def answers_as_declared(server: Server) -> None:
+    """Ask for everything that is said of the worker and its task: what is answered has to be of the declared types."""
+    named = {"task": "t1", "instance": "w", "agent": "general", "stream": "stdout"}
+    for path, operations in server.get("/openapi.json").done()["paths"].items():
+        if "get" not in operations or not path.startswith(API) or path in {f"{API}/events", f"{API}/openapi.json"}:
+            continue  # The stream does not end.
+        answer = server.get(path.removeprefix(API).format_map(named))
+        assert answer.status < 500, (path, answer.body[:500])
+
+
 def appended(file: Path, *lines: str | bytes) -> None:
     """Append lines as a worker could."""
     with file.open("ab") as out:
@@ -150,7 +160,7 @@ def test_files_of_a_worker(lived: Server) -> None:
             for name in ("progress.json", "usage.json", "result.json", "worktree.json"):
                 (folder / name).write_text(document)
             appended(lived.root / "tasks/t1/events.jsonl", '{"type":"agent.stalled","agentInstance":"w","payload":{}}')
-            lived.get("/tasks/t1").done()
+            answers_as_declared(lived)
         goes_on(lived)
 
 
@@ -162,6 +172,7 @@ def test_questions_of_a_worker(lived: Server) -> None:
     for key in (*body, "means", "arguments", "tool", "options", "default", "multiple", "other", "idle", "askedBy"):
         for odd in (*ODD, deep):
             file.write_text(json.dumps({**body, key: odd}))
+            lived.get("/tasks/t1/interact").done()
         appended(lived.root / "tasks/t1/events.jsonl", '{"type":"agent.stalled","agentInstance":"w","payload":{}}')
         lived.get("/tasks/t1").done()
         lived.get("/interact").done()
@@ -180,6 +191,7 @@ def test_an_activity_of_a_worker(lived: Server) -> None:
         )
         named = {} if number % 2 else {"id": "i"}
         appended(file, *(json.dumps({**fields, **named, "type": kind}) for kind in kinds))
+    answers_as_declared(lived)
     appended(file, *('{"type":"tool","detail":' + nested(depth) + "}" for depth in (100, 300, 600, 900, 980, 100_000)),
              b"\xff", b"", b"x" * (1 << 20))  # fmt: skip
     goes_on(lived)
