@@ -33,7 +33,8 @@ def values_of(one: Parameter) -> st.SearchStrategy[Any]:
         return st.integers(max(one.least or 0, 0), min(one.most or 99, 99))
     if one.kind in {NUMBER, SECONDS}:
         return st.integers(0, 10**6).map(lambda number: number / 1000)
-    return st.lists(TEXT, min_size=1, max_size=3) if one.kind == TEXTS else TEXT
+    text = TEXT | st.sampled_from(["-", "--", "-f", "--json", "--help", "a=b", "two words"])
+    return st.lists(text, min_size=1, max_size=3) if one.kind == TEXTS else text
 
 
 @st.composite
@@ -67,3 +68,11 @@ def test_a_line_for_another_host_is_read_there_as_it_was_meant(what: tuple[str, 
     with typer_command(command).make_context(words, list(rest)) as context:
         read = {name: [*item] if isinstance(item, tuple) else item for name, item in context.params.items()}
     assert {name: read[name] for name in place | values} == place | values
+
+
+def test_no_value_is_taken_for_an_option() -> None:
+    call = Invocation(Unseen(), task="t1", root="/a b", force=True)
+    line = far_line("interact respond", call, words=["w", "--json"], question_id="-q", reason=None, json=False)
+    assert line == [
+        "interact", "respond", "--id=-q", "--task=t1", "--root=/a b", "--force", "--", "w", "--json",
+    ]  # fmt: skip
