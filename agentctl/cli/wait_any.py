@@ -20,7 +20,12 @@ from agentctl.operations.wait.waiting import next_end
 from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from agentctl.adapters.taskdir import TaskDir
     from agentctl.domain.documents.workers.ends import EndedElsewhere, EndedWorker, StoppedWait
+    from agentctl.operations.wait.waiting import WaitedEnd
 
 _KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED, PARKED)
 
@@ -41,32 +46,31 @@ def wait_any_command(
     --timeout-seconds the task's `timeoutSeconds` is the limit. With --hosts it is one wait over several hosts: each
     keeps what its consumer was given, and the host stands in front of the end.
     """
+    statuses = _statuses(kinds)
     if hosts is not None:
-        return _across(call, hosts, instances, timeout_seconds, consumer, kinds, recursive=recursive)
-    return reporting_the_stop(call, _next(call, instances, timeout_seconds, consumer, kinds, recursive=recursive))
+        line = partial(
+            far_line, "wait-any", call, instances=instances, consumer=consumer, kinds=kinds, recursive=recursive,
+            json=True,
+        )  # fmt: skip
+        return _across(call, hosts, line, timeout_seconds)
+    task = call.task()
+    ending = partial(next_end, task, instances or [], consumer=consumer, kinds=statuses, recursive=recursive)
+    return reporting_the_stop(call, _next(call, task, ending, timeout_seconds))
 
 
 def _next(
-    call: Invocation,
-    instances: list[str] | None,
-    timeout_s: float | None,
-    consumer: str | None,
-    kinds: str | None,
-    *,
-    recursive: bool,
+    call: Invocation, task: TaskDir, ending: Callable[..., AbstractContextManager[WaitedEnd]], timeout_s: float | None
 ) -> Showing[EndedWorker]:
-    """Yield the next end: once that returns, it is printed, and counts as given."""
-    task = call.task()
+    """Yield the next end: once that returns, it is printed, and counts as given.
+
+    Args:
+        ending: `next_end`, with what is waited for.
+    """
     bell = Bell(call, task)
     with (
         in_foreground(timeout_s) as limit_s,
-        next_end(
-            task,
-            instances or [],
+        ending(
             timeout_s=limit_s,
-            consumer=consumer,
-            kinds=_statuses(kinds),
-            recursive=recursive,
             on_asked=bell.before(QuestionNotes(call.note, task.root)),
             on_stranded=StrandedNotes(call.note, command_line(task, "resume", "--lost")),
             on_refused=RefusedNotes(call.note),
@@ -80,21 +84,10 @@ def _next(
 
 
 def _across(
-    call: Invocation,
-    hosts: str,
-    instances: list[str] | None,
-    timeout_s: float | None,
-    consumer: str | None,
-    kinds: str | None,
-    *,
-    recursive: bool,
+    call: Invocation, hosts: str, line: Callable[..., list[str]], timeout_s: float | None
 ) -> Showing[EndedElsewhere]:
     from agentctl.cli.wait_across import wait_any_across
 
-    _statuses(kinds)
-    line = partial(
-        far_line, "wait-any", call, instances=instances, consumer=consumer, kinds=kinds, recursive=recursive, json=True
-    )
     with in_foreground(timeout_s) as limit_s:
         yield from wait_any_across(call, hosts, line, limit_s)
     return ExitCode.DONE

@@ -19,6 +19,8 @@ from agentctl.cli.command_model import (
     COMMAND,
     FLAG,
     NUMBER,
+    OUTPUT,
+    PLACE,
     PROMPT,
     SECONDS,
     TEXT,
@@ -118,3 +120,12 @@ def test_what_is_offered_over_http_is_a_command_with_such_parameters() -> None:
         assert one.without <= keys, (one, "leaves out what is not there")
         assert set(one.named.values()) <= rows.keys(), one
         assert one.always.keys() <= rows.keys(), one
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_the_heading_of_a_row_stands_on_the_help_page(words: str) -> None:
+    command = typer_command(COMMANDS[words])
+    with command.make_context(words, [], resilient_parsing=True) as context:
+        headings = set(re.findall(r"^([A-Z][A-Za-z ]+):$", command.get_help(context), flags=re.MULTILINE))
+    groups = {row.group for row in COMMANDS[words].all_parameters() if row.group and not row.is_hidden}
+    assert groups <= headings or groups <= {PLACE, OUTPUT}
