@@ -187,15 +187,6 @@ class Lab:
         said = [text for kind, text in request.turns if kind == "user"]
         return self.role(agent) in (request.system if self.facts.role_is_system else "\n".join(said))
 
-    def files_with(self, text: str) -> list[str]:
-        """Return the files of the task in which a text stands."""
-        found = []
-        for path in self.task.path.rglob("*"):
-            with contextlib.suppress(FileNotFoundError):  # A temporary one: what it holds is in another by now.
-                if path.is_file() and text.encode() in path.read_bytes():
-                    found.append(str(path))
-        return found
-
     def session(self, instance: str) -> str:
         """Return the vendor's session of a worker, once the program has written down what its model has said."""
         session = str(json.loads((self.task.agent(instance) / "session.json").read_bytes())["session"])

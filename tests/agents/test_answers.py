@@ -12,6 +12,7 @@ from tests.agents.lab import Lab, option
 from tests.agents.scenarios import COLOURS, QUESTION, done
 from tests.agents.surroundings import KEY
 from tests.agents.wire import CACHED_TOKENS, OUTPUT_TOKENS
+from tests.snapshots import files_with
 from tests.support import run
 
 
@@ -24,7 +25,7 @@ def test_text(lab: Lab) -> None:
         assert (result["usage"]["cached"], result["usage"]["output"]) == (CACHED_TOKENS, OUTPUT_TOKENS)
     assert result.get("turnsUsed", 0) == 0
     assert result["sessionId"]
-    assert lab.files_with(KEY) == []
+    assert files_with(lab.task.path, KEY) == []
 
 
 @pytest.mark.parametrize("command", ["/help", "/compact"])

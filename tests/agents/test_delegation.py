@@ -14,6 +14,7 @@ from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.scenarios import COLOURS
 from tests.agents.surroundings import KEY
 from tests.processes import words_of
+from tests.snapshots import files_with
 from tests.support import environment, run, wait_until
 
 
@@ -23,7 +24,7 @@ def test_child(lab: Lab) -> None:
     assert "The answer of the stand-in model." in lab.completed(agent)
     (child,) = [row for row in run("list", "--json").json if row["parent"] == agent]
     assert (child["status"], child["depth"], child["driver"]) == ("completed", 1, lab.program)
-    assert lab.files_with(KEY) == []
+    assert files_with(lab.task.path, KEY) == []
 
 
 def test_offered_at_once(lab: Lab) -> None:

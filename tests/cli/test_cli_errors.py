@@ -14,6 +14,7 @@ import pytest
 
 from tests.inside import call
 from tests.ready import made_once
+from tests.snapshots import snapshot
 from tests.support import Completed, alike, run, start, wait_until, worker
 
 #: args -> exit code, what the message must say, what the hint must say
@@ -286,12 +287,12 @@ def test_a_full_disk_below_stdout_is_told_and_loses_nothing(ended: Path) -> None
 def test_closed_standard_streams_harm_no_file(ended: Path) -> None:
     """With 1 and 2 closed, the first files opened would get these numbers, and be printed into."""
     run("list")  # It may have mended the roster.
-    before = {path: path.read_bytes() for path in ended.rglob("*") if path.is_file()}
+    before = snapshot(ended)
     for closed in ("1>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"):
         line = f'exec "$@" {closed}'
         argv = ["sh", "-c", line, "sh", sys.executable, "-m", "agentctl", "list", "--json"]
         assert subprocess.run(argv, check=False).returncode == 0
-    assert {path: path.read_bytes() for path in ended.rglob("*") if path.is_file()} == before
+    assert snapshot(ended) == before
 
 
 # -- bugs ----------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -17,6 +16,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world
 from tests.shells import AGENTCTL, define_shells, subtask_line
+from tests.snapshots import snapshot
 from tests.steps import held, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, run, start, wait_until, worker
 from tests.terminal import Terminal
@@ -221,17 +221,6 @@ def test_lines_load_neither_the_screen_nor_a_table(root: Path) -> None:
     assert loaded & {"textual", "rich", "asyncio", "psutil"} == set()
 
 
-def fingerprint(folder: Path) -> dict[str, str]:
-    """Return the path, the mode and the content of everything in a folder, but for the clocks that shims write."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.name.startswith("worked.json"):
-            continue
-        what = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-        found[str(path)] = f"{path.lstat().st_mode:o} {what}"
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("args", [("watch",), ("watch", "asks")])
 def test_watching_and_its_death_change_nothing(root: Path, tmp_path: Path, args: tuple[str, ...]) -> None:
@@ -240,12 +229,12 @@ def test_watching_and_its_death_change_nothing(root: Path, tmp_path: Path, args:
     spawn_batch([held(tmp_path / "gate", name) for name in ("runs", "waits")])
     settled = {"asks": "awaiting", "runs": "active", "waits": "pending"}
     wait_until(task.roster, accept=settled.__eq__, what="the roster, which the shims write a moment later")
-    before = fingerprint(tmp_path)
+    before = snapshot(tmp_path)
     watched = Lines(*args)
     watched.next(1)
     watched.process.kill()
     watched.process.wait(timeout=20)
-    assert fingerprint(tmp_path) == before
+    assert snapshot(tmp_path) == before
     answer()
     (tmp_path / "gate").touch()
     task.ended("asks", "runs", "waits")

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from tests.agent_steps import ends
+from tests.snapshots import files_with
 from tests.steps import Task, new_task
 from tests.support import PROGRAM, WORKERS, is_alive, run, text_in, wait_until
 
@@ -69,10 +70,6 @@ def starts() -> list[tuple[int, str, object]]:
 def greetings(task: Task) -> int:
     """Return how often the program was spoken to."""
     return (task.agent("a") / "dialogue.jsonl").read_text(encoding="utf-8").count("initialize")
-
-
-def files_with(root: Path, text: str) -> list[Path]:
-    return [file for file in root.rglob("*") if file.is_file() and text.encode() in file.read_bytes()]
 
 
 def test_who_denies_nothing_has_it_started_once(task: Task) -> None:

@@ -21,6 +21,7 @@ from tests.agents.scenarios import Call, Reply, done, recalled
 from tests.agents.standin import StandIn
 from tests.agents.surroundings import KEY
 from tests.agents.wire import CACHED_TOKENS, INPUT_TOKENS, OUTPUT_TOKENS
+from tests.snapshots import files_with, snapshot
 from tests.steps import new_task, statuses
 from tests.support import run, wait_for_text, wait_until
 
@@ -323,7 +324,7 @@ def test_the_key_is_in_no_file_and_no_model_sees_it(lab: Lab) -> None:
     lab.standin.first += [Reply(error=400, sentence=f"Incorrect API key provided: {KEY}")] * 2
     agent = lab.spawn("text", "--permissions", "allow")
     assert lab.failed(agent) == "auth"
-    assert lab.files_with(KEY) == []
+    assert files_with(lab.task.path, KEY) == []
     assert "[key]" in str(lab.standin.requests[-1].results)
     assert KEY not in str(lab.standin.requests)
 
@@ -333,8 +334,8 @@ def test_no_part_of_the_key_is_left_where_an_error_is_cut(lab: Lab, before: int)
     lab.standin.first = [Reply(error=400, sentence="x" * before + KEY)] * 3
     agent = lab.spawn("text")
     assert lab.failed(agent) == "model_error"
-    assert lab.files_with("x" * 580)
-    assert lab.files_with(f"xx{KEY[:1]}") == []
+    assert files_with(lab.task.path, "x" * 580)
+    assert files_with(lab.task.path, f"xx{KEY[:1]}") == []
 
 
 def test_a_long_output_is_kept_whole_in_a_file(lab: Lab) -> None:
@@ -552,7 +553,7 @@ def test_nothing_of_a_clone_loosens_what_is_forbidden(lab: Lab, chosen: tuple[st
         file = clone / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
-    before = sorted(clone.rglob("*"))
+    before = snapshot(clone)
     steps(
         lab,
         [("shell", {"command": "touch forbidden"})],
@@ -563,7 +564,7 @@ def test_nothing_of_a_clone_loosens_what_is_forbidden(lab: Lab, chosen: tuple[st
     chosen = ("--driver", "llm", *line, "--name", "a1", "--cwd", str(clone))
     run("spawn", *chosen, "SCENARIO:text", env=lab.environ())
     lab.completed("a1")
-    assert sorted(clone.rglob("*")) == before
+    assert snapshot(clone) == before
     assert "stolen" in (clone / ".env").read_text(encoding="utf-8")
     assert len(lab.standin.requests[-1].results) == 3
     assert lab.result("a1")["model"] == "standin/stand-in"

@@ -14,6 +14,7 @@ import pytest
 
 from agentctl.adapters.mounts import network_file_system
 from tests.ready import ENDED, ended_task
+from tests.snapshots import snapshot
 from tests.steps import Task, kill, new_task, spawn, statuses
 from tests.support import alike, run, start_argv, wait_until, worker
 
@@ -40,11 +41,11 @@ def the_only(found: list[dict[str, Any]], word: str) -> dict[str, Any]:
 
 
 def test_where_nothing_is_wrong_it_says_so_and_changes_nothing(task: Task) -> None:
-    before = {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
+    before = snapshot(task.path)
     assert findings() == []
     assert findings("--fix") == []
     assert run("doctor").out.splitlines()[-1] == f"ok: nothing is wrong ({root_of(task)})"
-    assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
+    assert snapshot(task.path) == before
 
 
 def root_of(task: Task) -> Path:

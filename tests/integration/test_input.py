@@ -17,6 +17,7 @@ from agentctl.operations.start.batch import read_batch
 from agentctl.operations.start.spawning import spawn_workers
 from tests.inside import call
 from tests.ready import ENDED, ended_task
+from tests.snapshots import snapshot
 from tests.steps import Task, new_task, row, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, alike, environment, run, worker
 from tests.terminal import on_a_terminal
@@ -42,16 +43,14 @@ def task(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Task:
     return ended_task(tmp_path_factory)
 
 
-def snapshot(root: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
 # -- names -------------------------------------------------------------------------------------------------------
 
 
 def test_a_bad_name_is_refused_wherever_one_is_given_and_makes_no_file(
     task: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # A spawn makes the folder of what it keeps in memory before it looks at names.
+    (Path(os.environ["XDG_RUNTIME_DIR"]) / "agentctl").mkdir(mode=0o700, exist_ok=True)
     before = snapshot(tmp_path)
     for number, command in enumerate(NAMING):
         # Most commands treat an empty option as not given.

@@ -15,6 +15,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.codex.home import replaced_home
 from agentctl.drivers.order import Order
 from agentctl.driving.own_home import OwnHome
+from tests.snapshots import files_with
 
 KEY = "the-key-of-this-test"
 ORDER = Order("codex", "/bin/false", "general", "x")
@@ -81,9 +82,8 @@ def test_all_is_the_persons_but_what_is_replaced(tmp_path: Path, persons: Path) 
 
 def test_no_key_is_written_into_the_task(tmp_path: Path) -> None:
     home, _, _ = home_at(tmp_path / "w")
-    plain = [path for path in (tmp_path / "w").rglob("*") if path.is_file() and not path.is_symlink()]
-    assert plain
-    assert not [path for path in plain if KEY.encode() in path.read_bytes()]
+    assert files_with(tmp_path / "w", "")
+    assert files_with(tmp_path / "w", KEY) == []
     (folder,) = in_memory(tmp_path)
     assert [path.stat().st_mode & 0o077 for path in (folder, *folder.iterdir())] == [0, 0]
     home.end()

@@ -8,6 +8,7 @@ import pytest
 
 from tests.advice import follow
 from tests.repositories import commit, git, new_repository
+from tests.snapshots import snapshot
 from tests.support import run
 
 
@@ -31,14 +32,14 @@ COMMANDS = (
 
 @pytest.mark.follows("operations/where/locating._outside: agentctl new")
 def test_no_command_takes_it_and_each_says_what_to_type(above: Path, repository: Path) -> None:
-    before = sorted(above.rglob("*"))
+    before = snapshot(above)
     for command in COMMANDS:
         told = run(*command, cwd=repository / "sub", check=False)
         assert told.code == 3, told
         assert f"{above} lies above the repository {repository}" in told.err, told
         assert f"--root {above}" in told.err, told
         assert 'agentctl new "TITLE"' in told.err, told
-    assert sorted(above.rglob("*")) == before
+    assert snapshot(above) == before
     assert not (repository / "sub" / ".agentctl").exists()
     follow(run("list", cwd=repository, check=False), 'agentctl new "TITLE"', cwd=repository)
     assert run("list", cwd=repository).code == 0

@@ -17,6 +17,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.domain.textquery import TextQuery
 from agentctl.operations.show.searching import MOST_COUNTED, Search
 from tests.agent_steps import agent, agent_world, blocked
+from tests.snapshots import snapshot
 from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, REPOSITORY, run, wait_until
 from tests.terminal import on_a_terminal
@@ -140,11 +141,11 @@ def test_somebody_elses_task_and_odd_files_are_only_read(root: Path, tmp_path: P
     shutil.rmtree(Path(os.environ["HOME"]) / ".config" / "agentctl" / "own")
     ended = dict.fromkeys("abc", "completed")
     wait_until(task.roster, accept=lambda rows: rows == ended, what="the roster to follow")
-    before = sorted(str(path) for path in task.path.rglob("*"))
+    before = snapshot(task.path)
     done = run("search", "needle", "--json")
     assert [(row["agentInstance"], row["excerpt"]) for row in done.json] == [("a", "the needle")]
     assert done.err.count("is not a plain file") == 2
-    assert sorted(str(path) for path in task.path.rglob("*")) == before
+    assert snapshot(task.path) == before
 
 
 def test_a_hundred_megabytes_take_little_time_and_memory(root: Path) -> None:

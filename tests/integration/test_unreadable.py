@@ -10,6 +10,7 @@ import pytest
 
 from tests.faults import OPEN, READ, SCAN, STAT, Faults
 from tests.listener import configure
+from tests.snapshots import snapshot
 from tests.steps import Task, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import Completed, alike, is_alive, run, wait_until, worker
 
@@ -29,18 +30,14 @@ def refused(*args: str | Path, file: Path, error: int) -> Completed:
     return done
 
 
-def files_below(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 @pytest.mark.parametrize("error", ERRORS, ids=errno.errorcode.get)
 def test_no_other_task_is_chosen_where_the_chosen_one_cannot_be_read(faulty: Faults, root: Path, error: int) -> None:
     run("new", "My work", "--max-concurrent", "1")
-    before = files_below(root)
+    before = snapshot(root)
     rule = faulty.fail(root / "current", OPEN, error, times=1)
     refused("spawn", "--", *worker("exits", 0), file=root / "current", error=error)
     assert faulty.hits(rule) == 1
-    assert files_below(root) == before, "nothing was made, and nothing was chosen"
+    assert snapshot(root) == before, "nothing was made, and nothing was chosen"
     run("spawn", "--wait", "--", *worker("exits", 0))
 
 
@@ -84,7 +81,7 @@ def test_a_mark_that_cannot_be_read_makes_nobody_trust_anew(
 ) -> None:
     task = new_task()
     marks = Path(os.environ["HOME"]) / ".config" / "agentctl" / "own"
-    before = files_below(marks), (task.path / "origin").read_bytes()
+    before = snapshot(marks), (task.path / "origin").read_bytes()
     calls, file = (STAT, marks) if place == "mark" else (OPEN | READ, task.path / "origin")
     rule = faulty.fail(file, calls, errno.EIO)
     done = run(*command, check=False)
@@ -93,7 +90,7 @@ def test_a_mark_that_cannot_be_read_makes_nobody_trust_anew(
     assert (done.code, "Input/output error" in done.out + done.err) == (1, True), done
     assert "trust" not in done.out + done.err
     assert "bug" not in done.out + done.err
-    assert (files_below(marks), (task.path / "origin").read_bytes()) == before
+    assert (snapshot(marks), (task.path / "origin").read_bytes()) == before
     run("spawn", "--wait", "--", *worker("exits", 0))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.faults import OPEN, READ, SCAN, STAT, Faults
 from tests.shells import define_shells
+from tests.snapshots import snapshot
 from tests.steps import Task, new_task, spawn
 from tests.support import Completed, alike, environment, run, start, wait_until, worker
 
@@ -46,15 +47,11 @@ def end(task: Task, tmp_path: Path) -> None:
     task.ended("good", "bad")
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
-
-
 @pytest.mark.parametrize("file", ["shim.json", *alike("exit.json", ".")])
 def test_the_others_are_listed_and_the_one_is_a_row_that_says_so(
     task: Task, faulty: Faults, tmp_path: Path, file: str
 ) -> None:
-    before = content(task.agent("bad"))
+    before = snapshot(task.agent("bad"))
     faulty.fail(task.agent("bad") / file, LOOKS, errno.EIO)
     rows = {row["agentInstance"]: row for row in told("list", "--json").json}
     assert {name: row["status"] for name, row in rows.items()} == {
@@ -68,7 +65,7 @@ def test_the_others_are_listed_and_the_one_is_a_row_that_says_so(
     assert run("show", "good", "--json").json["status"] == "running"
     assert run("tasks", "--json").json[0]["state"] == "working"
     faulty.mend()
-    assert content(task.agent("bad")) == before, "nothing was decided about it"
+    assert snapshot(task.agent("bad")) == before, "nothing was decided about it"
     end(task, tmp_path)
 
 
@@ -116,7 +113,7 @@ def test_questions_of_the_others_are_shown(root: Path, faulty: Faults) -> None:
 @pytest.mark.parametrize("file", ["shim.json", "exit.json", *alike(".")])
 def test_doctor_names_the_one_and_looks_at_the_others(task: Task, faulty: Faults, tmp_path: Path, file: str) -> None:
     (task.agent("done") / "exit.json.999999999.12345678.tmp").touch()
-    before = content(task.agent("bad"))
+    before = snapshot(task.agent("bad"))
     faulty.fail(task.agent("bad") / file, LOOKS, errno.EIO)
     found = run("doctor", "--fix", "--json", check=False)
     assert found.code == 1, found
@@ -127,7 +124,7 @@ def test_doctor_names_the_one_and_looks_at_the_others(task: Task, faulty: Faults
     assert not [one for one in problems if "remove" in one["next"] or "Errno" in one["what"]], problems
     assert [one for one in found.json if one["what"] == "left by a writer that was killed" and one["fixed"]]
     faulty.mend()
-    assert content(task.agent("bad")) == before
+    assert snapshot(task.agent("bad")) == before
     end(task, tmp_path)
 
 

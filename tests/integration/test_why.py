@@ -15,6 +15,7 @@ import pytest
 
 from tests.agent_steps import agent, agent_world
 from tests.life import forge, kill_shims, leader_of, orphan, read, says_ready, set_config, stands
+from tests.snapshots import snapshot
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, alike, run, start, wait_until, worker
 
@@ -515,10 +516,10 @@ def test_a_look_starts_nothing_and_writes_nothing(root: Path, tmp_path: Path) ->
     kill_shims(task, "a")
     (tmp_path / "gate").touch()
     wait_until(lambda: row("a")["status"], accept=lambda status: status == "failed", what="it to be lost")
-    before = sorted(path.relative_to(task.path) for path in task.path.rglob("*"))
+    before = snapshot(task.path)
     told = why("b")
     assert "It is stranded" in texts(told)
     assert told["state"] == "stranded"
-    assert sorted(path.relative_to(task.path) for path in task.path.rglob("*")) == before
+    assert snapshot(task.path) == before
     for command in ("agentctl resume --lost", "agentctl wait b"):
         types(next(one for one in commands(told) if one == command))

@@ -7,6 +7,7 @@ still be empty: both happen on a busy machine, once in a thousand runs.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,3 +93,46 @@ def test_no_look_at_a_process_fails_because_it_has_ended() -> None:
         if ".cmdline()" in line and file.name not in ASK_PROCESSES | {Path(__file__).name}
     ]
     assert found == [], "tests/processes.py has words_of"
+
+
+def test_no_wait_fails_because_what_it_lists_has_ended() -> None:
+    """`psutil.Process` of a pid that was listed a moment ago fails where that process has ended meanwhile."""
+    tests = sorted((REPOSITORY / "tests").rglob("*.py"))
+    found = [f"{file}:{line}" for file in tests for line in sorted(hasty_lists(file.read_text(encoding="utf-8")))]
+    assert found == [], "let what lists them give what is asked about them"
+
+
+def hasty_lists(source: str) -> set[int]:
+    """Return the lines that make a psutil.Process of each of many, in what is waited for."""
+    return {
+        call.lineno
+        for condition in conditions(ast.parse(source))
+        for each in ast.walk(condition)
+        if isinstance(each, ast.ListComp | ast.SetComp | ast.GeneratorExp)
+        for call in ast.walk(each.elt)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "psutil.Process"
+    }
+
+
+def test_what_a_hasty_list_is() -> None:
+    assert hasty_lists("wait_until(lambda: [psutil.Process(one.pid).name() for one in listed()])") == {1}
+    assert hasty_lists("wait_until(lambda: [name_of(one) for one in psutil.Process(pid).children()])") == set()
+
+
+#: These look at what ships, where nobody writes.
+STAND_STILL = {"test_gate.py"}
+#: Looks at each file of a folder, which others may write into meanwhile.
+ALL_FILES = re.compile(r'\.rglob\("\*"\)')
+
+
+def test_all_files_of_a_folder_are_looked_at_in_one_place() -> None:
+    """A file is replaced by one that was written beside it: whoever lists both meets one that is gone."""
+    found = [
+        f"{file}:{number}"
+        for file in sorted((REPOSITORY / "tests").rglob("*.py"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if ALL_FILES.search(line)
+        and re.search(r"read_(bytes|text)\(|\bbefore\b", line)
+        and file.name not in STAND_STILL
+    ]
+    assert found == [], "tests/snapshots.py has snapshot, files_with"

@@ -20,6 +20,7 @@ from agentctl.supervision.worker.environment import store_folder
 from tests.agent_steps import agent, agent_world, blocked, define, ends, plays, rebuilds_the_same
 from tests.life import is_settled, living, members, passes, stands, state_of
 from tests.placed import ask_engine, counting, handle_of, is_whole, launch_of, post_of, script, stand_in_of, there
+from tests.snapshots import files_with
 from tests.steps import Task, kill, most_at_once, new_task, row, spawn, statuses
 from tests.support import is_alive, run, start, wait_until, worker
 from tests.terminal import on_a_terminal
@@ -69,7 +70,7 @@ def test_no_value_of_its_environment_stays_in_a_file(root: Path, tmp_path: Path)
     asks = f'test -n "$KEY" && touch {tmp_path}/had; read x < {fifo(tmp_path)}'
     run("spawn", *LOOPBACK, "--name", "a", "--", *script(asks), env={"KEY": secret})
     wait_until((tmp_path / "had").exists, what="the worker to look at its environment")
-    assert [path for path in root.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()] == []
+    assert files_with(root, secret) == []
     (tmp_path / "fifo").write_text("go\n")
     task.ended("a")
 

@@ -22,6 +22,7 @@ from tests.advice import follow
 from tests.agent_steps import agent, agent_world
 from tests.life import kill_shims, leader_of
 from tests.screens import Screen, watching
+from tests.snapshots import snapshot
 from tests.steps import new_task, spawn, statuses
 from tests.support import run, wait_until, worker
 
@@ -141,9 +142,7 @@ def test_what_was_looked_at_is_noted_among_the_persons_files(
         agent("say something", name=name)
     task.ended("a", "b")
     wait_until(task.roster, accept=lambda rows: rows == dict.fromkeys("ab", "completed"), what="the roster to follow")
-    # What was written beside the roster is taken away once that is seen to be whole.
-    wait_until(lambda: [*task.path.glob("*.tmp")], accept=lambda left: not left, what="the roster to be written")
-    before = {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
+    before = snapshot(task.path)
 
     async def steps(screen: Screen) -> None:
         await screen.shows("ready for review 2")
@@ -160,7 +159,7 @@ def test_what_was_looked_at_is_noted_among_the_persons_files(
     watching(steps)
     seen = SeenEnds(Root(str(root)))
     assert Path(seen.path).is_relative_to(Path.home())
-    assert {path: path.read_bytes() for path in task.path.rglob("*") if path.is_file()} == before
+    assert snapshot(task.path) == before
 
     async def look_again(screen: Screen) -> None:
         await screen.shows("done 2")

@@ -14,6 +14,7 @@ from agentctl.screen.acting import peek
 from agentctl.screen.app import WatchApp
 from agentctl.screen.fleet.fleet_list import FleetList
 from tests.screens import Screen, watching
+from tests.snapshots import snapshot
 from tests.steps import Task, held, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import run, wait_until, worker
 
@@ -453,9 +454,9 @@ def test_leaving_it_changes_nothing(root: Path) -> None:
         await screen.press("j", "t", "t", "space")
         await screen.leave()
 
-    before = {path.relative_to(root): path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
+    before = snapshot(task.path)
     watching(steps)
-    after = {path.relative_to(root): path.read_bytes() for path in task.path.rglob("*") if path.is_file()}
+    after = snapshot(task.path)
     assert before == after
 
 

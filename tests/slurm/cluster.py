@@ -302,7 +302,15 @@ class Cluster:
 
     def tasks(self, node: str) -> list[Known]:
         """Return all processes that jobs have started on a node."""
-        return [one for one in self.processes(node) if _program(one.pid) not in {"", "slurmd", "slurmstepd"}]
+        return list(self._started(node))
+
+    def programs(self, node: str) -> list[str]:
+        """Return the names of the programs that jobs run on a node."""
+        return list(self._started(node).values())
+
+    def _started(self, node: str) -> dict[Known, str]:
+        named = {one: _program(one.pid) for one in self.processes(node)}
+        return {one: name for one, name in named.items() if name not in {"", "slurmd", "slurmstepd"}}
 
     # --- daemons
 

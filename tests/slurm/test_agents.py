@@ -19,6 +19,7 @@ from tests.agents.test_delegation import children_of
 from tests.placed import placement
 from tests.slurm.cluster import Cluster
 from tests.slurm.on_nodes import SLURM
+from tests.snapshots import files_with
 from tests.steps import new_task
 from tests.support import run, wait_until
 
@@ -49,7 +50,7 @@ def test_the_question_of_an_agent_on_a_node_is_answered_at_the_head(nodes: Clust
     lab.respond(agent, asked["options"][0]["id"])
     assert "Done: ask after 1 tool results." in lab.completed(agent)
     assert placement(agent)["node"] in nodes.nodes
-    assert lab.files_with(KEY) == []
+    assert files_with(lab.task.path, KEY) == []
 
 
 def test_a_child_that_it_starts_by_our_tools_runs_on_a_node_and_asks_at_the_head(nodes: Cluster, lab: Lab) -> None:

@@ -25,7 +25,7 @@ def _runs_on(cluster: Cluster, node: str, *options: str, script: str = WITH_DAEM
     job = cluster.submit(script, f"--nodelist={node}", "--no-requeue", *options)
     cluster.wait_for_job(job, "RUNNING")
     wait_until(
-        lambda: [psutil.Process(task.pid).name() for task in cluster.tasks(node)],
+        lambda: cluster.programs(node),
         accept=lambda names: names == ["sleep"] * tasks,
         what="the job's processes",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from tests.slurm.cluster import Cluster
 from tests.slurm.conftest import use
 from tests.slurm.on_nodes import SLURM, fill, job_of, jobs_of, nothing_is_left, on
 from tests.slurm.surroundings import tracks_cgroup
+from tests.snapshots import files_with
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import PROGRAM, run, start, text_in, wait_for_text, wait_until, worker
 
@@ -116,15 +116,6 @@ def test_a_nested_worker_may_pass_no_options_to_slurm(nodes: Cluster) -> None:
     assert "only a person may pass options to the engine" in run("logs", "a").out
 
 
-def contents(folder: Path) -> dict[Path, bytes]:
-    """Return what is in all files of a folder; Slurm replaces its own at any time."""
-    found = {}
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError):
-            found[path] = path.read_bytes()
-    return found
-
-
 def test_no_secret_is_in_the_state_of_the_controller_or_shown_by_it(nodes: Cluster, tmp_path: Path) -> None:
     task = new_task()
     secret = "s3cr3t-of-the-person"
@@ -138,9 +129,8 @@ def test_no_secret_is_in_the_state_of_the_controller_or_shown_by_it(nodes: Clust
     )
     assert secret not in shown
     nodes.run("scontrol", "reconfigure")  # It writes its state now.
-    state = contents(nodes.folder / "state")
-    assert len(state) > 1
-    assert [path for path, data in state.items() if secret.encode() in data] == []
+    assert len(files_with(nodes.folder / "state", "")) > 1
+    assert files_with(nodes.folder / "state", secret) == []
     run("send", "a", "go on")
     run("wait", "a")
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.life import is_settled, passes, set_config
 from tests.processes import words_of
+from tests.snapshots import files_with
 from tests.steps import Task, new_task
 from tests.support import run, start, wait_until, worker
 
@@ -133,9 +134,7 @@ def check(storm: Storm) -> None:
     for instance in listed:
         is_settled(task, instance)
     assert task.tickets() == []
-    assert not [
-        file for file in task.path.rglob("*.json") if SECRET in file.read_text(encoding="utf-8", errors="replace")
-    ]
+    assert [file for file in files_with(task.path, SECRET) if file.suffix == ".json"] == []
     # Every slot can be had again.
     again = [start("spawn", "--queue", "--wait", "--", "true") for _ in range(3)]
     assert [one.wait(timeout=30) for one in again] == [0, 0, 0]

@@ -16,6 +16,7 @@ import pytest
 from tests.agents.lab import Lab, option
 from tests.agents.scenarios import Call, Reply
 from tests.agents.standin import StandIn
+from tests.snapshots import files_with, snapshot
 from tests.steps import new_task
 from tests.support import alike, run, wait_until, worker
 
@@ -51,11 +52,6 @@ def outside(lab: Lab) -> Path:
     return lab.folder / "outside"
 
 
-def state_of(folder: Path) -> dict[str, str]:
-    """Return path -> content of all files."""
-    return {str(path): path.read_text() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_reading_outside_is_asked_about_by_every_way(lab: Lab) -> None:
     Path("link").symlink_to(outside(lab))
     Path("file").symlink_to(outside(lab) / "secret.txt")
@@ -83,7 +79,7 @@ def test_links_are_not_followed_by_searches_in_the_folder(lab: Lab) -> None:
 @pytest.mark.parametrize("permissions", ["ask", "allow"])
 def test_one_that_may_only_read_writes_nothing(lab: Lab, permissions: str) -> None:
     Path("there.txt").write_text("there\n")
-    before = state_of(lab.work)
+    before = snapshot(lab.work)
     calls(
         lab,
         ("write_file", {"path": "new.txt", "content": "x"}),
@@ -96,7 +92,7 @@ def test_one_that_may_only_read_writes_nothing(lab: Lab, permissions: str) -> No
     told = results(lab, lab.spawn("text", "--permissions", permissions, agent="explore"))
     assert len(told) == 6
     assert all("there is no tool" in result for result in told)
-    assert state_of(lab.work) == before
+    assert snapshot(lab.work) == before
     assert not lab.task.events("interaction.requested")
 
 
@@ -146,7 +142,8 @@ def test_a_folder_that_is_swapped_all_the_time_never_lets_a_write_out(lab: Lab) 
         stop.set()
         swapper.join()
     assert len(told) == 40
-    assert list(state_of(outside(lab)).values()) == [f"{SECRET}\n"]
+    (kept,) = files_with(outside(lab), "")
+    assert kept.read_text() == f"{SECRET}\n"
 
 
 def test_the_files_of_agentctl_are_closed_whatever_is_allowed(lab: Lab) -> None:

@@ -14,6 +14,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused
 from agentctl.operations.start import from_template
 from tests.agent_steps import agent, agent_world, ends
+from tests.snapshots import snapshot
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import alike, by_turns, is_alive, run, wait_for_text, wait_until, worker
 
@@ -71,10 +72,6 @@ def foreign(root: Path) -> Task:
 def forget(task: Task) -> None:
     """Take the marks away: this person has made nothing."""
     shutil.rmtree(Path(os.environ["HOME"]) / ".config" / "agentctl" / "own")
-
-
-def snapshot(folder: Path) -> dict[str, bytes | None]:
-    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(folder.rglob("*"))}
 
 
 @pytest.mark.parametrize("line", by_turns(WRITERS, 2))

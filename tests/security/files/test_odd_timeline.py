@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.security.clones.test_foreign_tasks import forget
+from tests.snapshots import snapshot
 from tests.steps import Task, new_task
 from tests.support import PROGRAM, run
 from tests.terminal import on_a_terminal
@@ -59,7 +60,7 @@ def foreign(root: Path) -> Task:
 
 
 def test_every_form_of_a_hostile_timeline_is_harmless(foreign: Task, tmp_path: Path) -> None:
-    before = sorted(path for path in foreign.path.rglob("*"))
+    before = snapshot(foreign.path)
     svg = run("timeline", "--task", "t1", "--svg", "-")
     assert "was not made here by you" in svg.err
     tree = ET.fromstring(svg.out)
@@ -77,7 +78,7 @@ def test_every_form_of_a_hostile_timeline_is_harmless(foreign: Task, tmp_path: P
     assert code == 0
     for shown in (svg.out, page, lines, re.sub(r"\x1b\[[0-9;]*m", "", sent.decode())):
         assert not re.search("[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202e\ufffe]", shown)
-    assert sorted(path for path in foreign.path.rglob("*")) == before
+    assert snapshot(foreign.path) == before
 
 
 def test_a_log_of_twenty_thousand_questions_is_a_small_picture(root: Path) -> None:

@@ -29,6 +29,7 @@ from agentctl.supervision.notify.served import RootServer, announce, kept_token,
 from agentctl.supervision.worker.environment import store_folder
 from tests.listener import Listener, configure
 from tests.served import TOKEN, URL, file_of, labels, link_to, pressed, serving, used
+from tests.snapshots import files_with
 from tests.steps import Task, held, new_task, spawn, spawn_batch
 from tests.support import PROGRAM, REPOSITORY, alike, run, wait_until
 
@@ -394,4 +395,4 @@ def test_the_token_is_private_and_in_no_message(ntfy: Listener, root: Path) -> N
         (post,) = ntfy.told(1)
         assert TOKEN not in json.dumps([post, [dict(one) for one in ntfy.headers]])
         assert file_of(root).stat().st_mode & 0o777 == 0o600
-    assert not [path for path in root.rglob("*") if path.is_file() and TOKEN.encode() in path.read_bytes()]
+    assert files_with(root, TOKEN) == []

@@ -26,6 +26,7 @@ from agentctl.domain.targets import NoticeTarget
 from agentctl.supervision.notify.armed import Armed
 from agentctl.supervision.notify.delivering import Delivery, deliver
 from tests.listener import HOST, Listener, configure
+from tests.snapshots import files_with
 from tests.steps import Task, new_task, spawn
 from tests.support import PROGRAM, alike, run, wait_until, worker
 
@@ -430,7 +431,7 @@ def test_the_tokens_are_private_and_in_memory(root: Path, home: Path, tmp_path: 
     spawn(worker("exits", 3), name="b")
     task.ended("b")
     no_sender(task)
-    holding = [file for file in tmp_path.rglob("*") if file.is_file() and b"tk_secret" in file.read_bytes()]
+    holding = files_with(tmp_path, "tk_secret")
     assert {file.parent.name for file in holding} == {"agentctl"}
     assert {file.stat().st_mode & 0o777 for file in holding} == {0o600}
     assert not [file for file in holding if file.is_relative_to(root)]
