@@ -1,7 +1,7 @@
 """agentctl: many agents at once, each an OS process, everything in plain files, no daemon.
 
-The shim and every command load this package too, so it imports nothing at first: a name of `agentctl.api` is loaded
-when it is first used. `__init__.pyi` declares the names for type checkers.
+The shim and every command load this package too, so it imports nothing at first: a name of the Python interface is
+loaded when it is first used. `__init__.pyi` declares the names for type checkers.
 """
 
 from __future__ import annotations
@@ -10,26 +10,26 @@ __version__ = "0.1.0"
 
 #: Name -> the module that defines it.
 _OFFERED = {
-    "Task": "agentctl.api.task",
-    "TaskExecutor": "agentctl.api.executor",
+    "Task": "agentctl.interfaces.python.task",
+    "TaskExecutor": "agentctl.interfaces.python.executor",
     "TaskResult": "agentctl.operations.delegate.delegating",
-    "Question": "agentctl.api.questions",
-    "SpawnOptions": "agentctl.api.options",
+    "Question": "agentctl.interfaces.python.questions",
+    "SpawnOptions": "agentctl.interfaces.python.spawn_options",
     "Spawned": "agentctl.operations.start.requests",
     "WaitedEnd": "agentctl.operations.wait.waiting",
     "Cancelled": "agentctl.operations.stop.cancelling",
     "SubtaskEnd": "agentctl.operations.show.subtask_answer",
     "EndStatus": "agentctl.domain.states",
-    "OnQuestion": "agentctl.api.answering",
+    "OnQuestion": "agentctl.interfaces.python.answering",
     "ShownWorker": "agentctl.domain.documents.workers.worker",
     "Status": "agentctl.domain.states",
     "TaskStatus": "agentctl.operations.delegate.delegating",
     "WorkerResult": "agentctl.domain.documents.workers.worker",
     "WorkerRow": "agentctl.domain.documents.workers.worker",
-    "spawn": "agentctl.api.verbs",
-    "wait_any": "agentctl.api.verbs",
-    "cancel": "agentctl.api.verbs",
-    "respond": "agentctl.api.verbs",
+    "spawn": "agentctl.interfaces.python.verbs",
+    "wait_any": "agentctl.interfaces.python.verbs",
+    "cancel": "agentctl.interfaces.python.verbs",
+    "respond": "agentctl.interfaces.python.verbs",
     "AgentctlError": "agentctl.errors",
     "Refused": "agentctl.errors",
     "UsageError": "agentctl.errors",

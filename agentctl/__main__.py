@@ -8,7 +8,7 @@ import sys
 def run() -> None:
     """Run the program, and leave."""
     try:
-        from agentctl.cli.app import run as run_program
+        from agentctl.interfaces.cli.app import run as run_program
     except (ImportError, SyntaxError, FileNotFoundError) as error:
         # The module that has these words, `world_errors`, may be missing, too.
         sys.exit(

@@ -151,7 +151,7 @@ def bytes_or_escape(error: UnicodeError) -> tuple[str | bytes, int]:
     >>> "\udcc6\udcfc, \udcc6".encode("euc_jp", "as_typed")
     b'\xc6\xfc, \\udcc6'
     """
-    from agentctl.domain.plaintext import plain
+    from agentctl.domain.text.plaintext import plain
 
     assert isinstance(error, UnicodeEncodeError)
     end = error.start

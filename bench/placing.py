@@ -18,7 +18,7 @@ from pathlib import Path
 from agentctl.adapters import processes
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
-from agentctl.placing.lookout import PAUSE_S
+from agentctl.worker_programs.on_node.lookout import PAUSE_S
 from bench import clusters
 from bench.ground import Ground, wait_until
 from bench.guarding import private_dirty

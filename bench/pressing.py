@@ -17,9 +17,9 @@ from typing import Any
 from textual import events
 from textual.app import App, ComposeResult
 
-from agentctl.screen.texts.activity_source import ActivitySource
-from agentctl.screen.texts.log_source import LogSource
-from agentctl.screen.texts.pager import Pager
+from agentctl.interfaces.screen.texts.activity_source import ActivitySource
+from agentctl.interfaces.screen.texts.log_source import LogSource
+from agentctl.interfaces.screen.texts.pager import Pager
 
 SIZE = (160, 50)
 

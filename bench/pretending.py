@@ -19,10 +19,10 @@ from agentctl.adapters.files import create_whole, make_folders, to_json
 from agentctl.adapters.taskdir import LaunchDir, Root, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Status
-from agentctl.placing.heartbeat import Heart
-from agentctl.placing.launch_record import KEY_ENTRY
-from agentctl.placing.sealing import sealed
 from agentctl.supervision.worker.endings import Decision
+from agentctl.worker_programs.on_node.exchange.heartbeat import Heart
+from agentctl.worker_programs.on_node.exchange.launch_record import KEY_ENTRY
+from agentctl.worker_programs.on_node.exchange.seal import sealed
 
 _LOOK_S = 0.05
 _RUNNING, _PENDING = "RUNNING|n1|None", "PENDING||Resources"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.errors import ExitCode
 from agentctl.runners.slurm import seen_in
 from agentctl.supervision.queue.tickets import make_ticket, read_queue, show_ticket, write_ticket

@@ -14,13 +14,13 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from agentctl.adapters.taskdir import Root
-from agentctl.cli.catalogue import VERBS, command_named
-from agentctl.cli.command_model import Family
-from agentctl.cli.served import served_commands
+from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.command_model import Family
+from agentctl.interfaces.commands.programs.served_commands import served_commands
+from agentctl.interfaces.web.document_schemas import declared_type, schemas_of
+from agentctl.interfaces.web.openapi import document_of
+from agentctl.interfaces.web.own_endpoints import OwnEndpoints
 from agentctl.tools.subtasks import SUBTASK_ANSWERS, SUBTASK_PREFIX
-from agentctl.web.document_schemas import declared_type, schemas_of
-from agentctl.web.openapi import document_of
-from agentctl.web.own_endpoints import OwnEndpoints
 from tests.commands import all_commands
 from tests.tool_schemas import TOOLS, made
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Finished, Note, Say, StopProgram
 from agentctl.drivers.order import Order

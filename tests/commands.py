@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from agentctl.cli.catalogue import VERBS, command_named
-from agentctl.cli.command_model import Command, Family
+from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.command_model import Command, Family
 
 
 @cache

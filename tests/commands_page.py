@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentctl.cli.catalogue import VERBS, command_named
-from agentctl.cli.command_model import CHOICE, COMMAND, FLAG, Command, Family, Parameter
-from agentctl.cli.served import SERVED
-from agentctl.web.endpoint import PREFIX
+from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.command_model import CHOICE, COMMAND, FLAG, Command, Family, Parameter
+from agentctl.interfaces.commands.programs.served_commands import SERVED
+from agentctl.interfaces.web.endpoint import PREFIX
 
 _HEAD = """# The commands
 

@@ -27,7 +27,11 @@ def put_ssh_in_python(folder: Path, code: str) -> None:
     """Put an `ssh` first on PATH that is a program in Python, with the frames at hand as `frames`."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "fake_ssh.py"
-    head = "import os, sys, time\nfrom agentctl.hosts import frames\nfrom agentctl.hosts.frames import frame\n"
+    head = (
+        "import os, sys, time\n"
+        "from agentctl.interfaces.hosts import frames\n"
+        "from agentctl.interfaces.hosts.frames import frame\n"
+    )
     tail = "\ndef say(data):\n    while data:\n        data = data[os.write(1, data):]\n"
     program.write_text(f"{head}{tail}{code}\n", encoding="utf-8")
     put_ssh(folder, f'exec {sys.executable} {program} "$@"')

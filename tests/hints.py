@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from agentctl.cli.catalogue import VERBS, command_named
-from agentctl.cli.command_model import Family
 from agentctl.errors import COMMANDS
+from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.command_model import Family
 from tests.support import REPOSITORY
 
 PACKAGE = REPOSITORY / "agentctl"

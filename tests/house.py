@@ -134,8 +134,8 @@ def flags_by_class() -> dict[str, set[str]]:
 def name_of(module: str) -> str:
     """Return the dotted name of a module or a package.
 
-    >>> name_of("cli/app.py"), name_of("cli/__init__.py")
-    ('agentctl.cli.app', 'agentctl.cli')
+    >>> name_of("interfaces/cli/app.py"), name_of("interfaces/cli/__init__.py")
+    ('agentctl.interfaces.cli.app', 'agentctl.interfaces.cli')
     """
     return ".".join(("agentctl", *Path(module).with_suffix("").parts)).removesuffix(".__init__")
 
@@ -168,6 +168,18 @@ def circle_in(arrows: Mapping[str, Iterable[str]]) -> list[str]:
     except CycleError as error:
         return [str(name) for name in reversed(error.args[1])]
     return []
+
+
+def arrows_by_folder() -> Mapping[str, Mapping[str, set[str]]]:
+    """Return for each folder which of the modules and folders in it import which others of them."""
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for module, imported in imports().items():
+        one = module.split(".")
+        for two in (other.split(".") for other in imported):
+            depth = next((at for at, (here, there) in enumerate(zip(one, two, strict=False)) if here != there), None)
+            if depth is not None:
+                found["/".join(one[1:depth])][one[depth]].add(two[depth])
+    return found
 
 
 def _count(pattern: str) -> int:

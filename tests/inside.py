@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctl.cli.app import main
+from agentctl.interfaces.cli.app import main
 from tests.support import Completed
 
 

@@ -59,7 +59,7 @@ class Installed:
         module = self.package / "adapters" / "kept_code.py"
         module.write_text(module.read_text() + _AT_START)
         note, ending = _AT_END.format(folder=str(self._loaded)), "    os._exit(code)"
-        for part in ("shim", "driving", "placing"):
+        for part in ("shim", "worker_programs/agent_host", "worker_programs/on_node"):
             program = self.package / part / "__main__.py"
             first, leaves, last = program.read_text().partition(ending)
             program.write_text(first + note + leaves + last)

@@ -14,17 +14,16 @@ _HEAD = """# What is decided where
 Each module and the first sentence of it, folder by folder, from the command line down; `python -m tests.modules_page >
 docs/modules.md` makes this page. Search it for the word that you have in mind.
 """
-#: The folders, from the user's side down to the disk.
+#: The rooms, from the user's side down to the disk.
 _LAYERS = (
-    "", "cli", "screen", "web", "acp", "mcp", "llm", "hosts", "api", "text", "tools", "operations",
-    "driving", "placing", "drivers", "shim", "runners", "supervision", "adapters", "domain",
+    "", "interfaces", "worker_programs", "tools", "operations", "drivers", "shim", "runners", "supervision", "adapters",
+    "domain",
 )  # fmt: skip
 
 
 def missing() -> set[str]:
     """Return the folders with modules that the page would lack."""
-    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py") if len(list(path.parent.glob("*.py"))) > 1}
-    return folders - set(_LAYERS)
+    return {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - set(_LAYERS)
 
 
 def page() -> str:

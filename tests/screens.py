@@ -14,8 +14,8 @@ from textual.pilot import Pilot
 from agentctl.adapters import watch
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
-from agentctl.screen.acting.peek import SETTLES_S
-from agentctl.screen.app import WatchApp
+from agentctl.interfaces.screen.acting.peek import SETTLES_S
+from agentctl.interfaces.screen.app import WatchApp
 
 _LIMIT_S = 20.0
 _LOOK_EVERY_S = 0.02

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from agentctl.interfaces.web.document_schemas import declared_type, schemas_of
 from agentctl.tools import agents, delegation, waiting, worker
 from agentctl.tools.answer_schemas import INSTEAD
 from agentctl.tools.definition import Tool
 from agentctl.tools.subtasks import SUBTASK_ANSWERS
-from agentctl.web.document_schemas import declared_type, schemas_of
 
 MODULES = (agents, delegation, waiting, worker)
 TOOLS = tuple(value for module in MODULES for value in vars(module).values() if isinstance(value, Tool))

@@ -41,8 +41,13 @@ class Step(NamedTuple):
 
 
 def room_of(module: str) -> str:
-    """Return the folder of a module, with a slash at its end."""
-    return f"{module.rpartition('/')[0]}/"
+    """Return the room of a module: its folder, but none deeper than `interfaces/commands/`.
+
+    >>> room_of("shim/loop.py"), room_of("interfaces/commands/show/list.py")
+    ('shim/', 'interfaces/commands/')
+    """
+    *folders, _ = module.split("/")
+    return f"{'/'.join(folders[:2])}/"
 
 
 @cache
@@ -83,7 +88,7 @@ def _callers(frame: FrameType) -> Iterator[str]:
 
 def trace(argv: list[str]) -> list[Step]:
     """Run a command in this process, and return its steps."""
-    from agentctl.cli.app import main
+    from agentctl.interfaces.cli.app import main
 
     steps: list[Step] = []
 

@@ -22,8 +22,8 @@ from agentctl.adapters.files import storage_errors
 from agentctl.adapters.known import KnownFiles
 from agentctl.adapters.opening import OF_THE_FILE
 from agentctl.adapters.personal import config_folder, home_folder
-from agentctl.domain.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.agent.agentspec import FIELDS, AgentSpec, claude_spec, codex_spec, own_spec
+from agentctl.domain.agent.permissions import BadValue
 from agentctl.errors import UsageError
 from agentctl.lean import NamedTuple
 from agentctl.world_errors import missing_part, next_step

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from agentctl.adapters.libc import libc
 from agentctl.adapters.opening import MOST_BYTES, ODD_HINT, OddFile, kind_of, open_plain, read_bytes
 from agentctl.adapters.signals import signal
-from agentctl.domain.numbers import finite
+from agentctl.domain.text.numbers import finite
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import Any
 from agentctl.world_errors import FULL, error_in_words, next_step
@@ -377,7 +377,7 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
 
 
 def _is_too_deep(value: dict[str, Any]) -> bool:
-    from agentctl.domain.nesting import is_too_deep  # Hardly any file of ours has so many brackets.
+    from agentctl.domain.text.nesting import is_too_deep  # Hardly any file of ours has so many brackets.
 
     return is_too_deep(value)
 

@@ -24,7 +24,7 @@ _HERE = Path(__file__).parent
 _CODE = (
     _HERE / "definitions.py", _HERE / "taskyaml" / "reader.py", _HERE / "taskyaml" / "notifying.py",
     _HERE / "taskyaml" / "hosts.py", _HERE.parent / "domain" / "hosts.py",
-    _HERE.parent / "domain" / "agentspec.py",
+    _HERE.parent / "domain" / "agent" / "agentspec.py",
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from agentctl.domain.containment import composed, trimmed
+from agentctl.domain.text.containment import composed, trimmed
 
 #: As many links as Linux follows in one path.
 _MOST_LINKS = 40

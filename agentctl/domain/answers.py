@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from agentctl.domain.plaintext import plain
 from agentctl.domain.question import (
     ALLOW,
     ALLOW_ALWAYS,
@@ -17,6 +16,7 @@ from agentctl.domain.question import (
     offered,
     takes_text,
 )
+from agentctl.domain.text.plaintext import plain
 from agentctl.errors import UsageError
 
 _YES, _NO = frozenset({"y", "yes", "true", "1"}), frozenset({"n", "no", "false", "0"})

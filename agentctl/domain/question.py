@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from agentctl.domain.nesting import TOO_DEEP
-from agentctl.domain.plaintext import beginning, distinct, plain, shortened, whole, whole_json
+from agentctl.domain.agent.telling_argument import DESCRIPTION, telling_of
 from agentctl.domain.states import OWN
-from agentctl.domain.telling import DESCRIPTION, telling_of
+from agentctl.domain.text.nesting import TOO_DEEP
+from agentctl.domain.text.plaintext import beginning, distinct, plain, shortened, whole, whole_json
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:

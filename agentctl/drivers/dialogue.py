@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from agentctl.domain.activity.row import Row
 from agentctl.domain.states import Reason
-from agentctl.domain.windows import Window
+from agentctl.domain.tree.windows import Window
 from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.lean import NamedTuple

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from agentctl.domain.agent.permissions import is_for_all, policy_in
 from agentctl.domain.names import camel
-from agentctl.domain.permissions import is_for_all, policy_in
 from agentctl.domain.states import OWN
 from agentctl.errors import Damaged
 from agentctl.lean import NamedTuple

@@ -7,8 +7,8 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Reason
+from agentctl.domain.text.plaintext import beginning
 
 #: Longer texts are cut in the activity; the raw output is complete.
 LONGEST = 4000

@@ -1,5 +1,5 @@
 """Engines that place workers on nodes, behind one small interface: they place, signal and clean up, no more.
 
-Every launch runs the same program, which guards the worker on its node (`agentctl.placing.post`). A runner of another
-package is found by its entry point in the group `agentctl.runners`.
+Every launch runs the same program, which guards the worker on its node (`worker_programs/on_node/post.py`). A runner
+of another package is found by its entry point in the group `agentctl.runners`.
 """

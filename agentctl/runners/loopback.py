@@ -18,7 +18,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Identity, Life
 from agentctl.domain.placement import Placement
-from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.errors import AgentctlError, UsageError
 from agentctl.runners.runner import EngineDown, LaunchOrder, Remark
 from agentctl.supervision.worker.environment import store_folder

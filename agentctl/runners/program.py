@@ -9,7 +9,7 @@ import agentctl
 from agentctl.adapters.paths import FilePath
 from agentctl.supervision.life.strangers import POST as POST  # noqa: PLC0414 - it is found by this, too
 
-SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "placing/__main__.py")
+SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "worker_programs/on_node/__main__.py")
 #: What it is to be: the post of a worker, or a probe.
 PROBE = "--probe"
 #: What it is to be on the machine that starts it: a trial of a folder, or the second process of one.

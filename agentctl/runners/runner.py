@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from agentctl.domain.placement import Placement
-from agentctl.domain.sightings import Sighting
+from agentctl.domain.worker.sightings import Sighting
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple, Protocol
 

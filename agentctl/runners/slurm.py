@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from agentctl.adapters.searchpath import program_at, settled
 from agentctl.domain.placement import Placement
-from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.errors import Refused, UsageError
 from agentctl.runners.runner import PREFIX, EngineDown, LaunchOrder, Rejected, Remark
 

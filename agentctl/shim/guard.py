@@ -2,7 +2,7 @@
 
 It sleeps in one poll over signals, the control FIFO, the askers of open questions and the next deadline. After each
 wake-up it looks at the files (`cancel.json`, `pause.json`, `interactions/`), so a lost or doubled wake-up does no harm.
-Its states are the table in `domain/guard_state.py`; each is entered once its files are written.
+Its states are the table in `domain/state_tables/guard_state.py`; each is entered once its files are written.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.guard_state import GuardHappening, GuardState, following
+from agentctl.domain.state_tables.guard_state import GuardHappening, GuardState, following
 from agentctl.domain.states import Reason, Status
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple

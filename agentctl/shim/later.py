@@ -8,21 +8,22 @@ from __future__ import annotations
 
 #: Of a shim, from before its first worker.
 SHIM = {
+    "agentctl": ("encoding",),
     "agentctl.adapters": ("descent", "detached", "git", "searchpath"),
     "agentctl.adapters.taskyaml": ("roster",),
-    "agentctl": ("encoding",),
-    "agentctl.domain": (
-        "attempt_state", "breaker", "budget", "ends", "escalation", "nesting", "placement", "plaintext", "projection",
-        "treefacts", "windows", "worktime",
-    ),
+    "agentctl.domain": ("placement",),
+    "agentctl.domain.state_tables": ("attempt_state",),
+    "agentctl.domain.text": ("nesting", "plaintext"),
+    "agentctl.domain.tree": ("breaker", "budget", "treefacts", "windows"),
+    "agentctl.domain.worker": ("ends", "escalation", "projection", "worktime"),
     "agentctl.shim": ("openquestions", "outcome", "parking", "patching", "placed", "waiting", "watching"),
     "agentctl.supervision.account": ("accounts", "holds", "ledger", "waiters"),
     "agentctl.supervision.dispatch": (
-        "ahead", "dispatch", "eligibility", "idle_places", "launching", "slots", "standby", "stop_order",
+        "ahead_places", "dispatch", "eligibility", "idle_places", "launching", "slots", "standby", "stop_order",
         "succession", "taking_over", "waking",
     ),
     "agentctl.supervision.life": ("judging", "process_tree", "strangers"),
-    "agentctl.supervision.notify": ("sending", "switch"),
+    "agentctl.supervision.notify": ("sender_start", "switch"),
     "agentctl.supervision.queue": ("queue_hold",),
     "agentctl.supervision.stop": ("escalating", "requesting", "undertaker"),
     "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "questions", "worktimes"),
@@ -31,7 +32,8 @@ SHIM = {
 #: Of an undertaker.
 UNDERTAKER = {
     "agentctl.adapters": ("searchpath",),
-    "agentctl.domain": ("breaker", "nesting", "windows"),
+    "agentctl.domain.text": ("nesting",),
+    "agentctl.domain.tree": ("breaker", "windows"),
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("standby", "taking_over", "waking"),
     "agentctl.supervision.stop": ("requesting",),
@@ -40,7 +42,8 @@ UNDERTAKER = {
 #: Of a waker.
 WAKER = {
     "agentctl.adapters": ("searchpath",),
-    "agentctl.domain": ("breaker", "nesting", "windows"),
+    "agentctl.domain.text": ("nesting",),
+    "agentctl.domain.tree": ("breaker", "windows"),
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("waking",),
     "agentctl.supervision.worker": ("failures",),

@@ -17,7 +17,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.treedir import tree_at
-from agentctl.domain.guard_state import GuardState
+from agentctl.domain.state_tables.guard_state import GuardState
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.shim.guard import Guard, ShimContext

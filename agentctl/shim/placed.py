@@ -42,7 +42,7 @@ if TYPE_CHECKING:
             """Write down a problem."""
 
 
-_STAND_IN = FilePath(os.path.realpath(agentctl.__file__)).parent / "placing/__main__.py"
+_STAND_IN = FilePath(os.path.realpath(agentctl.__file__)).parent / "worker_programs/on_node/__main__.py"
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 #: How often a stand-in is started that does not even get as far as a launch.
 _MOST_USELESS = 3

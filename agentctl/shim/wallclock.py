@@ -36,7 +36,7 @@ class WallClock:
         most = known_limits(self.tree).max_wall_seconds
         if not most or (most == self._most and monotonic() < self._until):
             return None
-        from agentctl.domain.budget import TreeUsage  # Few trees have this limit.
+        from agentctl.domain.tree.budget import TreeUsage  # Few trees have this limit.
         from agentctl.supervision.account.ledger import Ledger
 
         self._ledger = self._ledger or Ledger(self.tree)

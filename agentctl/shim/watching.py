@@ -11,9 +11,9 @@ from agentctl.adapters import descent, processes
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.attempt_state import AttemptPhase, AttemptState, Cause, Happening, advanced, after
-from agentctl.domain.escalation import Stage
+from agentctl.domain.state_tables.attempt_state import AttemptPhase, AttemptState, Cause, Happening, advanced, after
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.worker.escalation import Stage
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.shim.deferral import Deferral

@@ -39,7 +39,7 @@ class WorkClock:
 
     def take_up(self) -> None:
         """Continue after the attempts that another shim measured. Instants of another boot mean nothing."""
-        from agentctl.domain.worktime import worked_from  # Few workers are parked.
+        from agentctl.domain.worker.worktime import worked_from  # Few workers are parked.
 
         known = worked_from(read_known(self.worker.worked), processes.boot_id(), monotonic())
         if known.boot == processes.boot_id():

@@ -7,7 +7,7 @@ from typing import Any
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.names import WorkerId
-from agentctl.domain.projection import TaskView, WorkerView
+from agentctl.domain.worker.projection import TaskView, WorkerView
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.tools.awaited_worker import Target

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentctl.domain.jsonschema import Problem, first_problem, json_beginning, types_in
+from agentctl.domain.text.jsonschema import Problem, first_problem, json_beginning, types_in
 from agentctl.errors import UsageError
 
 if TYPE_CHECKING:

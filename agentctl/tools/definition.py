@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentctl.domain.limits import RESULT_BYTES as RESULT_BYTES  # noqa: PLC0414 - tools import it from here
 from agentctl.domain.names import WorkerId
+from agentctl.domain.tree.limits import RESULT_BYTES as RESULT_BYTES  # noqa: PLC0414 - tools import it from here
 from agentctl.lean import NamedTuple
 from agentctl.tools.awaited_worker import Target
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.domain.plaintext import beginning
+from agentctl.domain.text.plaintext import beginning
 from agentctl.tools.definition import RESULT_BYTES
 from agentctl.tools.scope import Situation
 

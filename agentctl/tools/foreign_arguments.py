@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.agentspec import effort_word
+from agentctl.domain.agent.agentspec import effort_word
 from agentctl.tools.definition import Arguments, flag, text
 
 #: The keys for the address of one of Codex's `items` that is not text.

@@ -7,8 +7,8 @@ from typing import Any
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Status
+from agentctl.domain.text.plaintext import beginning
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import declared_summary, last_words
 from agentctl.operations.show.unreadable import note_unreadable

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from agentctl.adapters.activitylog import last_lines
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.plaintext import plain, shortened, whole
+from agentctl.domain.text.plaintext import plain, shortened, whole
 from agentctl.tools.awaited_worker import Target
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope

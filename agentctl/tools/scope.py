@@ -13,9 +13,9 @@ from agentctl.adapters.definitions import Origin
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.limits import Limits
+from agentctl.domain.agent.own_tools import ours_among
 from agentctl.domain.names import WorkerId, check_name, first_of
-from agentctl.domain.own_tools import ours_among
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import Chains, chains_of, newest_of

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from agentctl.domain.agentspec import EFFORTS, AgentSpec
+from agentctl.domain.agent.agentspec import EFFORTS, AgentSpec
 from agentctl.errors import AgentctlError
 from agentctl.operations.start.options import OF_AGENTS, TOOLS
 from agentctl.operations.start.permissions import asking

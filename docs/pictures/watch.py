@@ -154,7 +154,7 @@ def run() -> None:
 async def take() -> None:
     """Press keys, and take the pictures."""
     from agentctl.adapters.taskdir import Root
-    from agentctl.screen.app import WatchApp
+    from agentctl.interfaces.screen.app import WatchApp
 
     app = WatchApp(Root(os.path.join(os.getcwd(), ".agentctl")))
     async with app.run_test(size=SIZE) as pilot:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.domain.own_tools import PREFIX
+from agentctl.domain.agent.own_tools import PREFIX
 from tests.agents.lab import Lab
 from tests.agents.scenarios import done
 from tests.support import run

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.claude.calls import LEAVING_PLAN, read_by
 from agentctl.drivers.dialogue import Say

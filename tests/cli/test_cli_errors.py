@@ -299,7 +299,7 @@ def test_closed_standard_streams_harm_no_file(ended: Path) -> None:
 
 _BUG = """
 import sys
-from agentctl.cli import app
+from agentctl.interfaces.cli import app
 def broken(argv):
     raise LookupError("this was not\\nforeseen")
 app._dispatch = broken
@@ -354,7 +354,7 @@ def test_a_traceback_goes_through_no_link_and_never_gets_lost(root: Path, tmp_pa
 
 def test_windows_is_refused_before_anything_is_loaded(root: Path) -> None:
     code = (
-        "import os, sys; from agentctl.cli.app import main; os.name = 'nt'; code = main(['list']);"
+        "import os, sys; from agentctl.interfaces.cli.app import main; os.name = 'nt'; code = main(['list']);"
         "os.name = 'posix'; assert 'typer' not in sys.modules; sys.exit(code)"
     )
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agentctl.cli.catalogue import VERBS
-from agentctl.cli.typer_commands import EXIT_WORDS, program
 from agentctl.errors import ExitCode
+from agentctl.interfaces.cli.typer_commands import EXIT_WORDS, program
+from agentctl.interfaces.commands.model.catalogue import VERBS
 from agentctl.operations.start.options import GROUPS, OPTIONS
 from tests.inside import call
 from tests.support import REPOSITORY, run, worker
@@ -37,7 +37,7 @@ SLOW = {
     "asyncio",
     "pydantic",
     "rich",
-    "agentctl.cli.tables",
+    "agentctl.interfaces.commands.parts.tables",
     "agentctl.adapters.yamldoc",
 }
 
@@ -208,11 +208,11 @@ def test_the_json_of_every_command_is_documented() -> None:
 def loaded_by(*args: str) -> set[str]:
     """The modules that a command has loaded when it is over."""
     code = (
-        "import sys; from agentctl.cli.app import main; code = main(sys.argv[1:]);"
+        "import sys; from agentctl.interfaces.cli.app import main; code = main(sys.argv[1:]);"
         "print(*sys.modules, file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, text=True, check=False)
-    assert "agentctl.cli.app" in done.stderr, done.stderr
+    assert "agentctl.interfaces.cli.app" in done.stderr, done.stderr
     return set(done.stderr.split())
 
 
@@ -220,7 +220,7 @@ def test_help_loads_no_command(root: Path) -> None:
     loaded = loaded_by("--help")
 
     assert not {name for name in loaded if name.startswith("agentctl.operations")}
-    assert not loaded & {f"agentctl.cli.{listed.module}" for listed in VERBS.values()}
+    assert not loaded & {f"agentctl.interfaces.cli.{listed.module}" for listed in VERBS.values()}
     assert not loaded & SLOW
 
 

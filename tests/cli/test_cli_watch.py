@@ -26,7 +26,11 @@ pytestmark = pytest.mark.screen
 
 ASKS = ["sh", "-c", f"echo before; {AGENTCTL} interact ask 'Which one?'; echo behind"]
 #: Runs the program as where the library of the screen is not installed.
-WITHOUT = (sys.executable, "-c", "import sys; sys.modules['textual'] = None; from agentctl.cli.app import run; run()")
+WITHOUT = (
+    sys.executable,
+    "-c",
+    "import sys; sys.modules['textual'] = None; from agentctl.interfaces.cli.app import run; run()",
+)
 
 
 class Lines:
@@ -208,7 +212,7 @@ def test_a_pipe_and_a_dumb_terminal_get_lines(root: Path) -> None:
 def test_lines_load_neither_the_screen_nor_a_table(root: Path) -> None:
     new_task()
     code = (
-        "import signal, sys; from agentctl.cli.app import main; main(['watch', '--plain']);"
+        "import signal, sys; from agentctl.interfaces.cli.app import main; main(['watch', '--plain']);"
         "print('LOADED', *sys.modules, file=sys.stderr)"
     )
     watched = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

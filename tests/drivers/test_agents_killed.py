@@ -175,6 +175,6 @@ def _processes(task: Task) -> list[psutil.Process]:
     for process in psutil.process_iter():
         line = " ".join(words_of(process))
         is_ours = str(task.path) in line or str(task.path) in variables_of(process).get("AGENTCTL_AGENT_DIR", "")
-        if is_ours and any(word in line for word in ("shim", "driving", "agent_program")):
+        if is_ours and any(word in line for word in ("shim", "agent_host", "agent_program")):
             found.append(process)
     return found

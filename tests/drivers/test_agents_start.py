@@ -16,7 +16,7 @@ from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.command import DRIVER
 from agentctl.drivers.dialogue import HangUp, Say
 from agentctl.drivers.order import Order
-from agentctl.driving.starting import StartedProgram, start_program
+from agentctl.worker_programs.agent_host.program.program_start import StartedProgram, start_program
 from tests.agent_steps import agent, agent_world, ends
 from tests.steps import new_task
 
@@ -75,7 +75,7 @@ def test_a_program_without_a_host_is_killed(task: Path) -> None:
 
 HELD = """
 import os, signal
-from agentctl.driving.starting import HeldSignals
+from agentctl.worker_programs.agent_host.program.program_start import HeldSignals
 signals = HeldSignals()
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
     os.kill(os.getpid(), number)

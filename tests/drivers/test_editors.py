@@ -28,13 +28,13 @@ from acp.schema import (
 )
 
 import agentctl
-from agentctl.acp.agent import EditorAgent, EditorOptions
-from agentctl.acp.choices import Choices
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.events import CANCEL_FAILED, make_event
 from agentctl.errors import StorageError
+from agentctl.interfaces.editor.methods import EditorAgent, EditorOptions
+from agentctl.interfaces.editor.session.session_options import Choices
 from tests.acp_steps import FORMS, Chooses, Editor, allows, content_of, denies, edit, edited, hesitates, seen
 from tests.agent_steps import agent_world, blocked, define, plays
 from tests.agents.lab import Lab
@@ -52,7 +52,7 @@ def test_without_its_library_it_says_how_to_get_it(root: Path) -> None:
     code = (
         "import importlib.util as u, sys; find = u.find_spec;"
         "u.find_spec = lambda name, *more: None if name == 'acp' else find(name, *more);"
-        "from agentctl.cli.app import main; sys.exit(main(['acp']))"
+        "from agentctl.interfaces.cli.app import main; sys.exit(main(['acp']))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
@@ -487,7 +487,7 @@ class HesitatingLink:
 
 def test_a_cancel_that_cannot_be_written_shows_the_question_again(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     link = HesitatingLink()
-    monkeypatch.setattr("agentctl.acp.agent.EditorLink", lambda *_: link)
+    monkeypatch.setattr("agentctl.interfaces.editor.methods.EditorLink", lambda *_: link)
 
     def on_a_full_disk(_: object) -> None:
         raise StorageError("the disk is full")
@@ -499,7 +499,7 @@ def test_a_cancel_that_cannot_be_written_shows_the_question_again(task: Task, mo
         prompt = asyncio.create_task(agent.prompt([text_block("permit make test")], session))
         await seen(lambda: link.asked)
         with monkeypatch.context() as full:
-            full.setattr("agentctl.acp.runs.cancel_run", on_a_full_disk)
+            full.setattr("agentctl.interfaces.editor.session.prompt_delivery.cancel_run", on_a_full_disk)
             await agent.cancel(session)
             await seen(lambda: len(link.asked) == 2)
         assert "The cancel has failed: the disk is full" in json.dumps(link.updates)

@@ -150,7 +150,7 @@ def test_what_is_there_instead_of_agentctl(both: Both) -> None:
     missing = run("--host", "a", "tasks", check=False)
     assert (missing.code, missing.out) == (1, "")
     assert "agentctl was not found on a" in missing.err
-    code = "import agentctl; agentctl.__version__ = '9.8'; from agentctl.cli.app import run; run()"
+    code = "import agentctl; agentctl.__version__ = '9.8'; from agentctl.interfaces.cli.app import run; run()"
     b.set_program(f'exec {sys.executable} -c "{code}" "$@"')
     other = run("--host", "b", "tasks")
     assert other.err == f"warning: b has agentctl 9.8, and this is {agentctl.__version__}\n"

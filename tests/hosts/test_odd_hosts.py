@@ -115,7 +115,7 @@ def test_a_login_shell_may_print_what_it_likes(root: Path, tmp_path: Path) -> No
 
 
 def test_other_versions_are_told_once(root: Path, tmp_path: Path) -> None:
-    code = f"import agentctl; agentctl.__version__ = '9.8'; from agentctl.cli.app import run; run(['_far'])"  # noqa: F541
+    code = f"import agentctl; agentctl.__version__ = '9.8'; from agentctl.interfaces.cli.app import run; run(['_far'])"  # noqa: F541
     put_ssh(tmp_path / "bin", f'exec {sys.executable} -c "{code}"')
     new_task()
     listed = run("--host", "h", "tasks", "--json")
@@ -224,7 +224,7 @@ def test_ctrl_c_does_not_wait_for_a_host_that_is_silent(root: Path, tmp_path: Pa
 
 def _far_ends() -> list[int]:
     """Return the processes that carry out an order: children of a far end."""
-    last = (["_far"], [str(Path(agentctl.__file__).parent / "cli" / "here.py")])
+    last = (["_far"], [str(Path(agentctl.__file__).parent / "interfaces/cli/here.py")])
     ends = [one for one in psutil.process_iter() if words_of(one)[-1:] in last]
     ours = [one for one in ends if variables_of(one).get("HOME") == os.environ["HOME"]]
     return [child.pid for one in ours for child in children_of(one)]

@@ -41,7 +41,7 @@ def test_what_has_not_ended_is_cancelled_and_then_retried(root: Path) -> None:
     run("cancel", "--all")
 
 
-@pytest.mark.follows("cli/result._code: agentctl wait")
+@pytest.mark.follows("interfaces/commands/show/result._code: agentctl wait")
 def test_a_result_that_is_not_there_yet_is_waited_for(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="a")
@@ -143,7 +143,7 @@ def test_a_task_of_that_name_is_used(root: Path) -> None:
     assert run("spawn", "--json", "--", "true").json["taskId"] == "other"
 
 
-@pytest.mark.follows("cli/tasks._made: agentctl spawn-template")
+@pytest.mark.follows("interfaces/commands/start/tasks._made: agentctl spawn-template")
 def test_the_workers_of_a_template_are_started(root: Path) -> None:
     told = run("new", "--template", "survey", "--set", "path=.", "--no-use", "--id", "made")
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.acp.choices import Choices, with_choice
-from agentctl.acp.conversation import EditorQuestion
-from agentctl.acp.dialogs import way_to_answer
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused
+from agentctl.interfaces.editor.dialogs import way_to_answer
+from agentctl.interfaces.editor.session.session_options import Choices, with_choice
+from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.operations.talk.interacting import list_questions
 from tests.advice import follow
 from tests.agent_steps import blocked, define
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 # -- in an editor ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("acp/choices.with_choice: agentctl trust")
+@pytest.mark.follows("interfaces/editor/session/session_options.with_choice: agentctl trust")
 def test_an_agent_that_an_editor_chooses_is_trusted(root: Path) -> None:
     new_task()
     define(root, "own", "exit 0")
@@ -43,7 +43,7 @@ def test_an_agent_that_an_editor_chooses_is_trusted(root: Path) -> None:
     assert with_choice(Choices(), "agent", "own", Root(str(root))).agent == "own"
 
 
-@pytest.mark.follows("acp/dialogs.way_to_answer: agentctl interact respond")
+@pytest.mark.follows("interfaces/editor/dialogs.way_to_answer: agentctl interact respond")
 def test_a_question_that_an_editor_cannot_show_is_answered_at_a_terminal(root: Path, tmp_path: Path) -> None:
     new_task()
     spawn(worker("asks", "--kind", "confirm", "Go on?"), name="q")
@@ -61,7 +61,7 @@ def test_a_question_that_an_editor_cannot_show_is_answered_at_a_terminal(root: P
 # -- on a terminal -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("cli/watching_table._fitting: agentctl spawn")
+@pytest.mark.follows("interfaces/commands/watch/fleet_table._fitting: agentctl spawn")
 def test_the_table_where_the_screen_is_not_installed(root: Path, tmp_path: Path) -> None:
     new_task()
     hiding = tmp_path / "hiding"
@@ -79,7 +79,7 @@ def test_the_table_where_the_screen_is_not_installed(root: Path, tmp_path: Path)
     run("wait-all")
 
 
-@pytest.mark.follows("cli/demo._start: agentctl demo --path")
+@pytest.mark.follows("interfaces/commands/start/demo._start: agentctl demo --path")
 def test_the_demo_of_another_folder(root: Path, tmp_path: Path) -> None:
     folder = tmp_path / "sources"
     folder.mkdir()
@@ -92,10 +92,12 @@ def test_the_demo_of_another_folder(root: Path, tmp_path: Path) -> None:
 # -- variables ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.follows("driving/own_home._persons: unset")
+@pytest.mark.follows("worker_programs/agent_host/program/own_home._persons: unset")
 def test_a_home_of_a_program_that_is_not_there_is_forgotten(root: Path) -> None:
     folder = "SimpleNamespace(variable='CODEX_HOME', usual='.codex')"
-    imports = "from types import SimpleNamespace; from agentctl.driving.own_home import _persons"
+    imports = (
+        "from types import SimpleNamespace; from agentctl.worker_programs.agent_host.program.own_home import _persons"
+    )
     look = f"{imports}; _persons({folder})"
     argv = [sys.executable, "-c", look]
     env = {"CODEX_HOME": "/nowhere/at/all"}

@@ -42,9 +42,9 @@ def folder(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.follows(
     "operations/start/agent_order.make_order: agentctl spawn --agent",
-    "cli/spawn._PROMPT_FIRST: agentctl spawn --agent",
-    "cli/typer_commands._check_prompt: agentctl spawn --agent",
-    "cli/typer_commands._check_prompt: agentctl spawn",
+    "interfaces/commands/start/spawn._PROMPT_FIRST: agentctl spawn --agent",
+    "interfaces/cli/typer_commands._check_prompt: agentctl spawn --agent",
+    "interfaces/cli/typer_commands._check_prompt: agentctl spawn",
 )
 def test_each_form_of_a_start_starts(world: Task) -> None:
     follow(run("spawn", "--agent", "explore", "", check=False), EXPLORE, put={"WHAT TO DO": "say it"})
@@ -80,7 +80,7 @@ def test_where_no_worker_is_one_is_started(root: Path) -> None:
 
 @pytest.mark.follows(
     "operations/where/locating._which: agentctl new",
-    "cli/tasks._refuse_without_template: agentctl new",
+    "interfaces/commands/start/tasks._refuse_without_template: agentctl new",
     "operations/start/from_template.start_template: agentctl new --template",
 )
 def test_where_no_task_is_one_is_made(root: Path) -> None:
@@ -97,8 +97,8 @@ def test_where_no_task_is_one_is_made(root: Path) -> None:
 
 
 @pytest.mark.follows(
-    "cli/report._too_many: agentctl report progress",
-    "cli/report.percent_in: agentctl report progress",
+    "interfaces/commands/steer/report._too_many: agentctl report progress",
+    "interfaces/commands/steer/report.percent_in: agentctl report progress",
     "operations/talk/reporting.report_progress: agentctl report progress",
     "operations/talk/reporting.report_result: agentctl report result --summary --file",
 )
@@ -132,9 +132,9 @@ def shown(command: str) -> str:
 
 
 @pytest.mark.follows(
-    "cli/typer_commands._EXAMPLES: agentctl new",
-    "cli/typer_commands._EXAMPLES: agentctl spawn --name",
-    "cli/typer_commands._EXAMPLES: agentctl wait-all",
+    "interfaces/cli/typer_commands._EXAMPLES: agentctl new",
+    "interfaces/cli/typer_commands._EXAMPLES: agentctl spawn --name",
+    "interfaces/cli/typer_commands._EXAMPLES: agentctl wait-all",
 )
 def test_the_examples_of_help_work_one_after_the_other(root: Path, folder: Path) -> None:
     told = run("--help")
@@ -145,7 +145,9 @@ def test_the_examples_of_help_work_one_after_the_other(root: Path, folder: Path)
     assert follow(told, "agentctl wait-all && agentctl result size").out.endswith("\t.\n")
 
 
-@pytest.mark.follows("cli/list.list_task: agentctl spawn", "cli/tasks._table: agentctl new")
+@pytest.mark.follows(
+    "interfaces/commands/show/list.list_task: agentctl spawn", "interfaces/commands/start/tasks._table: agentctl new"
+)
 def test_what_a_terminal_is_told_where_nothing_is(root: Path, folder: Path) -> None:
     (root / "tasks").mkdir(parents=True)
 
@@ -155,7 +157,7 @@ def test_what_a_terminal_is_told_where_nothing_is(root: Path, folder: Path) -> N
     run("wait-all")
 
 
-@pytest.mark.follows("cli/tree.tree: agentctl activity --json")
+@pytest.mark.follows("interfaces/commands/show/tree.tree: agentctl activity --json")
 def test_what_is_followed_as_json_is_the_activity_of_a_worker(root: Path) -> None:
     new_task()
     spawn(["true"], "--wait", name="a")
@@ -164,7 +166,7 @@ def test_what_is_followed_as_json_is_the_activity_of_a_worker(root: Path) -> Non
     follow(told, "agentctl activity INSTANCE -f --json", put={"INSTANCE": "a"})
 
 
-@pytest.mark.follows("cli/timeline._written: mkdir -p")
+@pytest.mark.follows("interfaces/commands/show/timeline._written: mkdir -p")
 def test_a_missing_folder_is_made(root: Path, folder: Path) -> None:
     new_task()
     spawn(["true"], "--wait", name="a")
@@ -175,7 +177,7 @@ def test_a_missing_folder_is_made(root: Path, folder: Path) -> None:
     run(*command)
 
 
-@pytest.mark.follows("cli/result._notes: agentctl result --max-bytes")
+@pytest.mark.follows("interfaces/commands/show/result._notes: agentctl result --max-bytes")
 def test_the_rest_of_a_cut_result(world: Task) -> None:
     agent(f"say {'x' * 3000}")
     run("wait", "a")
@@ -245,7 +247,10 @@ def of_task(name: str) -> dict[str, str]:
     return {one["agentInstance"]: one["status"] for one in told.json} if told.code == 0 else {}
 
 
-@pytest.mark.follows("cli/subtask._interrupted: agentctl wait-all", "cli/subtask._interrupted: agentctl cancel --all")
+@pytest.mark.follows(
+    "interfaces/commands/start/subtask._interrupted: agentctl wait-all",
+    "interfaces/commands/start/subtask._interrupted: agentctl cancel --all",
+)
 def test_an_interrupted_subtask_is_waited_for_or_cancelled(shells: Task, tmp_path: Path) -> None:
     def interrupted(title: str) -> str:
         script = f"until [ -e {tmp_path}/{title} ]; do sleep 0.1; done"
@@ -262,7 +267,7 @@ def test_an_interrupted_subtask_is_waited_for_or_cancelled(shells: Task, tmp_pat
     assert of_task("two") == {"shell-1": "cancelled"}
 
 
-@pytest.mark.follows("cli/subtask._notes: agentctl result --max-bytes")
+@pytest.mark.follows("interfaces/commands/start/subtask._notes: agentctl result --max-bytes")
 def test_the_rest_of_a_cut_answer(world: Task, tmp_path: Path) -> None:
     script = """
 import os, pathlib

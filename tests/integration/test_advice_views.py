@@ -64,12 +64,19 @@ def told_by(*command: str) -> str:
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(["list"], marks=pytest.mark.follows("cli/list.list_task: agentctl resume --lost")),
-        pytest.param(["wait", "b"], marks=pytest.mark.follows("cli/wait._awaited: agentctl resume --lost")),
-        pytest.param(["wait-any", "b"], marks=pytest.mark.follows("cli/wait_any._next: agentctl resume --lost")),
+        pytest.param(
+            ["list"], marks=pytest.mark.follows("interfaces/commands/show/list.list_task: agentctl resume --lost")
+        ),
+        pytest.param(
+            ["wait", "b"], marks=pytest.mark.follows("interfaces/commands/wait/wait._awaited: agentctl resume --lost")
+        ),
+        pytest.param(
+            ["wait-any", "b"],
+            marks=pytest.mark.follows("interfaces/commands/wait/wait_any._next: agentctl resume --lost"),
+        ),
         pytest.param(
             ["spawn", "--queue", "--wait", "--after", "b", "--", "true"],
-            marks=pytest.mark.follows("cli/spawn._stay: agentctl resume --lost"),
+            marks=pytest.mark.follows("interfaces/commands/start/spawn._stay: agentctl resume --lost"),
         ),
     ],
     ids=lambda command: command[0],
@@ -83,7 +90,7 @@ def test_who_is_stranded_goes_on(root: Path, command: list[str]) -> None:
     assert row("b")["status"] == "completed"
 
 
-@pytest.mark.follows("cli/sentences.sentences_of: agentctl resume --lost")
+@pytest.mark.follows("interfaces/commands/watch/sentences.sentences_of: agentctl resume --lost")
 def test_watch_says_who_is_stranded(root: Path) -> None:
     stranded()
 
@@ -92,7 +99,7 @@ def test_watch_says_who_is_stranded(root: Path) -> None:
     run("wait", "b")
 
 
-@pytest.mark.follows("cli/sentences._end: agentctl result")
+@pytest.mark.follows("interfaces/commands/watch/sentences._end: agentctl result")
 def test_watch_says_what_is_ready_for_review(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent_world(tmp_path, monkeypatch)
     agent("say it")
@@ -101,7 +108,7 @@ def test_watch_says_what_is_ready_for_review(root: Path, tmp_path: Path, monkeyp
     assert follow(watched("ready for review: "), "agentctl result a --task t1").out == "it\n"
 
 
-@pytest.mark.follows("cli/watching_lines._now: agentctl spawn")
+@pytest.mark.follows("interfaces/commands/watch/fleet_changes._now: agentctl spawn")
 def test_watch_of_nothing(root: Path) -> None:
     new_task()
 
@@ -110,7 +117,7 @@ def test_watch_of_nothing(root: Path) -> None:
     run("wait-all")
 
 
-@pytest.mark.follows("text/worker.respond_command: agentctl interact respond")
+@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl interact respond")
 @pytest.mark.parametrize("command", [["interact", "list"], ["watch", "--plain"]], ids=["list", "watch"])
 def test_a_question_is_answered_by_the_line_below_it(root: Path, command: list[str]) -> None:
     new_task()
@@ -128,7 +135,7 @@ def test_a_question_is_answered_by_the_line_below_it(root: Path, command: list[s
     run("wait", "q")
 
 
-@pytest.mark.follows("text/worker.respond_command: agentctl interact respond")
+@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl interact respond")
 @pytest.mark.parametrize("command", [["list"], ["interact", "list"], ["watch", "--plain"]], ids=lambda words: words[0])
 def test_a_question_of_a_root_that_was_named_is_answered_there(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
@@ -230,7 +237,7 @@ def test_who_is_held_to_limits_makes_a_task_below_its_own(root: Path) -> None:
     run("cancel", "a")
 
 
-@pytest.mark.follows("operations/notify/telling.test_target: agentctl wait-all")
+@pytest.mark.follows("operations/notify/target_report.test_target: agentctl wait-all")
 def test_a_terminal_is_told_by_a_wait_on_it(root: Path) -> None:
     settings("notify: {targets: {here: {type: terminal, ways: [bell]}}}")
     new_task()
@@ -285,15 +292,21 @@ def test_a_place_in_memory_of_ones_own(root: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.follows(
-    "screen/start/line_editor.editor_argv: export EDITOR",
-    "screen/acting/outside.pager_of: export PAGER",
-    "screen/start/line_editor.editor_argv: export",
+    "interfaces/screen/start/line_editor.editor_argv: export EDITOR",
+    "interfaces/screen/acting/outside.pager_of: export PAGER",
+    "interfaces/screen/start/line_editor.editor_argv: export",
 )
 def test_an_editor_and_a_pager_are_named(root: Path) -> None:
     checks = {
-        "export EDITOR=vi": ("from agentctl.screen.start.line_editor import editor_argv as named", {}),
-        "export VISUAL=vi": ("from agentctl.screen.start.line_editor import editor_argv as named", {"VISUAL": "'"}),
-        "export PAGER=less": ("from agentctl.screen.acting.outside import pager_of as named", {"PAGER": "'"}),
+        "export EDITOR=vi": ("from agentctl.interfaces.screen.start.line_editor import editor_argv as named", {}),
+        "export VISUAL=vi": (
+            "from agentctl.interfaces.screen.start.line_editor import editor_argv as named",
+            {"VISUAL": "'"},
+        ),
+        "export PAGER=less": (
+            "from agentctl.interfaces.screen.acting.outside import pager_of as named",
+            {"PAGER": "'"},
+        ),
     }
     for command, (code, environ) in checks.items():
         look = f"{code}; import os; named(os.environ)"

@@ -233,7 +233,8 @@ def test_a_stopped_shim_goes_on(root: Path) -> None:
 
 
 @pytest.mark.follows(
-    "operations/show/live_reasons._of_question: agentctl send", "cli/sentences.sentences_of: agentctl send"
+    "operations/show/live_reasons._of_question: agentctl send",
+    "interfaces/commands/watch/sentences.sentences_of: agentctl send",
 )
 def test_a_kept_agent_gets_its_next_message(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent_world(tmp_path, monkeypatch)

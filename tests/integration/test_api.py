@@ -315,7 +315,7 @@ def test_who_waits_is_let_go_before_a_closing_executor_cancels(task: Task, monke
         with pytest.raises(agentctl.Refused, match="closed"):
             await executor.execute_task("x", argv=["true"])
 
-    monkeypatch.setattr("agentctl.api.executor.cancel_workers", cancel)
+    monkeypatch.setattr("agentctl.interfaces.python.executor.cancel_workers", cancel)
     asyncio.run(main())
     assert under_way == [0]
     run("wait", "a", check=False)
@@ -672,6 +672,13 @@ def test_importing_the_package_loads_nothing_and_offers_all() -> None:
     assert done.stdout.splitlines() == ["['__future__', 'agentctl']", "True True"]
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         agentctl.nothing  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_the_longer_name_offers_the_same() -> None:
+    from agentctl import api
+
+    offered = vars(agentctl)["_OFFERED"]
+    assert {name: getattr(api, name) for name in api.__all__} == {name: getattr(agentctl, name) for name in offered}
 
 
 def test_ctrl_c_cancels_the_workers_of_a_script(task: Task, tmp_path: Path) -> None:

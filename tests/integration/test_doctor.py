@@ -201,7 +201,7 @@ def test_without_any_root_the_machine_is_still_looked_at(root: Path) -> None:
 
 
 def test_without_the_library_agents_have_no_tools_of_ours_and_that_is_told(root: Path) -> None:
-    code = "import sys; sys.modules['mcp'] = None; from agentctl.cli.app import main; sys.exit(main(['doctor']))"
+    code = "import sys; sys.modules['mcp'] = None; from agentctl.interfaces.cli.app import run; run(['doctor'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "note: agents get no tools to start others with" in done.stdout
     assert f"{sys.executable} -P -m pip install 'anyio>=" in done.stdout

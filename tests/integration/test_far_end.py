@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from agentctl.domain.hosts import CommandHost
-from agentctl.hosts import frames
-from agentctl.hosts.frames import Frames, Greeting, frame
-from agentctl.hosts.order import order_for
+from agentctl.interfaces.hosts import frames
+from agentctl.interfaces.hosts.far_order import order_for
+from agentctl.interfaces.hosts.frames import Frames, Greeting, frame
 from tests.steps import new_task, spawn, spawn_batch
 from tests.support import is_alive, run, wait_until, worker
 

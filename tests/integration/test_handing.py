@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.domain.own_tools import SERVER
+from agentctl.domain.agent.own_tools import SERVER
 from agentctl.drivers.claude import DRIVER
 from agentctl.drivers.order import Order
 from agentctl.operations.start.agent_server import with_server

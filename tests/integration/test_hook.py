@@ -84,7 +84,7 @@ def test_it_loads_no_parser(root: Path) -> None:
     """At each start of a sub-agent, the hook costs the program the start of Python and little more."""
     new_task()
     code = (
-        "import sys; from agentctl.cli.app import main; code = main(['hook']);"
+        "import sys; from agentctl.interfaces.cli.app import main; code = main(['hook']);"
         "print(*sorted(sys.modules), file=sys.stderr); sys.exit(code)"
     )
     process = start_argv([sys.executable, "-c", code])

@@ -21,7 +21,7 @@ SLOW = {"yaml", "pydantic", "asyncio", "filelock", "psutil", "concurrent", "logg
 #: What the extra `serve` installs.
 OF_THE_SERVER = {"starlette", "uvicorn", "sse_starlette", "segno", "anyio", "h11"}
 CODE = (
-    "import sys; from agentctl.cli.app import main; code = main(sys.argv[1:]);"
+    "import sys; from agentctl.interfaces.cli.app import main; code = main(sys.argv[1:]);"
     "print('LOADED', *sys.modules, file=sys.stderr); sys.exit(code)"
 )
 
@@ -116,7 +116,7 @@ def test_the_server_starts_without_what_it_may_need_later(root: Path) -> None:
     assert {"starlette", "uvicorn"} <= loaded
     roots = {name.partition(".")[0] for name in loaded}
     assert sorted(roots & {"rich", "segno", "mcp", "yaml", "textual", "pydantic", "filelock", "psutil"}) == []
-    assert not {name for name in loaded if name.startswith("agentctl.mcp")}
+    assert not {name for name in loaded if name.startswith("agentctl.interfaces.mcp")}
     assert "agentctl.tools.registry" not in loaded
 
 
@@ -133,7 +133,7 @@ def test_a_shim_needs_the_standard_library_alone_and_little_of_it() -> None:
         SLOW
         | {"typing", "subprocess", "inspect", "pathlib", "tempfile", "random", "hashlib", "socket", "ssl", "threading"}
     )
-    assert not {name for name in loaded if name.startswith(("agentctl.cli", "agentctl.operations"))}
+    assert not {name for name in loaded if name.startswith(("agentctl.interfaces.cli", "agentctl.operations"))}
     assert "agentctl.adapters.yamldoc" not in loaded
     assert len(loaded) < 165
 

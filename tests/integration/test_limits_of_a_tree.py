@@ -340,7 +340,7 @@ def test_a_breaker_closes_by_itself(task: Task) -> None:
 
 _WATCHED = (
     "import sys; sys.addaudithook(lambda what, about: what == 'open' and print('OPENED', about[0], file=sys.stderr));"
-    "from agentctl.cli.app import main; sys.exit(main(sys.argv[1:]))"
+    "from agentctl.interfaces.cli.app import main; sys.exit(main(sys.argv[1:]))"
 )
 
 

@@ -48,7 +48,7 @@ def test_a_wait_ends_by_it(root: Path, tmp_path: Path) -> None:
 
 def test_what_is_no_signal_is_told_as_ever() -> None:
     program = (
-        "from agentctl.cli.lost_signals import send_lost_again\n"
+        "from agentctl.interfaces.cli.lost_signals import send_lost_again\n"
         "send_lost_again()\n"
         "class Odd:\n"
         "    def __del__(self):\n"
@@ -62,7 +62,7 @@ def test_what_is_no_signal_is_told_as_ever() -> None:
 def test_a_handler_that_ends_the_program_does_so() -> None:
     program = (
         "import os, signal, sys, time\n"
-        "from agentctl.cli.lost_signals import send_lost_again\n"
+        "from agentctl.interfaces.cli.lost_signals import send_lost_again\n"
         "send_lost_again()\n"
         "signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))\n"
         "class Deaf:\n"

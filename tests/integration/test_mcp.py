@@ -227,7 +227,9 @@ def test_http_is_for_who_has_the_token_and_for_no_web_site(task: Task, tmp_path:
 
 
 def test_without_the_library_the_way_to_it_is_told(root: Path) -> None:
-    code = "import sys; sys.modules['mcp'] = None; from agentctl.cli.app import main; sys.exit(main(['mcp']))"
+    code = (
+        "import sys; sys.modules['mcp'] = None; from agentctl.interfaces.cli.app import main; sys.exit(main(['mcp']))"
+    )
     done = start_argv([sys.executable, "-c", code])
     _, err = done.communicate(timeout=20)
     assert done.returncode == 1

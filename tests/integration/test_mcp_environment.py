@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.domain.own_tools import INHERIT_VARIABLE
+from agentctl.domain.agent.own_tools import INHERIT_VARIABLE
 from tests.steps import new_task
 from tests.support import run
 
@@ -19,7 +19,7 @@ names = json.loads(sys.argv[1])
 environ = {name: os.environ[name] for name in names} | {"HOME": "/elsewhere"} | json.loads(sys.argv[2])
 tells = '''
 import json, os
-from agentctl.mcp.worker_environment import complete_environment
+from agentctl.interfaces.mcp.worker_environment import complete_environment
 complete_environment()
 print(json.dumps(dict(os.environ)))
 '''

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from mcp.shared.message import SessionMessage
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from agentctl.domain.own_tools import OFFER_VARIABLE
-from agentctl.mcp.opening import _Opening
-from agentctl.mcp.server import AgentctlServer
-from agentctl.mcp.serving import Serving, offer_of
+from agentctl.domain.agent.own_tools import OFFER_VARIABLE
+from agentctl.interfaces.mcp.early_answers import _Opening
+from agentctl.interfaces.mcp.entry import Serving, offer_of
+from agentctl.interfaces.mcp.server import AgentctlServer
 from agentctl.operations.start.agent_server import server_command
 from tests.agent_steps import agent_world
 from tests.steps import Task
@@ -338,12 +338,13 @@ def test_an_agents_server_answers_with_the_standard_library_alone_and_little_of_
     with server(command[0], "-X", "importtime", *command[1:], **{OFFER_VARIABLE: str(file)}) as process:
         _, err = process.communicate("\n".join(CODEX).encode())
     loaded = {line.rpartition("|")[2].strip() for line in err.decode().splitlines()[1:]}
-    assert "agentctl.mcp.opening" in loaded
+    assert "agentctl.interfaces.mcp.early_answers" in loaded
     assert {name.partition(".")[0] for name in loaded} <= sys.stdlib_module_names | {"agentctl", "org"}
     assert not loaded & {"typing", "subprocess", "dataclasses", "inspect", "socket", "threading", "pathlib", "site"}
     assert {name for name in loaded if name.startswith("agentctl.")} <= {
         "agentctl.adapters", "agentctl.adapters.descriptors", "agentctl.adapters.lines", "agentctl.domain",
-        "agentctl.domain.own_tools", "agentctl.encoding", "agentctl.errors", "agentctl.lean", "agentctl.mcp",
-        "agentctl.mcp.opening", "agentctl.mcp.serving",
+        "agentctl.domain.agent", "agentctl.domain.agent.own_tools", "agentctl.encoding", "agentctl.errors",
+        "agentctl.interfaces", "agentctl.interfaces.mcp", "agentctl.interfaces.mcp.early_answers",
+        "agentctl.interfaces.mcp.entry", "agentctl.lean", "agentctl.tools", "agentctl.tools.prepared_offer",
     }  # fmt: skip
     assert os.listdir(tmp_path).count("offer.json") == 0

@@ -20,7 +20,7 @@ import pytest
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.quiet import QuietHours
+from agentctl.domain.notice.quiet import QuietHours
 from agentctl.operations.notify.senders import Senders, _started
 from agentctl.operations.where.locating import find_task
 from agentctl.supervision.notify.armed import Armed
@@ -397,7 +397,7 @@ def test_what_is_looked_at_is_not_told_until_the_screen_is_gone(hook: Listener, 
     task = new_task()
     code = (
         "import sys; from agentctl.adapters.taskdir import TaskDir\n"
-        "from agentctl.operations.notify.screens import looking\n"
+        "from agentctl.operations.notify.terminal_notices import looking\n"
         f"look = looking(); look.at(TaskDir({str(task.path)!r}), 'a'); print('looks', flush=True); sys.stdin.read()"
     )
     screen = start_argv([sys.executable, "-c", code], stdin=-1)

@@ -14,7 +14,7 @@ import pytest
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.drivers.codex.home import replaced_home
 from agentctl.drivers.order import Order
-from agentctl.driving.own_home import OwnHome
+from agentctl.worker_programs.agent_host.program.own_home import OwnHome
 from tests.snapshots import files_with
 
 KEY = "the-key-of-this-test"

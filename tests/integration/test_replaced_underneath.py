@@ -172,7 +172,7 @@ def test_a_host_half_of_which_is_there_is_started_again(
     root: Path, tmp_path: Path, installed: Installed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = agent_world(tmp_path, monkeypatch)
-    module = installed.package / "driving" / "busy_program.py"
+    module = installed.package / "worker_programs/agent_host/busy_program.py"
     with without(module):
         module.write_text("def cut(", encoding="utf-8")
         installed.run("spawn", "--agent", "general", "--name", "a", "--retries", "1", "say hello")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.cli.report import percent_in
+from agentctl.interfaces.commands.steer.report import percent_in
 from tests.life import set_config
 from tests.shells import AGENTCTL
 from tests.steps import new_task, row, spawn

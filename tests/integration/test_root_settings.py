@@ -12,7 +12,7 @@ import pytest
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
-from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.batch_findings import Surroundings
 from agentctl.operations.start.placing import placement_for
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.operations.trust.trusting import list_trust, revoke_files, trust_files

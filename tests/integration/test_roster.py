@@ -24,8 +24,8 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import TaskConfig, store
 from agentctl.adapters.taskyaml.roster import MARKER, RosterRow
-from agentctl.domain.limits import Limits
 from agentctl.domain.states import ROSTER_STATE, Reason, Status, task_state
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import UsageError
 from agentctl.operations.show.current_state import read_task
 from tests.life import stands

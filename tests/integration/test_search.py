@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.textquery import TextQuery
+from agentctl.domain.text.textquery import TextQuery
 from agentctl.operations.show.searching import MOST_COUNTED, Search
 from tests.agent_steps import agent, agent_world, blocked
 from tests.snapshots import snapshot
@@ -27,7 +27,7 @@ MEASURED = """
 import sys, time
 from pathlib import Path
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.textquery import TextQuery
+from agentctl.domain.text.textquery import TextQuery
 from agentctl.operations.show.searching import Search
 def peak():
     return int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])

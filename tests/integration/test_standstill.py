@@ -130,7 +130,7 @@ def test_a_wait_of_a_tool_names_what_nobody_starts(root: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.follows("cli/subtask._stay: agentctl resume --lost")
+@pytest.mark.follows("interfaces/commands/start/subtask._stay: agentctl resume --lost")
 def test_a_call_for_a_subtask_at_a_terminal_says_what_it_cannot_move(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

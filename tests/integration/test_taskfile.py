@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentctl.adapters import yamldoc
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import reader, roster
-from agentctl.domain.limits import Limits
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import UsageError
 from agentctl.operations.where.task_config import read_config
 from tests.ready import ended_task

@@ -154,7 +154,7 @@ import sys
 from agentctl.adapters.taskdir import Root
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.seen import SeenEnds
-from agentctl.text.worker import standing_words
+from agentctl.interfaces.words.worker import standing_words
 root = Root(sys.argv[1])
 with Fleet(root, SeenEnds(root)) as fleet:
     glance = fleet.look()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.web.carrying_out import bug
+from agentctl.interfaces.web.endpoint_app import bug
 from tests.installed import Installed, without
 
 pytestmark = pytest.mark.slow
@@ -22,14 +22,14 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.mark.parametrize(
     ("part", "command", "names"),
     [
-        ("cli", ["list"], "agentctl.cli"),
-        ("cli/app.py", ["list"], "agentctl.cli.app"),
+        ("cli", ["list"], "agentctl.interfaces.cli"),
+        ("interfaces/cli/app.py", ["list"], "agentctl.interfaces.cli.app"),
         ("errors.py", ["list"], "agentctl.errors"),
         ("world_errors.py", ["list"], "agentctl.world_errors"),
-        ("cli/list.py", ["list"], "agentctl.cli.list"),
-        ("cli/catalogue.py", ["show", "nobody"], "agentctl.cli.catalogue"),
-        ("cli/tasks.py", ["tasks"], "agentctl.cli.tasks"),
-        ("cli/render.py", ["show", "nobody"], "agentctl.cli.render"),
+        ("interfaces/commands/show/list.py", ["list"], "agentctl.interfaces.commands.show.list"),
+        ("interfaces/commands/model/catalogue.py", ["show", "nobody"], "agentctl.interfaces.commands.model.catalogue"),
+        ("interfaces/commands/start/tasks.py", ["tasks"], "agentctl.interfaces.commands.start.tasks"),
+        ("interfaces/words/outline.py", ["show", "nobody"], "agentctl.interfaces.words.outline"),
         ("operations/where", ["list"], "agentctl.operations.where"),
         ("agents", ["agents", "list"], "agents is missing"),
         ("drivers/acp/programs.yaml", ["agents", "list"], "programs.yaml is missing"),
@@ -54,7 +54,7 @@ def test_what_meets_agentctl_being_replaced_is_told_and_told_as_no_bug(
 
 
 def test_a_file_of_agentctl_that_is_written_in_part_is_told_as_no_bug(root: Path, installed: Installed) -> None:
-    module = installed.package / "cli" / "tasks.py"
+    module = installed.package / "interfaces/commands/start/tasks.py"
     with without(module):
         text = module.with_name(f"{module.name}.aside").read_text(encoding="utf-8")
         module.write_text(f"{text[: len(text) // 2]}\ndef cut(", encoding="utf-8")
@@ -67,6 +67,11 @@ def test_a_server_tells_that_agentctl_is_being_replaced(tmp_path: Path) -> None:
     def record(error: BaseException) -> str:
         raise error
 
-    response = bug(ModuleNotFoundError("No module named 'agentctl.cli.list'", name="agentctl.cli.list"), record)
+    response = bug(
+        ModuleNotFoundError(
+            "No module named 'agentctl.interfaces.commands.show.list'", name="agentctl.interfaces.commands.show.list"
+        ),
+        record,
+    )
     assert response.status_code == 503
     assert b"agentctl is not whole" in response.body

@@ -34,7 +34,7 @@ def test_ends_are_given_in_their_order_each_once_to_each_consumer(root: Path, tm
 
 NOTED = """
 import os, sys
-from agentctl.cli.app import main
+from agentctl.interfaces.cli.app import main
 def noted(name):
     real = getattr(os, name)
     def call(target, *more):

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from agentctl.cli.catalogue import VERBS
-from agentctl.cli.typer_commands import program
+from agentctl.interfaces.cli.typer_commands import program
+from agentctl.interfaces.commands.model.catalogue import VERBS
 from tests.hints import SHOWS, followed, hints
 from tests.support import REPOSITORY
 
@@ -112,18 +112,18 @@ class Reason(Enum):
 
 #: Next steps that no test follows.
 UNFOLLOWED: dict[str, Reason] = {
-    "acp/next_steps._key_step: agentctl acp": Reason.NO_STEP,  # An editor starts it.
-    "acp/next_steps.step_in_words: agentctl doctor": Reason.LOOK,
+    "interfaces/editor/next_steps._key_step: agentctl acp": Reason.NO_STEP,  # An editor starts it.
+    "interfaces/editor/next_steps.step_in_words: agentctl doctor": Reason.LOOK,
     "adapters/accepted._read: agentctl doctor --runner": Reason.ELSEWHERE,
-    "api/wording._CALLS: agentctl new": Reason.NO_STEP,
-    "api/wording._CALLS: agentctl wait-any": Reason.NO_STEP,
-    "cli/app._LOOK: agentctl doctor": Reason.LOOK,
-    "cli/foreground.GO_ON: agentctl wait-any --timeout-seconds": Reason.LATE,
+    "interfaces/python/wording._CALLS: agentctl new": Reason.NO_STEP,
+    "interfaces/python/wording._CALLS: agentctl wait-any": Reason.NO_STEP,
+    "interfaces/cli/app._LOOK: agentctl doctor": Reason.LOOK,
+    "interfaces/commands/parts/foreground.GO_ON: agentctl wait-any --timeout-seconds": Reason.LATE,
     "drivers/claude/start.(TESTED, INSTALL): npm install": Reason.ELSEWHERE,
     "drivers/codex/errors.INSTALL: npm install": Reason.ELSEWHERE,
     "drivers/llm/providers.HINT: agentctl doctor": Reason.LOOK,
-    "hosts/link.Link._try: agentctl doctor": Reason.ELSEWHERE,
-    "mcp/forms._way_to_the_whole: agentctl logs --raw": Reason.LOOK,
+    "interfaces/hosts/host_link.Link._try: agentctl doctor": Reason.ELSEWHERE,
+    "interfaces/mcp/forms._way_to_the_whole: agentctl logs --raw": Reason.LOOK,
     "operations/doctor/examining._machine: loginctl enable-linger": Reason.MACHINE,
     "operations/doctor/examining._moved: git worktree": Reason.LOOK,
     "operations/doctor/examining._unguarded: ps -eo": Reason.LOOK,
@@ -147,12 +147,12 @@ UNFOLLOWED: dict[str, Reason] = {
     "operations/where/shared_roots.check_accepted: agentctl doctor --runner": Reason.ELSEWHERE,
     "operations/worktree/removing._refuse_change: agentctl worktrees remove": Reason.RACE,
     "operations/worktree/removing._remove: agentctl worktrees show": Reason.LOOK,
-    "screen/acting/peek.Peek.why_not: agentctl logs --raw": Reason.LOOK,
-    "text/timeline_html._workers: agentctl timeline --json": Reason.LOOK,
-    "text/timeline_svg._Drawing._foot: agentctl timeline --json": Reason.LOOK,
-    "web/board._unreadable: agentctl doctor": Reason.LOOK,
-    "web/gate.Gate._early: agentctl serve": Reason.NO_STEP,
-    "web/gate.Gate._from_elsewhere: agentctl serve": Reason.NO_STEP,
+    "interfaces/screen/acting/peek.Peek.why_not: agentctl logs --raw": Reason.LOOK,
+    "interfaces/words/timeline_html._workers: agentctl timeline --json": Reason.LOOK,
+    "interfaces/words/timeline_svg._Drawing._foot: agentctl timeline --json": Reason.LOOK,
+    "interfaces/web/board._unreadable: agentctl doctor": Reason.LOOK,
+    "interfaces/web/gate.Gate._early: agentctl serve": Reason.NO_STEP,
+    "interfaces/web/gate.Gate._from_elsewhere: agentctl serve": Reason.NO_STEP,
 }
 
 

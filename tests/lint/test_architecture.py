@@ -99,21 +99,34 @@ def test_the_domain_is_pure() -> None:
         assert clocks_read_by(path) == set(), named(path)
 
 
+#: Where commands are read, carried out and printed.
+OF_COMMANDS = ("interfaces/cli/", "interfaces/commands/")
 #: What prints: the errors of the program, what commands show, notes and questions, the names for a completion.
-PRINTING = {"cli/app.py", "cli/presenting.py", "cli/json_output.py", "cli/completing.py", "cli/typer_commands.py"}
+PRINTING = {
+    "interfaces/cli/app.py",
+    "interfaces/cli/presentation.py",
+    "interfaces/cli/json_output.py",
+    "interfaces/cli/completion.py",
+    "interfaces/cli/typer_commands.py",
+}
 #: What has a standard stream without showing anything there that a command returns: the bell, the offer to an agent's
-#: program, and whether stdout has the characters of a picture.
-WRITING = {"cli/bell.py", "cli/early.py", "cli/timeline.py"}
+#: program, and whether stdout has the characters of a picture or a document.
+WRITING = {
+    "interfaces/commands/parts/bell.py",
+    "interfaces/cli/early.py",
+    "interfaces/commands/show/timeline.py",
+    "interfaces/commands/parts/json_text.py",
+}
 
 
 def test_no_command_prints_and_one_module_knows_typer_and_only_faces_draw() -> None:
     for path in MODULES:
         name, known = named(path), {name.partition(".")[0] for name in imported_by(path)}
-        assert "typer" not in known or name == "cli/typer_commands.py"
-        assert "rich" not in known or name.partition("/")[0] in {"cli", "screen"}, name
+        assert "typer" not in known or name == "interfaces/cli/typer_commands.py"
+        assert "rich" not in known or name.startswith((*OF_COMMANDS, "interfaces/screen/")), name
         assert "print" not in calls_in(path) or name in PRINTING, name
         writes = re.findall(r"sys\.std(?:out|err)\b", path.read_text(encoding="utf-8"))
-        assert not name.startswith("cli/") or not writes or name in PRINTING | WRITING, name
+        assert not name.startswith(OF_COMMANDS) or not writes or name in PRINTING | WRITING, name
 
 
 def test_the_rules_can_be_broken(tmp_path: Path) -> None:
@@ -143,24 +156,24 @@ STARTS = {
     "adapters/git.py": "its environment is `settled`",
     "adapters/processes.py": "the system's own PATH",
     "adapters/versions.py": "the path of a driver's program, found by `program_at`",
-    "cli/demo.py": "this interpreter",
-    "driving/offering.py": "this interpreter",
-    "driving/own_home.py": "the path of a driver's program, found by `program_at`",
-    "driving/querying.py": "the path of a driver's program, found by `program_at`",
-    "driving/starting.py": "the path of a driver's program, or a person's own command",
-    "driving/turns.py": "this interpreter",
+    "interfaces/commands/start/demo.py": "this interpreter",
+    "worker_programs/agent_host/program/tool_offer.py": "this interpreter",
+    "worker_programs/agent_host/program/own_home.py": "the path of a driver's program, found by `program_at`",
+    "worker_programs/agent_host/program/program_query.py": "the path of a driver's program, found by `program_at`",
+    "worker_programs/agent_host/program/program_start.py": "the path of a driver's program, or a person's own command",
+    "worker_programs/agent_host/worktree_turns.py": "this interpreter",
     "encoding.py": "this interpreter",
-    "hosts/link.py": "/bin/sh, and ssh by `program_at`; its environment is `settled`",
-    "llm/keys.py": "its environment is `settled`",
-    "llm/processes.py": "an absolute path, and this interpreter",
+    "interfaces/hosts/host_link.py": "/bin/sh, and ssh by `program_at`; its environment is `settled`",
+    "worker_programs/plain_model/model/provider_key.py": "its environment is `settled`",
+    "worker_programs/plain_model/toolbox/tool_processes.py": "an absolute path, and this interpreter",
     "operations/doctor/nodes.py": "this interpreter",
     "operations/install/boot.py": "found by `program_at`",
-    "placing/carrying_out.py": "this interpreter",
-    "placing/trial.py": "this interpreter",
+    "worker_programs/on_node/calls/called_commands.py": "this interpreter",
+    "worker_programs/on_node/filesystem_trial.py": "this interpreter",
     "runners/slurm.py": "its environment is `settled`",
-    "screen/start/line_editor.py": "found by `program_at`",
+    "interfaces/screen/start/line_editor.py": "found by `program_at`",
     "shim/birth.py": "a worker's command, as it was typed",
-    "supervision/notify/delivering.py": "its environment is `settled`",
+    "supervision/notify/delivery.py": "its environment is `settled`",
 }
 START = re.compile(r"(?:subprocess\.(?!Popen\[)(?:run|Popen|call|check_\w+|getoutput|getstatusoutput)"
                    r"|os\.(?:exec\w+|spawn\w+|posix_spawnp?|system|popen)|asyncio\.create_subprocess_\w+)")  # fmt: skip
@@ -216,7 +229,16 @@ def test_every_program_of_ours_reads_names_as_utf8() -> None:
     """One that others may start begins anew where it does not; one that only we start gets the option from us."""
     programs = {named(path) for path in MODULES if "if __name__ ==" in path.read_text(encoding="utf-8")}
     ensured = {named(path) for path in MODULES if "ensure_utf8" in calls_in(path)}
-    assert "cli/app.py" in ensured, "which `__main__.py` and `cli/here.py` call"
-    assert programs - ensured == {"__main__.py", "cli/here.py", "shim/__main__.py", "llm/looking.py"}
+    assert "interfaces/cli/app.py" in ensured, "which `__main__.py` and `interfaces/cli/here.py` call"
+    assert programs - ensured == {
+        "__main__.py",
+        "interfaces/cli/here.py",
+        "shim/__main__.py",
+        "worker_programs/plain_model/search_process.py",
+    }
     given = {named(path) for path in MODULES if "*OPTIONS" in path.read_text(encoding="utf-8")}
-    assert given == {"adapters/detached.py", "driving/turns.py", "llm/processes.py"}
+    assert given == {
+        "adapters/detached.py",
+        "worker_programs/agent_host/worktree_turns.py",
+        "worker_programs/plain_model/toolbox/tool_processes.py",
+    }

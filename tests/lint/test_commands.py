@@ -13,8 +13,9 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-from agentctl.cli.catalogue import VERBS, command_named
-from agentctl.cli.command_model import (
+from agentctl.interfaces.cli.typer_commands import program, typer_command
+from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.command_model import (
     CHOICE,
     COMMAND,
     FLAG,
@@ -30,12 +31,11 @@ from agentctl.cli.command_model import (
     Family,
     Parameter,
 )
-from agentctl.cli.invocation import Invocation
-from agentctl.cli.served import SERVED
-from agentctl.cli.typer_commands import program, typer_command
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.programs.served_commands import SERVED
+from agentctl.interfaces.web.document_schemas import NAMES
 from agentctl.operations.start.options import OPTIONS
 from agentctl.tools import answer_schemas
-from agentctl.web.document_schemas import NAMES
 from tests import tool_schemas
 from tests.commands import all_commands
 

@@ -14,13 +14,13 @@ from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.domain import events
 from agentctl.domain.documents.workers.worker import WorkerRow
-from agentctl.domain.limits import GIB, KEYS, Limits
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
+from agentctl.domain.tree.limits import GIB, KEYS, Limits
+from agentctl.domain.worker.projection import WorkerView
+from agentctl.interfaces.web.document_schemas import schemas_of
 from agentctl.operations.show.listing import row_of
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.spec import WorkerSpec
-from agentctl.web.document_schemas import schemas_of
 from tests import commands_page
 from tests.modules_page import missing, page
 from tests.support import REPOSITORY
@@ -33,7 +33,7 @@ INDEX = (DOCS / "decisions/README.md").read_text(encoding="utf-8")
 NUMBERED = {"exit.1.json", "*.damaged"}
 #: A module or a folder of them, as the documents name it: by its path below `agentctl/`.
 MODULE = re.compile(
-    r"`((?:cli|acp|mcp|api|tools|operations|driving|drivers|shim|supervision|adapters|domain|llm)/[\w/]+(?:\.py|/))`"
+    r"`((?:interfaces|worker_programs|tools|operations|drivers|runners|shim|supervision|adapters|domain)/[\w/]+(?:\.py|/))`"
 )
 
 

@@ -22,7 +22,7 @@ from tests.support import REPOSITORY
 DEBTS = tomllib.loads((Path(__file__).parent / "debts.toml").read_text(encoding="utf-8"))
 #: So many modules can be seen at a glance; a folder of more is divided into wings.
 MOST_MODULES = 12
-#: A class with more ways to say yes or no has states without names: see `domain/attempt_state.py`.
+#: A class with more ways to say yes or no has states without names: see `domain/state_tables/attempt_state.py`.
 MOST_FLAGS = 3
 #: Functions of one interface, each called by its module's name: `serving.serve`, `typers.main`.
 INTERFACE = {"main", "install", "load", "run", "serve", "to_json"}
@@ -31,7 +31,7 @@ GERMAN = re.compile(r"(?<![Tt]here )\b(?:is|are) no(?:ne)?\b(?! longer| more)|\b
 DOCUMENTS = [
     *(REPOSITORY / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
-    *sorted(path for path in (REPOSITORY / "agentctl/web/page").rglob("*.js") if "vendor" not in path.parts),
+    *sorted(path for path in (REPOSITORY / "agentctl/interfaces/web/page").rglob("*.js") if "vendor" not in path.parts),
     *sorted((REPOSITORY / "tests/page/unit").glob("*.mjs")),
 ]
 
@@ -51,6 +51,13 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         assert imported in arrows[module], f"paid: remove it from debts.toml: {debt}"
         arrows[module].remove(imported)
     assert " -> ".join(house.circle_in(arrows)) == ""
+
+
+def test_no_folders_import_each_other_in_a_circle() -> None:
+    """Of the modules and folders of one folder, each can be read once those that it imports were."""
+    check(
+        "folders_with_a_circle", (name for name, arrows in house.arrows_by_folder().items() if house.circle_in(arrows))
+    )
 
 
 def test_a_public_function_has_a_name_of_its_own() -> None:

@@ -12,15 +12,15 @@ from tests.support import REPOSITORY
 PACKAGE = REPOSITORY / "agentctl"
 #: What makes a root, a probe, or a person's own files, by module.
 MAKERS = {
-    "adapters/files.py", "adapters/paths.py",
-    "adapters/known.py", "adapters/origin.py", "adapters/privaterows.py", "adapters/versions.py",
-    "cli/bugs.py", "driving/own_home.py", "operations/doctor/nodes.py", "operations/doctor/probing.py",
-    "operations/fleet/seen.py", "operations/install/boot.py", "operations/install/installing.py",
-    "operations/notify/applied_targets.py",
+    "adapters/files.py", "adapters/known.py", "adapters/origin.py", "adapters/paths.py", "adapters/privaterows.py",
+    "adapters/versions.py", "interfaces/bug_report.py", "interfaces/screen/start/line_history.py",
+    "operations/doctor/nodes.py", "operations/doctor/probing.py", "operations/fleet/seen.py",
+    "operations/install/boot.py", "operations/install/installing.py", "operations/notify/applied_targets.py",
     "operations/show/joining.py", "operations/start/new_task.py", "operations/start/walls.py",
-    "operations/where/locating.py", "placing/launch_record.py", "placing/post.py", "screen/start/line_history.py",
-    "supervision/account/holds.py", "supervision/notify/armed.py", "supervision/notify/looking.py",
-    "supervision/worker/environment.py", "supervision/worktree/submodules.py",
+    "operations/where/locating.py", "supervision/account/holds.py", "supervision/notify/armed.py",
+    "supervision/notify/gaze.py", "supervision/worker/environment.py", "supervision/worktree/submodules.py",
+    "worker_programs/agent_host/program/own_home.py", "worker_programs/on_node/exchange/launch_record.py",
+    "worker_programs/on_node/post.py",
 }  # fmt: skip
 MAKES_ALL = re.compile(r"\b(make_folders|makedirs)\(|\bparents=True\b")
 

@@ -10,9 +10,16 @@ from tests.support import REPOSITORY
 
 PACKAGE = REPOSITORY / "agentctl"
 #: They only show: what they leave out is shown by the next look, and nothing is decided by it.
-SHOWING = ("text", "screen", "acp", "operations/show", "operations/fleet", "operations/doctor")
+SHOWING = (
+    "interfaces/words",
+    "interfaces/screen",
+    "interfaces/editor",
+    "operations/show",
+    "operations/fleet",
+    "operations/doctor",
+)
 #: Not files of ours: what an agent's tools look at, other hosts and their terminals.
-ELSEWHERE = ("llm", "hosts", "web")
+ELSEWHERE = ("worker_programs/plain_model", "interfaces/hosts", "interfaces/web")
 READS = frozenset(
     {
         "read_bytes", "read_text", "read_json", "read_known", "read_tail", "text_in", "open_plain", "names_in",
@@ -40,32 +47,32 @@ HARMLESS = {
     "adapters/taskyaml/roster.py:was_just_written": "it is written at once",
     "adapters/uvtool.py:read_receipt": "it cannot be said how agentctl was installed",
     "adapters/versions.py:version_of": "the version is not known",
-    "driving/questions.py:_read": "no answer yet: it is looked for again",
-    "mcp/opening.py:prepared": "the server prepares it itself",
+    "worker_programs/agent_host/host_questions.py:_read": "no answer yet: it is looked for again",
+    "tools/prepared_offer.py:prepared": "the server prepares it itself",
     "operations/delegate/delegating.py:_tail": "shown",
-    "operations/notify/screens.py:has_left": "what is not told here is told by the sender",
-    "operations/notify/screens.py:tell": "what is not told here is told by the sender",
+    "operations/notify/terminal_notices.py:has_left": "what is not told here is told by the sender",
+    "operations/notify/terminal_notices.py:tell": "what is not told here is told by the sender",
     "operations/talk/asking.py:put_again": "the next look restores it",
     "operations/where/moved.py:_is_same": "a place that cannot be compared is not led anywhere",
     "operations/where/odd_files.py:_names": "doctor shows it; the look itself tells of an unreadable folder",
     "operations/where/odd_files.py:_problem": "doctor shows it",
     "operations/where/odd_files.py:_repair": "doctor says that it is not mended",
     "operations/where/odd_files.py:_end_of": "doctor shows it",
-    "placing/lookout.py:_look_out": "the next look tries again",
-    "placing/lookout.py:_read": "the next look tries again",
-    "placing/lookout.py:leave": "the next look tries again",
-    "placing/probe.py:_folder": "shown",
-    "placing/verdicts.py:_tail_of": "shown",
-    "placing/written.py:_count": "what is not seen is waited for",
-    "placing/written.py:_mark_of": "what is not seen is waited for",
-    "placing/written.py:_size_of": "what is not seen is waited for",
-    "placing/written.py:_state_of": "what is not seen is waited for",
+    "worker_programs/on_node/lookout.py:_look_out": "the next look tries again",
+    "worker_programs/on_node/lookout.py:_read": "the next look tries again",
+    "worker_programs/on_node/lookout.py:leave": "the next look tries again",
+    "worker_programs/on_node/node_probe.py:_folder": "shown",
+    "worker_programs/on_node/verdicts.py:_tail_of": "shown",
+    "worker_programs/on_node/exchange/written_state.py:_count": "what is not seen is waited for",
+    "worker_programs/on_node/exchange/written_state.py:_mark_of": "what is not seen is waited for",
+    "worker_programs/on_node/exchange/written_state.py:_size_of": "what is not seen is waited for",
+    "worker_programs/on_node/exchange/written_state.py:_state_of": "what is not seen is waited for",
     "shim/waiting.py:_file_of": "a process that cannot be looked into counts as at work",
     "shim/watching.py:_size_of": "the next look, a second later, measures it again",
     "shim/watching.py:_version_of": "the next look, a second later, sees it again",
     "supervision/dispatch/succession.py:_taken": "the whole queue is looked at instead",
-    "supervision/notify/linking.py:_question": "the notice has no link to answer by",
-    "supervision/notify/sending.py:has_news": "what was not read is looked at again",
+    "supervision/notify/links.py:_question": "the notice has no link to answer by",
+    "supervision/notify/sender_start.py:has_news": "what was not read is looked at again",
     "supervision/worker/deferred.py:are_any": "where memory has no place for it, nothing waits there",
     "supervision/worker/deferred.py:request": "where memory has no place for it, nothing waits there",
     "supervision/worker/deferred.py:standing": "where memory has no place for it, nothing waits there",

@@ -14,7 +14,7 @@ PACKAGE = REPOSITORY / "agentctl"
 def test_no_part_of_a_screen_is_looked_up() -> None:
     found = [
         f"{file.relative_to(PACKAGE)}: {line.strip()}"
-        for file in sorted((PACKAGE / "screen").rglob("*.py"))
+        for file in sorted((PACKAGE / "interfaces" / "screen").rglob("*.py"))
         for line in file.read_text(encoding="utf-8").splitlines()
         if ".query_one(" in line
     ]

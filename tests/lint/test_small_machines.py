@@ -70,9 +70,11 @@ def test_a_stream_is_split_into_lines_in_one_place() -> None:
 
 def test_a_text_is_cut_in_one_place() -> None:
     # The others keep both ends.
-    assert homes(cuts, " if len(") == {"domain/plaintext.py", "llm/compaction.py", "mcp/bad_lines.py"}, (
-        "use `beginning` or `shortened`"
-    )
+    assert homes(cuts, " if len(") == {
+        "domain/text/plaintext.py",
+        "worker_programs/plain_model/compaction.py",
+        "interfaces/mcp/repaired_lines.py",
+    }, "use `beginning` or `shortened`"
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from tests.support import alike, run, start, start_argv, wait_until
 ON_MOUNTS = """
 import sys
 import agentctl.adapters.mounts as mounts
-from agentctl.cli.app import main
+from agentctl.interfaces.cli.app import main
 mounts.TABLE = sys.argv[1]
 sys.exit(main(sys.argv[2:]))
 """
@@ -285,7 +285,7 @@ def test_a_root_that_fails_is_not_accepted_and_one_that_was_is_so_no_longer(
 
 
 def test_the_trial_of_a_local_folder_finds_nothing_wrong(tmp_path: Path) -> None:
-    program = Path(agentctl.__file__).parent / "placing" / "__main__.py"
+    program = Path(agentctl.__file__).parent / "worker_programs" / "on_node" / "__main__.py"
     argv = [sys.executable, "-I", str(program), "--trial", str(tmp_path / "trial")]
     done = subprocess.run(argv, capture_output=True, check=True)
     assert json.loads(done.stdout) == {"problems": []}

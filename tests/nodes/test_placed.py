@@ -294,7 +294,7 @@ def test_a_second_start_of_one_launch_is_refused_by_the_claim(root: Path, tmp_pa
     task.has("agent.placed", "a")
     launch = launch_of(task, "a")
     engine_says_gone(launch.name)
-    program = Path(__file__).parents[2] / "agentctl" / "placing" / "__main__.py"
+    program = Path(__file__).parents[2] / "agentctl" / "worker_programs" / "on_node" / "__main__.py"
     import subprocess
 
     again = subprocess.run(

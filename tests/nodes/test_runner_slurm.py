@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain.placement import Placement
-from agentctl.domain.sightings import EngineState, LaunchFinding, Sighting, Watched, looked
+from agentctl.domain.worker.sightings import EngineState, LaunchFinding, Sighting, Watched, looked
 from agentctl.errors import Refused, UsageError
 from agentctl.runners import slurm
 from agentctl.runners.runner import EngineDown, LaunchOrder, Rejected

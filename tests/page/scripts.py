@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agentctl.web.page_files import FOLDER
+from agentctl.interfaces.web.page_files import FOLDER
 from tests.page.install import tools
 
 HERE = Path(__file__).parent

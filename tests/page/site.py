@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agentctl.adapters.taskdir import Root
-from agentctl.web.serving import link_to
+from agentctl.interfaces.web.root_server import link_to
 from tests.support import start, wait_until
 
 

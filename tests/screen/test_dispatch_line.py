@@ -22,7 +22,7 @@ from textual.widgets import Input, Static
 
 from agentctl.adapters.locks import LOCK_LIMIT_S
 from agentctl.adapters.taskdir import Root
-from agentctl.screen.start.dispatch_line import DispatchLine
+from agentctl.interfaces.screen.start.dispatch_line import DispatchLine
 from tests.shells import define_shells
 from tests.steps import Task, new_task, row, statuses
 from tests.support import run
@@ -350,7 +350,7 @@ PROGRAM = """
 import sys
 from textual.app import App
 from agentctl.adapters.taskdir import Root
-from agentctl.screen.start.dispatch_line import DispatchLine
+from agentctl.interfaces.screen.start.dispatch_line import DispatchLine
 
 class Host(App):
     def compose(self):

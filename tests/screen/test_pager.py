@@ -22,12 +22,12 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
-from agentctl.screen.texts.activity_source import ActivitySource
-from agentctl.screen.texts.log_source import LogSource
-from agentctl.screen.texts.pager import Pager
-from agentctl.screen.texts.source_file import SourceFile
-from agentctl.screen.texts.sources import TextSource
-from agentctl.screen.worker.logs_screen import LogWall
+from agentctl.interfaces.screen.texts.activity_source import ActivitySource
+from agentctl.interfaces.screen.texts.log_source import LogSource
+from agentctl.interfaces.screen.texts.pager import Pager
+from agentctl.interfaces.screen.texts.source_file import SourceFile
+from agentctl.interfaces.screen.texts.sources import TextSource
+from agentctl.interfaces.screen.worker.logs_screen import LogWall
 from tests.screens import open_files
 from tests.support import start_argv, wait_until
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentctl.encoding import TYPED_IN
-from agentctl.screen.start.line_completion import completions
-from agentctl.screen.start.start_line import KnownNames
+from agentctl.interfaces.screen.start.line_completion import completions
+from agentctl.interfaces.screen.start.start_line import KnownNames
 from tests.locales import LOCALES, in_locale
 from tests.steps import new_task, spawn
 from tests.support import wait_until, worker

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.interfaces.screen.keys_footer import KeysFooter
+from agentctl.interfaces.screen.screen_bell import ScreenBell
 from agentctl.operations.fleet.glance import Glance
-from agentctl.screen.keys_footer import KeysFooter
-from agentctl.screen.telling import ScreenBell
 from tests.screens import Screen, open_files, watching
 from tests.steps import new_task, spawn
 from tests.support import worker

@@ -13,11 +13,11 @@ from textual.events import Key
 from textual.widgets import Input
 
 from agentctl.adapters.taskdir import Root
+from agentctl.interfaces.screen.search_screen import SearchScreen
+from agentctl.interfaces.screen.texts.pager import Pager
+from agentctl.interfaces.screen.worker.logs_screen import LogWall
+from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
 from agentctl.operations.fleet.seen import SeenEnds
-from agentctl.screen.search_screen import SearchScreen
-from agentctl.screen.texts.pager import Pager
-from agentctl.screen.worker.logs_screen import LogWall
-from agentctl.screen.worker.worker_screen import WorkerScreen
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world
 from tests.life import kill_shims, leader_of
@@ -260,7 +260,7 @@ def test_the_footer_names_only_what_a_key_does_now(root: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.follows("screen/fleet/drawing._WAYS_OUT: agentctl resume --lost")
+@pytest.mark.follows("interfaces/screen/fleet/drawing._WAYS_OUT: agentctl resume --lost")
 def test_a_stranded_worker_goes_on_by_what_its_row_says(root: Path) -> None:
     task = new_task(cap=1)
     spawn(worker("sleeps", 60), name="a1")

@@ -10,9 +10,9 @@ from textual import events
 from textual.binding import Binding
 
 from agentctl.domain.names import WorkerId
-from agentctl.screen.acting import peek
-from agentctl.screen.app import WatchApp
-from agentctl.screen.fleet.fleet_list import FleetList
+from agentctl.interfaces.screen.acting import peek
+from agentctl.interfaces.screen.app import WatchApp
+from agentctl.interfaces.screen.fleet.fleet_list import FleetList
 from tests.screens import Screen, watching
 from tests.snapshots import snapshot
 from tests.steps import Task, held, kill, new_task, spawn, spawn_batch, statuses

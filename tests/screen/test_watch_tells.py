@@ -15,13 +15,13 @@ from agentctl.adapters.personal import state_folder
 from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain import events as ev
+from agentctl.interfaces.screen.screen_bell import ScreenBell
 from agentctl.operations.fleet.glance import FleetTask, Glance, TaskTotals
 from agentctl.operations.notify.applied_targets import rearm
 from agentctl.operations.notify.senders import is_armed
-from agentctl.screen.telling import ScreenBell
 from agentctl.supervision.notify.book import SENT, Book
-from agentctl.supervision.notify.gathering import TreeNotices
-from agentctl.supervision.notify.looking import looked_at
+from agentctl.supervision.notify.gaze import looked_at
+from agentctl.supervision.notify.tree_notices import TreeNotices
 from agentctl.supervision.worker.environment import store_folder, switch_of
 from tests.listener import configure
 from tests.screens import Screen, watching
@@ -60,7 +60,7 @@ def test_it_says_what_is_looked_at_and_nothing_once_nobody_is_there(
         await screen.press("space")
         await looks_at(screen, "b")
         with monkeypatch.context() as patch:
-            patch.setattr("agentctl.screen.app.LOOKS_S", 0.0)  # The person has left.
+            patch.setattr("agentctl.interfaces.screen.app.LOOKS_S", 0.0)  # The person has left.
             await looks_at(screen)
         await screen.press("k")
         await looks_at(screen, "a")
@@ -79,7 +79,7 @@ class Trees:
         self.tasks = {name: tree_at(root / "tasks" / name) for name in names}
         self.rung: list[str] = []
         self._bell, self._started = ScreenBell(self.rung.append), list[str]()
-        monkeypatch.setattr("agentctl.screen.telling._LEAST_S", 0.0)
+        monkeypatch.setattr("agentctl.interfaces.screen.screen_bell._LEAST_S", 0.0)
         monkeypatch.setattr("agentctl.supervision.notify.switch.see_to_sender", self._start)
 
     def _start(self, tree: TreeDir, _: FilePath) -> int | None:

@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
-from agentctl.domain.need import Need
+from agentctl.domain.worker.need import Need
+from agentctl.interfaces.screen.app import WatchApp
+from agentctl.interfaces.screen.texts.pager import Pager
+from agentctl.interfaces.screen.worker import worker_texts
+from agentctl.interfaces.screen.worker.tab_row import TABS, Tab
+from agentctl.interfaces.screen.worker.worker_screen import WorkerScreen
 from agentctl.operations.worktree import diff
 from agentctl.operations.worktree.diff import WorktreeDiff
-from agentctl.screen.app import WatchApp
-from agentctl.screen.texts.pager import Pager
-from agentctl.screen.worker import worker_texts
-from agentctl.screen.worker.tab_row import TABS, Tab
-from agentctl.screen.worker.worker_screen import WorkerScreen
 from tests.agent_steps import agent, agent_world, blocked, plays
 from tests.repositories import git, new_repository, record
 from tests.screens import Screen, watching

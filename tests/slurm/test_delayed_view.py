@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import LaunchDir, Root
-from agentctl.placing.carrying_out import CalledCommands
-from agentctl.placing.heartbeat import HeardFrom
+from agentctl.worker_programs.on_node.calls.called_commands import CalledCommands
+from agentctl.worker_programs.on_node.exchange.heartbeat import HeardFrom
 from tests.life import is_settled, living, members, passes
 from tests.placed import ask_engine, counting, is_whole, launch_of, script
 from tests.slurm import delayed_view

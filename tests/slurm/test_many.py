@@ -139,7 +139,7 @@ class Killer:
         words = words_of(process)
         if what == "shim":
             return words[-2:] == [str(REPOSITORY / "agentctl/shim/__main__.py"), str(self._task.path)]
-        return words[-1:] == [str(REPOSITORY / "agentctl/placing/__main__.py")] and (
+        return words[-1:] == [str(REPOSITORY / "agentctl/worker_programs/on_node/__main__.py")] and (
             variables_of(process).get("AGENTCTL_AGENT_DIR", "").startswith(f"{self._task.path}/")
         )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.paths import FilePath
 from agentctl.domain.states import Reason
-from agentctl.domain.windows import LONGEST_S, Window, merged, plausible, window_from
+from agentctl.domain.tree.windows import LONGEST_S, Window, merged, plausible, window_from
 from agentctl.drivers.claude.account import claude_account, claude_windows
 from agentctl.drivers.codex.account import codex_account, codex_windows, rejected
 from agentctl.drivers.codex.dialogue import CodexDialogue

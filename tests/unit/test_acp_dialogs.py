@@ -15,12 +15,19 @@ from acp.schema import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.acp.conversation import EditorQuestion
-from agentctl.acp.dialogs import choice_of, chosen_option, dialog_form, dialog_words, filled, is_for_chat
-from agentctl.acp.prompts import prompt_text
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.question import question_in
 from agentctl.errors import UsageError
+from agentctl.interfaces.editor.dialogs import (
+    choice_of,
+    chosen_option,
+    dialog_form,
+    dialog_words,
+    filled,
+    is_for_chat,
+)
+from agentctl.interfaces.editor.prompt_text import prompt_text
+from agentctl.interfaces.editor.session.session_view import EditorQuestion
 
 MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
 OPTIONS = [{"id": key, "label": key} for key in MEANS]

@@ -31,7 +31,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import decided_by
+from agentctl.worker_programs.agent_host.host_questions import decided_by
 from tests.actions import Recorded
 
 SESSION = "s-1"

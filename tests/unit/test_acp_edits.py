@@ -10,7 +10,7 @@ import pytest
 from agentctl.domain.question import EVERYTHING, offered, question_within
 from agentctl.drivers.dialogue import Ask, Withdraw
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import decided_by, question_for
+from agentctl.worker_programs.agent_host.host_questions import decided_by, question_for
 from tests.unit.test_acp_driver import Talk, order
 
 #: The update that begins a call, and the request about it.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.program import AcpProgram, Manner
 from agentctl.drivers.dialogue import Ask, StopProgram

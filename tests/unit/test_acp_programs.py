@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.permissions import BadValue, parse_policy
+from agentctl.domain.agent.permissions import BadValue, parse_policy
 from agentctl.drivers.acp.known import known_programs
 from agentctl.drivers.acp.program import AcpProgram, Manner, driver_of, program_from
 from agentctl.drivers.order import Order

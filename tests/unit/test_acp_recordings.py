@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentctl.domain.activity.row import RowType
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.conversation import AcpDialogue
 from agentctl.drivers.acp.program import AcpProgram

@@ -9,11 +9,11 @@ from acp.schema import SessionNotification
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.acp.bounds import bounded_json, pieces_of_text
-from agentctl.acp.updates import CallPlace, Update, WorkerUpdates
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from agentctl.drivers.values import bounded_values
+from agentctl.interfaces.editor.updates.client_bounds import bounded_json, pieces_of_text
+from agentctl.interfaces.editor.updates.row_updates import CallPlace, Update, WorkerUpdates
 from tests.acp_steps import calls_of, content_of
 
 ENDED = ("completed", "failed")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.agentspec import AgentSpec, claude_spec, codex_spec, own_spec
-from agentctl.domain.granted_powers import powers
-from agentctl.domain.permissions import BadValue, answer_by
+from agentctl.domain.agent.agentspec import AgentSpec, claude_spec, codex_spec, own_spec
+from agentctl.domain.agent.granted_powers import powers
+from agentctl.domain.agent.permissions import BadValue, answer_by
 
 
 def own(**keys: Any) -> AgentSpec:

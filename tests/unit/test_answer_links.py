@@ -10,12 +10,20 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from agentctl.domain import answer_links
-from agentctl.domain.answer_links import DENY_LABEL, LIFETIME_S, MOST_BUTTONS, AnswerLink, Button, read_link, sign
 from agentctl.domain.answers import check_answer
-from agentctl.domain.noticetext import clean
+from agentctl.domain.notice import answer_links
+from agentctl.domain.notice.answer_links import (
+    DENY_LABEL,
+    LIFETIME_S,
+    MOST_BUTTONS,
+    AnswerLink,
+    Button,
+    read_link,
+    sign,
+)
+from agentctl.domain.notice.noticetext import clean
+from agentctl.domain.notice.targets import NoticeTarget, target_from
 from agentctl.domain.question import Question, question_in
-from agentctl.domain.targets import NoticeTarget, target_from
 from agentctl.errors import Refused
 
 TOKEN, NOW = "a-token-of-a-server", 1_800_000_000.0

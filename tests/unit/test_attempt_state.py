@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain import attempt_state
-from agentctl.domain.attempt_state import AttemptPhase, AttemptState, Cause, Happening, advanced, after
-from agentctl.domain.escalation import Escalation, Stage, begin
+from agentctl.domain.state_tables import attempt_state
+from agentctl.domain.state_tables.attempt_state import AttemptPhase, AttemptState, Cause, Happening, advanced, after
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.worker.escalation import Escalation, Stage, begin
 
 CANCEL = Cause(Status.CANCELLED, grace_s=5)
 LIMIT = Cause(Reason.TIMED_OUT, grace_s=2, message="its time limit passed")

@@ -16,17 +16,17 @@ from agentctl.adapters.eventlog import append
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.events import make_event
 from agentctl.errors import Refused
+from agentctl.interfaces.web import app as app_module
+from agentctl.interfaces.web import board as board_module
+from agentctl.interfaces.web.app import Website
+from agentctl.interfaces.web.board import Board, RecentItems
+from agentctl.interfaces.web.streams import Wanted, _Stream
 from agentctl.operations.fleet import event_stream
 from agentctl.operations.fleet import reader as reader_module
 from agentctl.operations.fleet.event_stream import EventStream
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import FleetTask, Glance, TaskTotals
 from agentctl.operations.fleet.reader import Reader
-from agentctl.web import app as app_module
-from agentctl.web import board as board_module
-from agentctl.web.app import Website
-from agentctl.web.board import Board, RecentItems
-from agentctl.web.streams import Wanted, _Stream
 
 _LIMIT_S = 20
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.domain import events as ev
-from agentctl.domain.breaker import COUNTED, NEUTRAL, End, breakers
-from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
-from agentctl.domain.limits import Limits
 from agentctl.domain.states import Reason, Status
-from agentctl.domain.treefacts import TreeFacts
+from agentctl.domain.tree.breaker import COUNTED, NEUTRAL, End, breakers
+from agentctl.domain.tree.budget import Spent, TreeUsage, spent_from, total
+from agentctl.domain.tree.limits import Limits
+from agentctl.domain.tree.treefacts import TreeFacts
 
 SPENT = st.builds(
     Spent, st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9), st.none() | st.integers(0, 1000)

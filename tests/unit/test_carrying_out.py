@@ -10,8 +10,8 @@ from typing import NoReturn
 import pytest
 from starlette.types import Message
 
-from agentctl.web.carrying_out import Carrying, EndpointApp
-from agentctl.web.endpoint import CheckedRequest, Endpoint, JsonAnswer
+from agentctl.interfaces.web.endpoint import CheckedRequest, Endpoint, JsonAnswer
+from agentctl.interfaces.web.endpoint_app import Carrying, EndpointApp
 from tests.support import wait_until
 
 VALUE = {"name": "a"}

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from agentctl.domain.activity.row import Phase, RowType
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY, meaning
 from agentctl.domain.states import Reason
 from agentctl.drivers.claude import DRIVER

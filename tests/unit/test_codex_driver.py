@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
-from agentctl.domain.permissions import answer_by
+from agentctl.domain.agent.permissions import answer_by
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY, EVERYTHING, in_one_line, offered, question_within
 from agentctl.domain.states import Reason
 from agentctl.drivers.codex import DRIVER
@@ -33,7 +33,7 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import question_for
+from agentctl.worker_programs.agent_host.host_questions import question_for
 from tests.actions import Recorded
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "codex"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.drivers.codex import adapter_home
 from agentctl.drivers.codex.home import replaced_home
 from agentctl.drivers.codex.toml import toml

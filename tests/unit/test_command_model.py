@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.cli.command_model import Raw, Showing, Shown, take_each
 from agentctl.errors import ExitCode
+from agentctl.interfaces.commands.model.command_model import Raw, Showing, Shown, take_each
 
 
 class Told(Exception):

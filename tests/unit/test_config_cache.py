@@ -12,8 +12,8 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.cache import TaskConfig, cached, store
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.limits import Limits
 from agentctl.domain.states import ChildrenAtEnd
+from agentctl.domain.tree.limits import Limits
 from agentctl.operations.where.task_config import read_config
 
 HEAD = b"""title: A task

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.treedir import tree_at
-from agentctl.domain.projection import Deliverable
 from agentctl.domain.states import Status
+from agentctl.domain.worker.projection import Deliverable
 from agentctl.operations.wait.cursor import Cursor, _is_done, _with
 
 SEQS = st.lists(st.integers(1, 60), unique=True, max_size=20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentctl.domain.plaintext import beginning, shortened
+from agentctl.domain.text.plaintext import beginning, shortened
 
 LENGTHS = st.integers(0, 12)
 MARKS = st.sampled_from(["...", "…", "", " [cut]"])

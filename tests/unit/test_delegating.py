@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.api.options import SpawnOptions, plain_options
 from agentctl.errors import UsageError
+from agentctl.interfaces.python.spawn_options import SpawnOptions, plain_options
 from agentctl.operations.delegate.delegating import Terms, _request, delegated_prompt
 
 JSON = st.recursive(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.errors import UsageError
-from agentctl.web.endpoint import (
+from agentctl.interfaces.web.endpoint import (
     BODY,
     NAME,
     PATH,
@@ -22,7 +22,7 @@ from agentctl.web.endpoint import (
     read_body,
     snake,
 )
-from agentctl.web.jsonbytes import json_bytes
+from agentctl.interfaces.web.json_bytes import json_bytes
 
 
 def _nothing(_request: CheckedRequest) -> JsonAnswer:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctl.adapters.paths import FilePath
-from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.supervision.worker.engine_answers import answer_in, answered_at, as_lines
 
 IDS = st.text("0123456789abcdef", min_size=16, max_size=16)

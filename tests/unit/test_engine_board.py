@@ -11,10 +11,10 @@ import pytest
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.processes import boot_id
-from agentctl.domain.sightings import EngineState, Sighting
-from agentctl.placing.board import EngineBoard
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.runners.loopback import Loopback
 from agentctl.supervision.worker.engine_answers import answer_for
+from agentctl.worker_programs.on_node.engine_questions import EngineBoard
 
 LAUNCH = "0123456789abcdef"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.escalation import KILL_LIMIT_S, Escalation, Stage, advance, begin, hurried, whole_limit_s
+from agentctl.domain.worker.escalation import KILL_LIMIT_S, Escalation, Stage, advance, begin, hurried, whole_limit_s
 
 # Whole numbers make the sums exact, so a due time is certainly reached or not.
 GRACE = st.integers(0, 300).map(float)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.taskdir import Root
-from agentctl.cli.app import main
-from agentctl.cli.catalogue import VERBS, Listed
-from agentctl.cli.command_model import CHOICE, FLAG, TEXT, WHOLE, Command, Parameter, Shown
-from agentctl.cli.invocation import Invocation
-from agentctl.cli.parameters import IN_TASK
-from agentctl.cli.served import Served, served_commands
-from agentctl.web.endpoint import CheckedRequest
-from agentctl.web.openapi import document_of
+from agentctl.interfaces.cli.app import main
+from agentctl.interfaces.commands.model.catalogue import VERBS, Listed
+from agentctl.interfaces.commands.model.command_model import CHOICE, FLAG, TEXT, WHOLE, Command, Parameter, Shown
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.parameters import IN_TASK
+from agentctl.interfaces.commands.programs.served_commands import Served, served_commands
+from agentctl.interfaces.web.endpoint import CheckedRequest
+from agentctl.interfaces.web.openapi import document_of
 from tests.inside import call
 from tests.steps import new_task
 
@@ -52,8 +52,8 @@ COMMANDS = (
 @pytest.fixture(autouse=True)
 def listed(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     """Have the command in the list; its module is this one."""
-    monkeypatch.setitem(sys.modules, "agentctl.cli.greeting", sys.modules[__name__])
-    monkeypatch.setitem(VERBS, "greet", Listed("greeting", "Greet somebody in a task."))
+    monkeypatch.setitem(sys.modules, "agentctl.interfaces.commands.steer.greeting", sys.modules[__name__])
+    monkeypatch.setitem(VERBS, "greet", Listed("steer.greeting", "Greet somebody in a task."))
     new_task()
 
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agentctl.cli.catalogue import command_by_words
-from agentctl.cli.command_model import Raw, Screenful, Shown, take_each
-from agentctl.cli.invocation import Invocation
-from agentctl.cli.parameters import JSON
-from agentctl.cli.surface import Unseen
 from agentctl.domain.question import offered, question_in, question_within
 from agentctl.errors import AgentctlError, ExitCode
+from agentctl.interfaces.commands.model.catalogue import command_by_words
+from agentctl.interfaces.commands.model.command_model import Raw, Screenful, Shown, take_each
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.parameters import JSON
+from agentctl.interfaces.commands.model.surface import Unseen
 from tests.commands import all_commands
 from tests.support import wait_until, worker
 

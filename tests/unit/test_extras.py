@@ -233,4 +233,4 @@ def test_one_place_says_how_something_of_agentctl_is_installed() -> None:
     modules = [path for path in TEXTS if path.suffix == ".py" and REPOSITORY / "agentctl" in path.parents]
     found = {path.stem for path in modules if says.search(path.read_text(encoding="utf-8"))}
     # link: where pipx puts the command of another machine. marks: it is a program that starts others.
-    assert found == {"extras", "uvtool", "link", "marks"}
+    assert found == {"extras", "uvtool", "host_link", "marks"}

@@ -7,12 +7,22 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.cli.command_model import CHOICE, COMMAND, FLAG, NUMBER, PROMPT, SECONDS, TEXTS, WHOLE, Parameter
-from agentctl.cli.far_line import far_line
-from agentctl.cli.invocation import Invocation
-from agentctl.cli.plainlines import read_plain
-from agentctl.cli.surface import Unseen
-from agentctl.cli.typer_commands import typer_command
+from agentctl.interfaces.cli.plain_lines import read_plain
+from agentctl.interfaces.cli.typer_commands import typer_command
+from agentctl.interfaces.commands.model.command_model import (
+    CHOICE,
+    COMMAND,
+    FLAG,
+    NUMBER,
+    PROMPT,
+    SECONDS,
+    TEXTS,
+    WHOLE,
+    Parameter,
+)
+from agentctl.interfaces.commands.model.far_line import far_line
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.surface import Unseen
 from tests.commands import all_commands
 
 COMMANDS = {

@@ -15,16 +15,14 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity.view import Node
 from agentctl.domain.documents.workers.worker import WorkerRow
 from agentctl.domain.names import WorkerId
-from agentctl.domain.need import Need, need_of
-from agentctl.domain.plaintext import ESCAPES
 from agentctl.domain.question import Question
 from agentctl.domain.states import Status
+from agentctl.domain.text.plaintext import ESCAPES
+from agentctl.domain.worker.need import Need, need_of
 from agentctl.domain.worker_row import BLANK
-from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
-from agentctl.operations.fleet.task_totals import totals_of, with_those_below
-from agentctl.screen.fleet.drawing import draw_line
-from agentctl.screen.fleet.filtering import filter_of, scope_of, words_of
-from agentctl.screen.fleet.lines import (
+from agentctl.interfaces.screen.fleet.drawing import draw_line
+from agentctl.interfaces.screen.fleet.filtering import filter_of, scope_of, words_of
+from agentctl.interfaces.screen.fleet.lines import (
     DEEPEST,
     Arrangement,
     Key,
@@ -37,6 +35,8 @@ from agentctl.screen.fleet.lines import (
     wanted,
     workers_below,
 )
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
+from agentctl.operations.fleet.task_totals import totals_of, with_those_below
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 TASKS, NAMES = ("t1", "t2", "t3"), ("a", "b", "c", "d")

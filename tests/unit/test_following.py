@@ -10,8 +10,8 @@ import pytest
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import LaunchDir, Root
-from agentctl.placing.heartbeat import HeardFrom, Heart
-from agentctl.placing.written import ChangesOnNode
+from agentctl.worker_programs.on_node.exchange.heartbeat import HeardFrom, Heart
+from agentctl.worker_programs.on_node.exchange.written_state import ChangesOnNode
 
 LONG_S, SHORT_S = 30.0, 0.6
 
@@ -67,7 +67,7 @@ def test_news_of_the_node_end_the_rest(launch: LaunchDir, pipe: tuple[int, int])
 def test_news_that_could_not_be_told_are_told_with_the_next_sign_of_life(
     launch: LaunchDir, pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentctl.placing.heartbeat.BEAT_S", 0.0)
+    monkeypatch.setattr("agentctl.worker_programs.on_node.exchange.heartbeat.BEAT_S", 0.0)
     heart, heard = Heart(launch), HeardFrom(launch, pipe[0], 60)
     heard.rest(monotonic(), monotonic() + LONG_S, not_due)
     os.unlink(launch.heartbeat)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentctl.cli.foreground import FOREGROUND_S, VARIABLE, in_foreground
 from agentctl.errors import ExitCode, WaitTimedOut
+from agentctl.interfaces.commands.parts.foreground import FOREGROUND_S, VARIABLE, in_foreground
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.graph import check_no_cycle
+from agentctl.domain.tree.graph import check_no_cycle
 from agentctl.errors import UsageError
 
 NODES = [f"n{number}" for number in range(8)]

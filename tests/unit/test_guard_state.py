@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain import guard_state
-from agentctl.domain.guard_state import GuardHappening, GuardState, following
+from agentctl.domain.state_tables import guard_state
+from agentctl.domain.state_tables.guard_state import GuardHappening, GuardState, following
 
 QUEUED, STARTED, RETRYING, WAITING, PARKED, *_ = GuardState
 #: In these the shim is at work for the worker.

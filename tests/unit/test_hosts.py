@@ -17,11 +17,20 @@ from agentctl.adapters.taskyaml.hosts import read_hosts
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.hosts import CommandHost, is_destination
 from agentctl.errors import UsageError
-from agentctl.hosts import frames
-from agentctl.hosts.asking import HostAnswer, refusal_in, rows_in
-from agentctl.hosts.frames import FROM_FAR, TO_FAR, BadFrames, Frames, Greeting, frame, frames_of, hello_line
-from agentctl.hosts.order import FarOrder, order_for, parse_order
-from agentctl.hosts.terminal_filter import TerminalFilter
+from agentctl.interfaces.hosts import frames
+from agentctl.interfaces.hosts.far_order import FarOrder, order_for, parse_order
+from agentctl.interfaces.hosts.frames import (
+    FROM_FAR,
+    TO_FAR,
+    BadFrames,
+    Frames,
+    Greeting,
+    frame,
+    frames_of,
+    hello_line,
+)
+from agentctl.interfaces.hosts.hosts_asked import HostAnswer, refusal_in, rows_in
+from agentctl.interfaces.hosts.terminal_filter import TerminalFilter
 from agentctl.operations.where.agents_above import PASSED_ON
 from agentctl.operations.where.calling import FROM_AGENT
 from tests.by_hand import NAME, below
@@ -136,7 +145,7 @@ def test_a_worker_is_an_agent_there_and_a_model_stays_one(monkeypatch: pytest.Mo
 
 
 def test_who_has_an_agent_above_is_one_there_whatever_was_unset(tmp_path: Path) -> None:
-    code = "from agentctl.hosts.order import *; print(*order_for(CommandHost('a', 'a'), []).environ)"
+    code = "from agentctl.interfaces.hosts.far_order import *; print(*order_for(CommandHost('a', 'a'), []).environ)"
     line = [*below(tmp_path, NAME), sys.executable, "-c", code]
     assert FROM_AGENT in subprocess.run(line, capture_output=True, text=True, check=True).stdout.split()
 

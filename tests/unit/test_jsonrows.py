@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentctl.cli.jsonrows import RowEncoder
 from agentctl.domain.states import Status
+from agentctl.interfaces.cli.json_rows import RowEncoder
 
 KEYS = st.lists(st.text(max_size=4) | st.sampled_from(["%s", "a\nb", '"']), unique=True, min_size=1, max_size=5)
 #: Values that are equal without having the same JSON, among others that are likely to meet.

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.domain.jsonschema import KEYWORDS, check_schema, problem_of
 from agentctl.domain.states import Reason
+from agentctl.domain.text.jsonschema import KEYWORDS, check_schema, problem_of
 from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
-from agentctl.driving.answers import REPAIRS, FinalAnswer
 from agentctl.errors import UsageError
+from agentctl.worker_programs.agent_host.answer_check import REPAIRS, FinalAnswer
 
 NAMES = st.sampled_from(["a", "b", "c"])
 NUMBERS = st.integers(-2, 3) | st.sampled_from([0.5, 1.0, -1.5])

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.driving.later import HOST
-from agentctl.placing.later import POST, STAND_IN
 from agentctl.runners.registry import _OWN
 from agentctl.shim.later import SHIM, UNDERTAKER, WAKER
 from agentctl.shim.unloaded import UNLOADED
+from agentctl.worker_programs.agent_host.later import HOST
+from agentctl.worker_programs.on_node.later import POST, STAND_IN
 from tests.imported import loaded_with, reached_from, source_of
 from tests.support import REPOSITORY
 
@@ -25,8 +25,8 @@ _OF_QUESTIONS = {"agentctl.domain.question"}
 _RUNNERS = tuple(_OWN.values())
 _ACP = "agentctl.drivers.acp.conversation"
 _HOST = (
-    "agentctl.driving.running", "agentctl.driving.busy_program", "agentctl.driving.later",
-    "agentctl.adapters.kept_code",
+    "agentctl.worker_programs.agent_host.main", "agentctl.worker_programs.agent_host.busy_program",
+    "agentctl.worker_programs.agent_host.later", "agentctl.adapters.kept_code",
 )  # fmt: skip
 _DRIVERS = (
     ("agentctl.drivers.claude",),
@@ -62,8 +62,8 @@ def named_in(later: Mapping[str, Sequence[str]]) -> set[str]:
         pytest.param(UNDERTAKER, ["agentctl.supervision.stop.undertaker"], _OF_QUESTIONS, (), id="undertaker"),
         pytest.param(WAKER, ["agentctl.supervision.dispatch.waker"], (), (), id="waker"),
         pytest.param({}, ["agentctl.supervision.notify.sender"], (), (), id="sender"),
-        pytest.param(STAND_IN, ["agentctl.placing.stand_in"], (), _RUNNERS, id="stand-in"),
-        pytest.param(POST, ["agentctl.placing.post"], (), _RUNNERS, id="post"),
+        pytest.param(STAND_IN, ["agentctl.worker_programs.on_node.stand_in"], (), _RUNNERS, id="stand-in"),
+        pytest.param(POST, ["agentctl.worker_programs.on_node.post"], (), _RUNNERS, id="post"),
     ],
 )
 def test_what_a_program_may_load_later_is_kept(
@@ -77,7 +77,9 @@ def test_what_a_host_may_load_later_is_kept_whatever_its_driver_is() -> None:
 
 
 def test_shim_and_host_agree_how_a_host_ends_that_was_not_loaded() -> None:
-    assert f"_UNLOADED = {UNLOADED}\n" in (REPOSITORY / "agentctl/driving/__main__.py").read_text(encoding="utf-8")
+    assert f"_UNLOADED = {UNLOADED}\n" in (REPOSITORY / "agentctl/worker_programs/agent_host/__main__.py").read_text(
+        encoding="utf-8"
+    )
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

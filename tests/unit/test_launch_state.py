@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain import launch_state
-from agentctl.domain.launch_state import (
+from agentctl.domain.state_tables import launch_state
+from agentctl.domain.state_tables.launch_state import (
     LaunchNews,
     LaunchPhase,
     LaunchState,
@@ -18,7 +18,7 @@ from agentctl.domain.launch_state import (
     launch_after,
     taken_up,
 )
-from agentctl.domain.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Sighting, Watched
+from agentctl.domain.worker.sightings import MOST_SUBMISSIONS, EngineState, LaunchFinding, Sighting, Watched
 
 NEW, SUBMITTED, BEGUN, ENDED = LaunchPhase
 #: The engine has said once that the launch is gone.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.limits import FIELDS, KEYS, BadLimit, Limits, check_limit, limits_from
+from agentctl.domain.tree.limits import FIELDS, KEYS, BadLimit, Limits, check_limit, limits_from
 
 GOOD = {
     "maxConcurrentAgents": st.integers(1, 10_000),

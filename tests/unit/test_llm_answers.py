@@ -12,12 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.llm.answer import LENGTH, MOST_CALLS, REFUSED, STOP, AnswerUsage, ModelAnswer, ServerSaidError
-from agentctl.llm.chat import ChatAssembler, body_of
-from agentctl.llm.messages import MessagesAssembler
-from agentctl.llm.messages import body_of as messages_body
-from agentctl.llm.request import ModelRequest, ToolSpec
-from agentctl.llm.sse import SseStream
+from agentctl.worker_programs.plain_model.model.answer import (
+    LENGTH,
+    MOST_CALLS,
+    REFUSED,
+    STOP,
+    AnswerUsage,
+    ModelAnswer,
+    ServerSaidError,
+)
+from agentctl.worker_programs.plain_model.model.chat import ChatAssembler, body_of
+from agentctl.worker_programs.plain_model.model.event_stream_data import SseStream
+from agentctl.worker_programs.plain_model.model.messages_api import MessagesAssembler
+from agentctl.worker_programs.plain_model.model.messages_api import body_of as messages_body
+from agentctl.worker_programs.plain_model.model.request import ModelRequest, ToolSpec
 from tests.agents.conversation import Request
 from tests.agents.scenarios import Call, Reply
 from tests.agents.wire import events, last_lines, lines_of, whole

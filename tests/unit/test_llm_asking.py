@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from agentctl.domain.states import Reason
-from agentctl.llm.answer import AnswerUsage
-from agentctl.llm.asking_model import Model, Partial, Reports
-from agentctl.llm.breaking import BreakOff
-from agentctl.llm.failures import Failure
-from agentctl.llm.request import ModelRequest
+from agentctl.worker_programs.plain_model.break_off import BreakOff
+from agentctl.worker_programs.plain_model.model.answer import AnswerUsage
+from agentctl.worker_programs.plain_model.model.answering_model import Model, Partial, Reports
+from agentctl.worker_programs.plain_model.model.refusals import Failure
+from agentctl.worker_programs.plain_model.model.request import ModelRequest
 
 Answer = Callable[["_Answering"], None]
 ASKED = ModelRequest("m", "", [{"type": "user", "text": "Hi"}])

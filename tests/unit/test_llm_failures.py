@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp.ends import failed
 from agentctl.drivers.jsonrpc import RpcError
-from agentctl.llm.failures import failure_in_stream, failure_of, limit_in, llm_windows, retry_after_in
+from agentctl.worker_programs.plain_model.model.refusals import (
+    failure_in_stream,
+    failure_of,
+    limit_in,
+    llm_windows,
+    retry_after_in,
+)
 
 NOW = 1_800_000_000.0
 

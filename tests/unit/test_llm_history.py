@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.llm.compaction import as_text, first_kept, is_full
-from agentctl.llm.history import (
+from agentctl.worker_programs.plain_model.compaction import as_text, first_kept, is_full
+from agentctl.worker_programs.plain_model.history import (
     UNKNOWN,
     Conversation,
     Record,
@@ -20,7 +20,7 @@ from agentctl.llm.history import (
     read_conversation,
     records_in,
 )
-from agentctl.llm.keys import Mask
+from agentctl.worker_programs.plain_model.model.provider_key import Mask
 
 IDS = st.sampled_from(["c1", "c2", "c3", "c4"])
 TEXT = st.text(st.characters(codec="utf-8"), max_size=20)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.agent.permissions import BadValue
 from agentctl.drivers.llm.providers import Rows, has_prices, login_of, read_providers, resolved, url_of
 from agentctl.errors import Refused, UsageError
 from agentctl.operations.where.model_providers import provider_rows

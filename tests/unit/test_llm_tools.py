@@ -8,25 +8,29 @@ import resource
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentctl.llm import processes
-from agentctl.llm.answer import ToolCall
-from agentctl.llm.breaking import BreakOff, Interrupted
-from agentctl.llm.keys import Mask
-from agentctl.llm.places import Places
-from agentctl.llm.processes import Output, run_shell
-from agentctl.llm.talking import HostChannel, Reply, SharedParts
-from agentctl.llm.tool_calls import Result, ToolCalls
-from agentctl.llm.toolset import SPECS, chosen_tools
-from agentctl.llm.turns import is_id_of_call
+from agentctl.worker_programs.plain_model.break_off import BreakOff, Interrupted
+from agentctl.worker_programs.plain_model.host_channel import HostChannel, Reply, SharedParts
+from agentctl.worker_programs.plain_model.model.answer import ToolCall
+from agentctl.worker_programs.plain_model.model.provider_key import Mask
+from agentctl.worker_programs.plain_model.model_turns import is_id_of_call
+from agentctl.worker_programs.plain_model.toolbox import tool_processes
+from agentctl.worker_programs.plain_model.toolbox.reachable_paths import Places
+from agentctl.worker_programs.plain_model.toolbox.tool_calls import Result, ToolCalls
+from agentctl.worker_programs.plain_model.toolbox.tool_processes import Output, run_shell
+from agentctl.worker_programs.plain_model.toolbox.toolset import SPECS, chosen_tools
 from tests.moments import at_openings
+from tests.processes import children_of, words_of
+from tests.support import wait_until
 
 
 class _Host(HostChannel):
@@ -121,6 +125,17 @@ def test_a_pattern_that_is_none_is_told_as_such(folder: Path, pattern: str) -> N
     assert "the pattern is not a regular expression" in told.text
 
 
+def test_a_search_that_was_broken_off_does_not_say_that_there_is_nothing(folder: Path) -> None:
+    (folder / "long.txt").write_text("a" * 60 + "!\n")
+    with ThreadPoolExecutor() as threads:
+        told = threads.submit(answers, tools_in(folder), ("search", {"pattern": "(a+)+$"}))
+        (process,) = wait_until(lambda: [one for one in children_of(psutil.Process()) if "search" in words_of(one)[-1]])
+        process.kill()
+        (result,) = told.result(20)
+    assert result.text == "[the search was broken off (signal 9): there may be more than this]"
+    (folder / "long.txt").unlink()
+
+
 @pytest.mark.parametrize("every", [True, False])
 def test_an_edit_does_not_make_a_file_larger_than_one_that_is_read(folder: Path, *, every: bool) -> None:
     """Nobody is asked before it is known what a file would become."""
@@ -184,7 +199,7 @@ def test_the_lines_of_a_file_are_not_all_in_memory_at_once(folder: Path) -> None
 
 
 def test_only_so_many_searches_run_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentctl.llm import tool_calls
+    from agentctl.worker_programs.plain_model.toolbox import tool_calls
 
     running, most, lock = 0, 0, threading.Lock()
     full = threading.Barrier(8)
@@ -260,7 +275,7 @@ def test_no_group_is_signalled_once_its_leader_is_reaped(tmp_path: Path, monkeyp
 def test_only_so_much_of_an_output_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, kept: str
 ) -> None:
-    monkeypatch.setattr(processes, "_KEPT", 50_000)
+    monkeypatch.setattr(tool_processes, "_KEPT", 50_000)
     output = Output(str(tmp_path / "o.txt"), Mask(None))
     output.take(b"a" * 30_000)
     output.take(b"a" * (size - 30_000))
@@ -272,7 +287,7 @@ def test_a_full_disk_keeps_a_part_of_an_output(tmp_path: Path, monkeypatch: pyte
     def write_all(fd: int, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(processes, "write_all", write_all)
+    monkeypatch.setattr(tool_processes, "write_all", write_all)
     output = Output(str(tmp_path / "o.txt"), Mask(None))
     output.take(b"a" * 30_000)
     assert "the whole is in" not in output.end()

@@ -9,8 +9,13 @@ from typing import Any
 
 import pytest
 
-from agentctl.llm.breaking import BreakOff, Interrupted
-from agentctl.llm.transport import BadAddress, BrokenOffAnswer, CannotConnect, HttpAnswer
+from agentctl.worker_programs.plain_model.break_off import BreakOff, Interrupted
+from agentctl.worker_programs.plain_model.model.transport import (
+    BadAddress,
+    BrokenOffAnswer,
+    CannotConnect,
+    HttpAnswer,
+)
 
 #: What may come again and again before an answer begins.
 _BEGINNINGS = {"continues": b"HTTP/1.1 100 Continue\r\n\r\n", "drips": b"H"}

@@ -11,18 +11,19 @@ from typing import Any, cast
 
 import pytest
 
-from agentctl.llm import history, tool_calls
-from agentctl.llm.answer import STOP, AnswerUsage, ModelAnswer, ToolCall
-from agentctl.llm.asking_model import Model, Partial
-from agentctl.llm.breaking import BreakOff
-from agentctl.llm.history import Conversation, read_conversation
-from agentctl.llm.keys import Mask
-from agentctl.llm.places import Places
-from agentctl.llm.request import ModelRequest
-from agentctl.llm.talking import HostChannel, SharedParts
-from agentctl.llm.tool_calls import ToolCalls
-from agentctl.llm.toolset import chosen_tools
-from agentctl.llm.turns import Prompt, RunBounds, TurnLoop
+from agentctl.worker_programs.plain_model import history
+from agentctl.worker_programs.plain_model.break_off import BreakOff
+from agentctl.worker_programs.plain_model.history import Conversation, read_conversation
+from agentctl.worker_programs.plain_model.host_channel import HostChannel, SharedParts
+from agentctl.worker_programs.plain_model.model.answer import STOP, AnswerUsage, ModelAnswer, ToolCall
+from agentctl.worker_programs.plain_model.model.answering_model import Model, Partial
+from agentctl.worker_programs.plain_model.model.provider_key import Mask
+from agentctl.worker_programs.plain_model.model.request import ModelRequest
+from agentctl.worker_programs.plain_model.model_turns import Prompt, RunBounds, TurnLoop
+from agentctl.worker_programs.plain_model.toolbox import tool_calls
+from agentctl.worker_programs.plain_model.toolbox.reachable_paths import Places
+from agentctl.worker_programs.plain_model.toolbox.tool_calls import ToolCalls
+from agentctl.worker_programs.plain_model.toolbox.toolset import chosen_tools
 
 _UNBOUND = RunBounds()
 

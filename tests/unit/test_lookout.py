@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import LaunchDir
-from agentctl.placing.heartbeat import Heart
 from agentctl.supervision.worker.environment import store_folder
+from agentctl.worker_programs.on_node.exchange.heartbeat import Heart
 from tests.support import wait_for_text, wait_until
 
 #: Rests as a stand-in whose worker has long been calm, and says each time by what that was ended.
 RESTING = """
 import os, signal, sys, time
 from agentctl.adapters.taskdir import LaunchDir
-from agentctl.placing.heartbeat import HeardFrom
+from agentctl.worker_programs.on_node.exchange.heartbeat import HeardFrom
 from agentctl.supervision.worker.control import WAKE
 
 def end(*_):

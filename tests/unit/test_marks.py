@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.agent.permissions import BadValue
 from agentctl.drivers.acp.program import program_from
 from agentctl.drivers.marks import SHIPPED, Marks, name_by_marks
 from agentctl.drivers.registry import AGENT_DRIVERS, PLAIN, load

@@ -20,9 +20,9 @@ from agentctl.operations.doctor.nodes import NodeTest
 from agentctl.operations.doctor.probing import ProbeAnswer
 from agentctl.operations.doctor.reaching import hosts_for
 from agentctl.operations.where.findings import Finding
-from agentctl.placing import trial
 from agentctl.runners.loopback import Loopback
 from agentctl.supervision.worker.environment import store_folder
+from agentctl.worker_programs.on_node import filesystem_trial
 from tests.steps import new_task
 
 # -- what a file system can do -----------------------------------------------------------------------------------------
@@ -44,10 +44,19 @@ def in_place(path: Any, data: bytes, **_: object) -> None:
     ("broken", "problem"),
     [
         ((os, "link", copies), "a hard link: two processes have made 20 names, each once, "),
-        ((trial, "is_alive_held", lambda _: False), "a liveness lock: a lock of another process is not seen"),
-        ((trial, "try_lock", lambda path: os.open(path, os.O_RDWR)), "a lock (flock): two processes hold it at once"),
+        (
+            (filesystem_trial, "is_alive_held", lambda _: False),
+            "a liveness lock: a lock of another process is not seen",
+        ),
+        (
+            (filesystem_trial, "try_lock", lambda path: os.open(path, os.O_RDWR)),
+            "a lock (flock): two processes hold it at once",
+        ),
         ((os, "mkfifo", forbidden), "a FIFO: Operation not permitted"),
-        ((trial, "write_whole", in_place), "a rename over a file: it changes what another process reads at the moment"),
+        (
+            (filesystem_trial, "write_whole", in_place),
+            "a rename over a file: it changes what another process reads at the moment",
+        ),
     ],
     ids=lambda one: str(one)[:30],
 )
@@ -55,8 +64,10 @@ def test_what_a_file_system_cannot_do_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: tuple[object, str, Callable[..., object]], problem: str
 ) -> None:
     monkeypatch.setattr(*broken)
-    monkeypatch.setattr(trial, "_CHECKS", [one for one in trial._CHECKS if problem.startswith(f"{one[0]}:")])
-    (said,) = trial.problems_of(FilePath(tmp_path / "trial"))
+    monkeypatch.setattr(
+        filesystem_trial, "_CHECKS", [one for one in filesystem_trial._CHECKS if problem.startswith(f"{one[0]}:")]
+    )
+    (said,) = filesystem_trial.problems_of(FilePath(tmp_path / "trial"))
     assert said.startswith(problem)
 
 

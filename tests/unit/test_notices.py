@@ -24,12 +24,12 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskyaml.notifying import read_namings, read_notify
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain import events as ev
-from agentctl.domain.messages import message_about
-from agentctl.domain.notices import KINDS, Notice, TaskNotices, all_ended, of_tree
-from agentctl.domain.noticetext import LEFT_OUT, clean
-from agentctl.domain.plaintext import plain
-from agentctl.domain.quiet import QuietHours, parse_quiet
-from agentctl.domain.targets import Naming, NoticeTarget, applied, parse_namings
+from agentctl.domain.notice.notice_messages import message_about
+from agentctl.domain.notice.notices import KINDS, Notice, TaskNotices, all_ended, of_tree
+from agentctl.domain.notice.noticetext import LEFT_OUT, clean
+from agentctl.domain.notice.quiet import QuietHours, parse_quiet
+from agentctl.domain.notice.targets import Naming, NoticeTarget, applied, parse_namings
+from agentctl.domain.text.plaintext import plain
 from agentctl.errors import UsageError
 from agentctl.supervision.notify.book import CLAIMED, DONE, FAILED, SENT, Book
 

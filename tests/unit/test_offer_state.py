@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain import offer_state
-from agentctl.domain.offer_state import Followed, OfferNews, OfferState, OfferStep, offer_after
+from agentctl.domain.state_tables import offer_state
+from agentctl.domain.state_tables.offer_state import Followed, OfferNews, OfferState, OfferStep, offer_after
 
 STORY = st.lists(st.sampled_from(OfferNews), max_size=30)
 

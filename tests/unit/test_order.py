@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import answer_by, first_beyond, parse_policy, policy_in
+from agentctl.domain.agent.permissions import answer_by, first_beyond, parse_policy, policy_in
 from agentctl.domain.states import OWN
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, READ_ONLY, Order
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from agentctl.web.page_files import FOLDER, INDEX, PREFIX, page_files
+from agentctl.interfaces.web.page_files import FOLDER, INDEX, PREFIX, page_files
 
 VENDOR = FOLDER / "vendor"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentctl.web.login import Login, new_token, proof
-from agentctl.web.sessions import PageSession, PageSessions, Signed
+from agentctl.interfaces.web.login import Login, new_token, proof
+from agentctl.interfaces.web.page_sessions import PageSession, PageSessions, Signed
 
 ORIGIN = "http://127.0.0.1:8080"
 

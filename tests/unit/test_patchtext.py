@@ -11,7 +11,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.patchtext import PatchedFile, files_in
+from agentctl.domain.text.patchtext import PatchedFile, files_in
 from tests.repositories import commit, new_repository
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import ANSWERS, SHELLS, BadValue, Rules, answer_by, parse_policy
-from agentctl.llm.toolset import COMMON
+from agentctl.domain.agent.permissions import ANSWERS, SHELLS, BadValue, Rules, answer_by, parse_policy
+from agentctl.worker_programs.plain_model.toolbox.toolset import COMMON
 
 
 def rule(tool: str = "*", pattern: str = "*", answer: str = "allow") -> dict[str, str]:

@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.cli.command_model import (
+from agentctl.interfaces.cli.plain_lines import read_plain
+from agentctl.interfaces.cli.presentation import carry_out
+from agentctl.interfaces.cli.typer_commands import typer_command
+from agentctl.interfaces.commands.model.command_model import (
     CHOICE,
     COMMAND,
     FLAG,
@@ -23,10 +26,7 @@ from agentctl.cli.command_model import (
     Command,
     Parameter,
 )
-from agentctl.cli.invocation import Invocation
-from agentctl.cli.plainlines import read_plain
-from agentctl.cli.presenting import carry_out
-from agentctl.cli.typer_commands import typer_command
+from agentctl.interfaces.commands.model.invocation import Invocation
 from tests.commands import all_commands
 from tests.steps import new_task
 from tests.support import run
@@ -57,7 +57,7 @@ def any_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 @st.composite
 def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """Draw a plain line, as `plainlines.py` defines it."""
+    """Draw a plain line, as `plain_lines.py` defines it."""
     words = draw(st.sampled_from(sorted(COMMANDS)))
     command = COMMANDS[words]
     options = {one.name: one for one in _options_of(command).values() if not one.off}

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
-from agentctl.domain.projection import MOST_DAMAGE, TaskView, WorkerView
 from agentctl.domain.states import MOVES, TERMINAL, Status
+from agentctl.domain.worker.projection import MOST_DAMAGE, TaskView, WorkerView
 
 AGENT_EVENTS = (
     ev.QUEUED, ev.STARTED, ev.BLOCKED, ev.RESUMED, ev.RETRYING, ev.PAUSED, ev.UNPAUSED, ev.CANCEL_REQUESTED,

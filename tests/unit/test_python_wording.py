@@ -6,8 +6,8 @@ import traceback
 
 import pytest
 
-from agentctl.api.wording import _STEPS, for_python, worded
 from agentctl.errors import COMMANDS, Next, Refused
+from agentctl.interfaces.python.wording import _STEPS, for_python, worded
 
 
 @pytest.mark.parametrize(

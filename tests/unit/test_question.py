@@ -9,14 +9,10 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from agentctl.acp import dialogs
-from agentctl.acp.conversation import EditorQuestion
 from agentctl.adapters.taskdir import Root
-from agentctl.cli import watching_table
-from agentctl.cli.question_lines import question_lines
-from agentctl.domain.answer_links import buttons_for
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
+from agentctl.domain.notice.answer_links import buttons_for
 from agentctl.domain.question import (
     DENY,
     AnswerOption,
@@ -29,10 +25,14 @@ from agentctl.domain.question import (
     safe,
 )
 from agentctl.errors import UsageError
-from agentctl.mcp.forms import form_of
+from agentctl.interfaces.commands.parts.question_lines import question_lines
+from agentctl.interfaces.commands.watch import fleet_table
+from agentctl.interfaces.editor import dialogs
+from agentctl.interfaces.editor.session.session_view import EditorQuestion
+from agentctl.interfaces.mcp.forms import form_of
+from agentctl.interfaces.screen.acting import peek
+from agentctl.interfaces.web.board import page_question
 from agentctl.operations.talk.interacting import OpenQuestion
-from agentctl.screen.acting import peek
-from agentctl.web.board import page_question
 
 WORKER = Root("/nowhere/.agentctl").task("t1").worker("a")
 MEANS = {"once": "allow", "always": "allow_always", "no": "deny"}
@@ -92,7 +92,7 @@ def in_line(question: Question) -> tuple[str, set[str]]:
 
 
 def in_table(question: Question) -> tuple[str, set[str]]:
-    *rows, command = watching_table.question_rows(WorkerId("t1", "a"), question, 40, "")
+    *rows, command = fleet_table.question_rows(WorkerId("t1", "a"), question, 40, "")
     assert all(len(row) <= 40 or not row.isascii() for row in rows)
     words = command.partition("(ANSWER: ")[2].removesuffix(")")
     found = typed(question, words) if question.kind == "select" and not question.other else set()

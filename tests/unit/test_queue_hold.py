@@ -10,7 +10,7 @@ import pytest
 from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.adapters.taskyaml.cache import TaskConfig, store
 from agentctl.adapters.treedir import tree_at
-from agentctl.domain.limits import Limits
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.supervision.queue.queue_hold import QueueHolds, end_hold, hold_queue
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentctl.cli.json_output import print_json_rows
+from agentctl.interfaces.cli.json_output import print_json_rows
 
 
 @pytest.mark.parametrize("count", [0, 1, 249, 250, 251, 1000])

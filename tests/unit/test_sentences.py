@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.cli.sentences import SaidFacts, is_at_or_below, sentences_of
 from agentctl.domain.names import WorkerId
-from agentctl.domain.need import Need
-from agentctl.domain.plaintext import plain
 from agentctl.domain.question import Question
+from agentctl.domain.text.plaintext import plain
+from agentctl.domain.worker.need import Need
 from agentctl.domain.worker_row import BLANK
+from agentctl.interfaces.commands.watch.sentences import SaidFacts, is_at_or_below, sentences_of
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 
 ROOT = Root(Path("/nowhere/.agentctl"))

@@ -21,19 +21,19 @@ from agentctl.domain.activity.row import Phase, Row, RowType, encode_row
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.domain.activity.transcript import Transcript
-from agentctl.domain.plaintext import plain, whole
-from agentctl.screen.texts import activity_source
-from agentctl.screen.texts.activity_source import ActivitySource
-from agentctl.screen.texts.events_source import EventsSource
-from agentctl.screen.texts.layout import row_starts
-from agentctl.screen.texts.log_source import LogSource
-from agentctl.screen.texts.needle import Needle
-from agentctl.screen.texts.searching import HitCount, find_next
-from agentctl.screen.texts.shown import LONGEST_LINE, Spot, Tone
-from agentctl.screen.texts.sources import PagerSource, TextSource
-from agentctl.screen.worker.worker_texts import RenewedText
-from agentctl.text.activity import paragraph
-from agentctl.text.event import event_line
+from agentctl.domain.text.plaintext import plain, whole
+from agentctl.interfaces.screen.texts import activity_source
+from agentctl.interfaces.screen.texts.activity_source import ActivitySource
+from agentctl.interfaces.screen.texts.events_source import EventsSource
+from agentctl.interfaces.screen.texts.layout import row_starts
+from agentctl.interfaces.screen.texts.log_source import LogSource
+from agentctl.interfaces.screen.texts.needle import Needle
+from agentctl.interfaces.screen.texts.searching import HitCount, find_next
+from agentctl.interfaces.screen.texts.shown import LONGEST_LINE, Spot, Tone
+from agentctl.interfaces.screen.texts.sources import PagerSource, TextSource
+from agentctl.interfaces.screen.worker.worker_texts import RenewedText
+from agentctl.interfaces.words.activity import paragraph
+from agentctl.interfaces.words.event import event_line
 
 Make = Callable[[str], PagerSource]
 

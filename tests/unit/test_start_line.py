@@ -12,11 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctl.errors import Refused, UsageError
+from agentctl.interfaces.screen.start.line_completion import completions
+from agentctl.interfaces.screen.start.line_editor import edited, editor_argv
+from agentctl.interfaces.screen.start.line_history import LineHistory
+from agentctl.interfaces.screen.start.start_line import KnownNames, StartLine, parse_start_line
 from agentctl.operations.start.requests import SpawnRequest
-from agentctl.screen.start.line_completion import completions
-from agentctl.screen.start.line_editor import edited, editor_argv
-from agentctl.screen.start.line_history import LineHistory
-from agentctl.screen.start.start_line import KnownNames, StartLine, parse_start_line
 
 KNOWN = KnownNames(["explore", "general"], ["auth", "t-2"])
 #: Texts that are made of what the line knows, so that many of them are nearly right.

@@ -9,15 +9,15 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from agentctl.api import verbs
-from agentctl.api.executor import TaskExecutor
-from agentctl.api.options import SpawnOptions
-from agentctl.api.task import Task
-from agentctl.cli import command_model
-from agentctl.cli.plainlines import read_plain
 from agentctl.domain.names import camel
 from agentctl.drivers import order as orders
 from agentctl.errors import UsageError
+from agentctl.interfaces.cli.plain_lines import read_plain
+from agentctl.interfaces.commands.model import command_model
+from agentctl.interfaces.python import verbs
+from agentctl.interfaces.python.executor import TaskExecutor
+from agentctl.interfaces.python.spawn_options import SpawnOptions
+from agentctl.interfaces.python.task import Task
 from agentctl.operations.start import requests
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.options import (

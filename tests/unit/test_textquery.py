@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.textquery import TextQuery, excerpt_of, terms_of
+from agentctl.domain.text.textquery import TextQuery, excerpt_of, terms_of
 
 #: The long s and the sign of the kelvin equal s and k without regard to case, but not as bytes: nobody writes them so.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\u017f\u212a"), max_size=60)

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from agentctl.adapters.clock import iso_of
 from agentctl.domain import events as ev
-from agentctl.domain.critical_path import Because, critical_path
 from agentctl.domain.events import BadLine, Event
-from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status
-from agentctl.domain.timeline import Bar, History, Piece, Shade, _steady, in_order, runs
-from agentctl.domain.timescale import scale_of
+from agentctl.domain.timeline.critical_path import Because, critical_path
+from agentctl.domain.timeline.timeline import Bar, History, Piece, Shade, _steady, in_order, runs
+from agentctl.domain.timeline.timescale import scale_of
+from agentctl.domain.worker.projection import TaskView
 
 KINDS = (
     ev.QUEUED, ev.STARTED, ev.BLOCKED, ev.RESUMED, ev.RETRYING, ev.RETRIED, ev.PARKED, ev.PAUSED, ev.STALLED,

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentctl.domain.budget import Spent
-from agentctl.domain.critical_path import critical_path
 from agentctl.domain.states import Status
-from agentctl.domain.timeline import Bar, Piece, Shade, in_order
-from agentctl.domain.timescale import scale_of
+from agentctl.domain.timeline.critical_path import critical_path
+from agentctl.domain.timeline.timeline import Bar, Piece, Shade, in_order
+from agentctl.domain.timeline.timescale import scale_of
+from agentctl.domain.tree.budget import Spent
+from agentctl.interfaces.words.timeline import cut_line, mark_texts, timeline_lines
+from agentctl.interfaces.words.timeline_html import html_of
+from agentctl.interfaces.words.timeline_svg import _DARK, _LIGHT, MOST_ROWS, WIDTH, svg_of
 from agentctl.operations.show.timeline import Timeline, TimelineRow
-from agentctl.text.timeline import cut_line, mark_texts, timeline_lines
-from agentctl.text.timeline_html import html_of
-from agentctl.text.timeline_svg import _DARK, _LIGHT, MOST_ROWS, WIDTH, svg_of
 from tests.support import REPOSITORY
 
 NS = "{http://www.w3.org/2000/svg}"
@@ -191,7 +191,7 @@ def test_a_log_that_was_written_to_be_large_makes_no_large_picture() -> None:
 def test_the_scale_reads_from_seconds_to_years(
     span: float, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentctl.text.timeline.local", in_utc)
+    monkeypatch.setattr("agentctl.interfaces.words.timeline.local", in_utc)
     began = 1_795_254_720.0  # Sat 21 Nov 2026, 09:52 UTC
     assert mark_texts(scale_of(began, began + span, 7), began) == expected
 

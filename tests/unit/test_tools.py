@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import agentctl
 from agentctl.adapters.definitions import Origin
-from agentctl.domain import jsontext
-from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.agent.agentspec import AgentSpec
 from agentctl.domain.names import WorkerId
+from agentctl.domain.text import jsontext
 from agentctl.errors import COMMANDS, Limited, Next, Refused, UsageError
 from agentctl.operations.install.agent_files import CLIENTS, edits_for, guidance
 from agentctl.operations.trust.definitions import Agent

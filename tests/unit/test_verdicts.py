@@ -12,11 +12,11 @@ import pytest
 from agentctl.adapters.taskdir import LaunchDir, TaskDir
 from agentctl.domain.placement import placement_from
 from agentctl.domain.states import Reason, Status
-from agentctl.placing.launch_record import BY_TIME
-from agentctl.placing.sealing import forget_key, new_key, sealed
-from agentctl.placing.verdicts import Verdicts, end_on_node
-from agentctl.placing.written import WRITTEN
 from agentctl.supervision.worker.endings import Decision
+from agentctl.worker_programs.on_node.exchange.launch_record import BY_TIME
+from agentctl.worker_programs.on_node.exchange.seal import forget_key, new_key, sealed
+from agentctl.worker_programs.on_node.exchange.written_state import WRITTEN
+from agentctl.worker_programs.on_node.verdicts import Verdicts, end_on_node
 
 ENDED = {"status": "completed", "exitCode": 0, "attempt": 1, "node": "n1", WRITTEN: {"stdout": 3}}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentctl.adapters import processes
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.worktime import Span, Worked, covered_s, time_at_work, worked_from
+from agentctl.domain.worker.worktime import Span, Worked, covered_s, time_at_work, worked_from
 from agentctl.shim import workclock
 from agentctl.shim.workclock import WorkClock
 

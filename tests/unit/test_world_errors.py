@@ -25,9 +25,9 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_at
-from agentctl.cli.app import main
 from agentctl.domain.names import WorkerId
 from agentctl.errors import StorageError
+from agentctl.interfaces.cli.app import main
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.notify.applied_targets import _roots
 from agentctl.operations.talk.messaging import mark_read

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from agentctl.web.connections import OTHER_END, Bounds, Connections, Server, config_for
+from agentctl.interfaces.web.connections import OTHER_END, Bounds, Connections, Server, config_for
 from tests.support import wait_until
 
 HOST = "127.0.0.1"

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agentctl.adapters.taskdir import Root
+from agentctl.interfaces.web.login import hidden, proof, random_text
+from agentctl.interfaces.web.root_server import link_to
 from agentctl.supervision.notify.served import kept_place
 from agentctl.supervision.worker.environment import store_folder
-from agentctl.web.login import hidden, proof, random_text
-from agentctl.web.serving import link_to
 from tests.answers import check_response
 from tests.support import start, wait_until
 

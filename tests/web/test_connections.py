@@ -22,7 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from agentctl.web.connections import Bounds
+from agentctl.interfaces.web.connections import Bounds
 from tests.support import alike, start_argv, wait_until
 from tests.web.bounded_server import CHUNK, SHORT, Client, Served, answer_of, many
 
@@ -545,7 +545,7 @@ import socket, sys
 from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
-from agentctl.web.connections import Connections, config_for, serve
+from agentctl.interfaces.web.connections import Connections, config_for, serve
 async def ticks(request):
     async def give():
         while True:
@@ -582,7 +582,7 @@ def test_a_signal_ends_it_without_a_word(number: int, code: int) -> None:
 IS_STOPPED_EARLY = """
 import asyncio, os, socket, sys, weakref
 from starlette.applications import Starlette
-from agentctl.web.connections import Connections, config_for, serve
+from agentctl.interfaces.web.connections import Connections, config_for, serve
 
 def stop(*_):
     os.kill(os.getpid(), int(sys.argv[1]))

@@ -70,10 +70,10 @@ def test_without_json_it_prints_the_link_alone(root: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.follows(
-    "cli/serve._explained: agentctl serve --link",
-    "web/app.Website._log_in: agentctl serve --link",
-    "web/serving.link_to: agentctl serve",
-    "web/serving.PortTaken.where_pages_are_open: agentctl serve --port",
+    "interfaces/commands/programs/serve._explained: agentctl serve --link",
+    "interfaces/web/app.Website._log_in: agentctl serve --link",
+    "interfaces/web/root_server.link_to: agentctl serve",
+    "interfaces/web/root_server.PortTaken.where_pages_are_open: agentctl serve --port",
 )
 def test_each_way_to_a_link_opens_one(root: Path) -> None:
     """A server is begun where none runs, or elsewhere where its port is taken; its link works once."""

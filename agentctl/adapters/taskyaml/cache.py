@@ -10,9 +10,9 @@ from collections.abc import Callable, Container, Mapping
 
 from agentctl.adapters.files import read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.limits import KEYS, BadLimit, Limits, limits_from
 from agentctl.domain.names import is_name
 from agentctl.domain.states import ChildrenAtEnd
+from agentctl.domain.tree.limits import KEYS, BadLimit, Limits, limits_from
 from agentctl.lean import Any, NamedTuple
 
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 from agentctl.adapters.document import Document
 from agentctl.adapters.taskyaml.reader import NOTIFY
 from agentctl.domain.names import NAME_RULE, is_name
-from agentctl.domain.notices import DEFAULT_KINDS, KINDS
-from agentctl.domain.quiet import QuietHours, parse_quiet
-from agentctl.domain.targets import (
+from agentctl.domain.notice.notices import DEFAULT_KINDS, KINDS
+from agentctl.domain.notice.quiet import QuietHours, parse_quiet
+from agentctl.domain.notice.targets import (
     COMMAND,
     MOST_TARGETS,
     NTFY,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.adapters.document import Document
-from agentctl.domain.limits import BadLimit, Limits, limits_from
 from agentctl.domain.states import ChildrenAtEnd
+from agentctl.domain.tree.limits import BadLimit, Limits, limits_from
 from agentctl.errors import UsageError
 
 PERMISSIONS = "permissions"
@@ -38,7 +38,7 @@ def read_permissions(document: Document) -> tuple[dict[str, str], ...]:
     value = document.at("config", PERMISSIONS)
     if value is None:
         return ()
-    from agentctl.domain.permissions import parse_policy  # Few tasks have rules.
+    from agentctl.domain.agent.permissions import parse_policy  # Few tasks have rules.
 
     try:
         return tuple(parse_policy(value, PERMISSIONS))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from agentctl.domain.plaintext import beginning
+from agentctl.domain.text.plaintext import beginning
 from agentctl.lean import NamedTuple
 
 #: The prefix of row ids that a worker's own `report` writes; no driver's output has it.

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, RowType
-from agentctl.domain.nesting import may_be_too_deep, shallow
-from agentctl.domain.numbers import MOST
+from agentctl.domain.text.nesting import may_be_too_deep, shallow
+from agentctl.domain.text.numbers import MOST
 from agentctl.lean import NamedTuple
 
 _TEXT = rb'"([^"\\\n]*+)"'

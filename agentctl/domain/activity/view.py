@@ -14,7 +14,7 @@ from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.item import Item
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.rows import TOKENS
-from agentctl.domain.numbers import finite
+from agentctl.domain.text.numbers import finite
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import is_there, own_programs_file
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.agent.permissions import BadValue
 from agentctl.drivers.acp.program import AcpProgram, check_driver_name, program_from
 
 _SHIPPED = Path(__file__).with_name("programs.yaml")

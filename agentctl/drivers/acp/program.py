@@ -10,8 +10,8 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from agentctl.domain.agent.permissions import ANSWERS, BadValue
 from agentctl.domain.names import is_name
-from agentctl.domain.permissions import ANSWERS, BadValue
 from agentctl.drivers.acp.denials import with_denials
 from agentctl.drivers.dialogue import Dialogue, Driver, HomeFolder
 from agentctl.drivers.marks import Marks, names_of_row

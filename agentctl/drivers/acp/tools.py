@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from agentctl.domain.permissions import SHELLS
-from agentctl.domain.plaintext import beginning
+from agentctl.domain.agent.permissions import SHELLS
+from agentctl.domain.text.plaintext import beginning
 from agentctl.drivers.acp.wire import ToolCallUpdate, meta_of
 from agentctl.drivers.claude.calls import read_by
 from agentctl.drivers.values import object_in, text_in

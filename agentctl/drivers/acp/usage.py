@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
-from agentctl.domain.windows import Window
+from agentctl.domain.tree.windows import Window
 from agentctl.drivers.acp.program import PER_MESSAGE, PER_SESSION, PER_TURN, AcpProgram
 from agentctl.drivers.acp.wire import PromptResponse, Usage, UsageUpdate, read_as_model
 from agentctl.drivers.claude.account import claude_windows as windows_of_claude

@@ -41,7 +41,7 @@ from acp.schema import (  # noqa: E402
     UsageUpdate,
 )
 
-from agentctl.domain.own_tools import INHERIT_VARIABLE  # noqa: E402
+from agentctl.domain.agent.own_tools import INHERIT_VARIABLE  # noqa: E402
 
 BaseModel.model_config = ConfigDict()  # Not for the models of others.
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from agentctl.domain.windows import Window, window_from
+from agentctl.domain.tree.windows import Window, window_from
 from agentctl.drivers.values import object_in, text_in
 
 _VARIABLES = (

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from agentctl.domain.activity.row import Row, RowType
-from agentctl.domain.permissions import Rules
+from agentctl.domain.agent.permissions import Rules
 from agentctl.domain.question import ALLOW, ALLOW_ALWAYS, DENY
 from agentctl.drivers.claude.calls import INNER, LEAVING_PLAN, lasting, places_of, read_by
 from agentctl.drivers.claude.rows import ClaudeTranscript

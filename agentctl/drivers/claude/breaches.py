@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from agentctl.domain.permissions import denies
-from agentctl.domain.versions import parts
+from agentctl.domain.agent.permissions import denies
+from agentctl.domain.text.versions import parts
 from agentctl.drivers.claude.asks import ClaudeRequests
 from agentctl.drivers.claude.start import INSTALL, MODES, TESTED, asks_before_calls
 from agentctl.drivers.order import ALLOWING, ASKING, BY_OWN_SETTINGS, Order

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from agentctl.domain.containment import composed, trimmed
-from agentctl.domain.permissions import Rules, answer_by, pattern_folder
+from agentctl.domain.agent.permissions import Rules, answer_by, pattern_folder
+from agentctl.domain.text.containment import composed, trimmed
 from agentctl.drivers.values import text_in
 
 #: What the program needs for its own work, however few tools an agent has: to give its answer, and to find tools.

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 
-from agentctl.domain.containment import lies_in
-from agentctl.domain.permissions import SHELLS
+from agentctl.domain.agent.permissions import SHELLS
+from agentctl.domain.text.containment import lies_in
 from agentctl.drivers.claude.rows import AGENT_TOOLS
 from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, Order
 

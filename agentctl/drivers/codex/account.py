@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from agentctl.domain.windows import Window, name_of_minutes, window_from
+from agentctl.domain.tree.windows import Window, name_of_minutes, window_from
 from agentctl.drivers.values import object_in, text_in
 
 #: The variables that decide it, unless a provider in the person's config does.

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
 from agentctl.domain.states import Reason
-from agentctl.domain.windows import Window
+from agentctl.domain.tree.windows import Window
 from agentctl.drivers.codex.account import codex_windows, rejected
 from agentctl.drivers.codex.errors import Decision, early_end, message_of, telling_line, turn_error_reason, unopened
 from agentctl.drivers.codex.items import is_known, item_row, row_id, touched_by

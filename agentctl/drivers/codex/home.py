@@ -22,7 +22,7 @@ import os.path
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentctl.domain.permissions import answer_by
+from agentctl.domain.agent.permissions import answer_by
 from agentctl.drivers.codex.toml import document
 from agentctl.drivers.dialogue import HomeFolder, Replaced
 from agentctl.drivers.order import ASKING, READ_ONLY, Order

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType, message_text
-from agentctl.domain.plaintext import beginning
+from agentctl.domain.text.plaintext import beginning
 from agentctl.drivers.values import list_in, object_in, text_in
 
 #: The tool that runs commands, and the one that changes files, as the model knows them.

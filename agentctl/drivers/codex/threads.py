@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.domain.activity.row import Phase, Row, RowType
-from agentctl.domain.plaintext import shortened
+from agentctl.domain.text.plaintext import shortened
 from agentctl.drivers.codex.items import is_tool, row_id
 from agentctl.drivers.values import count_in, list_in, object_in, text_in
 

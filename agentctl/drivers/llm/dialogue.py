@@ -1,4 +1,4 @@
-"""A conversation with our own agent program, which asks a model and carries out its tool calls (`agentctl/llm/`)."""
+"""A conversation with our own agent program, which asks a model and carries out its tool calls (`plain_model`)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from agentctl import __version__
 from agentctl.domain.activity.row import CALL_ENDS, Phase, Row, RowType, message_text
+from agentctl.domain.agent.permissions import OWN_SEARCH
 from agentctl.domain.answers import DENIED, DENIED_BY_RULE
-from agentctl.domain.permissions import OWN_SEARCH
 from agentctl.domain.question import ALLOW, DENY
 from agentctl.domain.states import Reason
-from agentctl.domain.windows import window_from
+from agentctl.domain.tree.windows import window_from
 from agentctl.drivers.complaints import Complaining
 from agentctl.drivers.dialogue import (
     SILENT,

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import agentctl
-from agentctl.domain.own_tools import OFFER_VARIABLE, SERVER
+from agentctl.domain.agent.own_tools import OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
 
 #: The program, run by the Python that runs this.
-PROGRAM = os.path.join(os.path.dirname(os.path.realpath(agentctl.__file__)), "llm", "__main__.py")
+PROGRAM = os.path.join(
+    os.path.dirname(os.path.realpath(agentctl.__file__)), "worker_programs", "plain_model", "__main__.py"
+)
 HONOURS = frozenset(
     {"model", "effort", "tools", "readOnly", "maxTurns", "maxBudgetUsd", "permissions", "ownUnderRules"}
     | {"resume", "keep", "delegation"}

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentctl.domain.agentspec import EFFORTS, effort_word
+from agentctl.domain.agent.agentspec import EFFORTS, effort_word
+from agentctl.domain.agent.permissions import BadValue
 from agentctl.domain.names import is_name
-from agentctl.domain.numbers import finite
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.text.numbers import finite
 from agentctl.errors import Refused, UsageError
 from agentctl.lean import NamedTuple
 

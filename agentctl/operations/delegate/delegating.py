@@ -15,8 +15,8 @@ from typing import Any
 from agentctl.adapters.files import read_known
 from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.limits import RESULT_BYTES
 from agentctl.domain.states import TERMINAL, Reason, Status
+from agentctl.domain.tree.limits import RESULT_BYTES
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.results import cut_of, text_fields

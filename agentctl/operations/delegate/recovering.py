@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from agentctl.adapters.clock import iso_of, since_boot
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
 from agentctl.adapters.treedir import trees_of
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.delegate.resuming import lost_agents, resume_lost

@@ -10,8 +10,8 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.operations.show.current_state import read_task

@@ -16,9 +16,9 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
-from agentctl.domain.limits import Limits
 from agentctl.domain.names import is_name
 from agentctl.domain.states import Status
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest

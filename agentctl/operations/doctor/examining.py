@@ -19,10 +19,10 @@ from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.treedir import tree_at, tree_of
 from agentctl.adapters.watch import Watch
-from agentctl.domain.ends import HIDDEN
 from agentctl.domain.names import first_of
-from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Reason
+from agentctl.domain.worker.ends import HIDDEN
+from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets

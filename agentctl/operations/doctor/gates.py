@@ -10,7 +10,7 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
-from agentctl.domain.breaker import Breaker, breakers
+from agentctl.domain.tree.breaker import Breaker, breakers
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.operations.where.calling import is_from_worker
 from agentctl.operations.where.command_lines import command_line
@@ -45,7 +45,7 @@ def examine_gates(task: TaskDir) -> Iterator[Finding]:
 
 def examine_targets(task: TaskDir) -> Iterator[Finding]:
     """Yield a finding for each target that cannot be told of the tree of a task."""
-    from agentctl.operations.notify.telling import failing  # Few tasks are told of.
+    from agentctl.operations.notify.target_report import failing  # Few tasks are told of.
 
     for target, number, said in () if tree_of(task).path != task.path else failing(task):
         what = f"the target {target} was not told {number} notice{'' if number == 1 else 's'}: {said}"

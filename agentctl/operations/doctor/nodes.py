@@ -20,7 +20,7 @@ from agentctl.adapters.mounts import Mount, network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ProbeDir, Root
 from agentctl.domain.placement import LOCAL, Placement, check_resources, check_runner
-from agentctl.domain.sightings import BEAT_S
+from agentctl.domain.worker.sightings import BEAT_S
 from agentctl.errors import AgentctlError, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.doctor.probing import NodeProbe, ProbeAnswer, cancel_probe, leftovers, remove_probe

@@ -18,9 +18,9 @@ from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import ProbeDir
-from agentctl.domain.numbers import finite
 from agentctl.domain.placement import Placement
-from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.runners.program import PROBE, argv_of

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 from agentctl.adapters.extras import install_command
 from agentctl.adapters.versions import version_of
-from agentctl.domain.versions import parts
+from agentctl.domain.text.versions import parts
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.registry import AGENT_DRIVERS, load, program_of
 from agentctl.errors import UsageError

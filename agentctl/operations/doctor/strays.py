@@ -67,7 +67,7 @@ def _is_over(launch: LaunchDir) -> bool:
 
 
 def _with_keys() -> Iterator[str]:
-    """Yield the launches of any root that this machine follows: their keys are in memory (`placing/sealing.py`)."""
+    """Yield the launches of any root that this machine follows: their keys are in memory (`seal.py`)."""
     for name in names_in(store_folder(), _MOST_LAUNCHES):
         if name.startswith("launch-") and name.endswith(".key"):
             yield name.removeprefix("launch-").removesuffix(".key")

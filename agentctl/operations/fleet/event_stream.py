@@ -19,7 +19,7 @@ from agentctl.adapters.eventlog import blocks, blocks_of
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.events import BadLine, decode
-from agentctl.domain.nesting import may_be_too_deep, shallow
+from agentctl.domain.text.nesting import may_be_too_deep, shallow
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made

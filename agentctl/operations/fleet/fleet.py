@@ -12,8 +12,8 @@ from agentctl.adapters.tails import file_version, read_tail
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
-from agentctl.domain.need import need_of
 from agentctl.domain.states import TERMINAL, UNKNOWN
+from agentctl.domain.worker.need import need_of
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals, parent_in_fleet

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.activity.view import Node
 from agentctl.domain.names import WorkerId
-from agentctl.domain.need import Need
 from agentctl.domain.question import Question
+from agentctl.domain.worker.need import Need
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.supervision.queue.queue_hold import QueueHold
 

@@ -12,9 +12,9 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.watch import Watch
 from agentctl.domain.events import BadLine, Event
-from agentctl.domain.projection import TaskView
 from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL, Status, task_state
+from agentctl.domain.worker.projection import TaskView
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.listing import row_of as listed

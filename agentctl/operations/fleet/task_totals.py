@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from agentctl.domain.budget import spent_from, total
 from agentctl.domain.states import TERMINAL
+from agentctl.domain.tree.budget import spent_from, total
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, TaskTotals
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.personal import home_folder
-from agentctl.domain.own_tools import SERVER
+from agentctl.domain.agent.own_tools import SERVER
 from agentctl.errors import UsageError
 from agentctl.operations.install.edits import BlockEdit, Edit, FileEdit, JsonEdit
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE

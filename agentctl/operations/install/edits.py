@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentctl.domain import jsontext
+from agentctl.domain.text import jsontext
 from agentctl.errors import Refused
 
 NAME = "agentctl"

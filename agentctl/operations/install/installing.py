@@ -15,7 +15,7 @@ from difflib import unified_diff
 from agentctl.adapters.files import make_folders, replace_if_same, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import home_folder
-from agentctl.domain.containment import lies_in
+from agentctl.domain.text.containment import lies_in
 from agentctl.errors import Refused
 from agentctl.operations.install.agent_files import edits_for
 from agentctl.operations.install.edits import Edit

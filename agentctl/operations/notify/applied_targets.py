@@ -28,7 +28,7 @@ from agentctl.supervision.worker.environment import store_folder, switch_of
 if TYPE_CHECKING:
     from agentctl.adapters.taskyaml.notifying import PersonalNotify
     from agentctl.domain.documents.notices import TargetSwitch
-    from agentctl.domain.targets import Applied, Level, Naming
+    from agentctl.domain.notice.targets import Applied, Level, Naming
 
 ALWAYS, ROOT, TASK_YAML, TASK = "always", "root", "task.yaml", "task"
 _MOST_ROOTS = 1000
@@ -93,7 +93,7 @@ def applied_to(task: TaskDir) -> Sequence[Applied]:
 
 
 def _applied_to(tree: TreeDir, personal: PersonalNotify) -> Sequence[Applied]:
-    from agentctl.domain.targets import applied
+    from agentctl.domain.notice.targets import applied
 
     if not personal.targets or not is_own(tree):
         return ()
@@ -101,7 +101,7 @@ def _applied_to(tree: TreeDir, personal: PersonalNotify) -> Sequence[Applied]:
 
 
 def _levels(tree: TreeDir, always: Sequence[Naming]) -> Iterable[Level]:
-    from agentctl.domain.targets import parse_namings
+    from agentctl.domain.notice.targets import parse_namings
 
     yield ALWAYS, always, frozenset()
     yield ROOT, *_choice(_roots().get(_place(tree.root)))
@@ -111,7 +111,7 @@ def _levels(tree: TreeDir, always: Sequence[Naming]) -> Iterable[Level]:
 
 def _choice(value: object) -> tuple[Sequence[Naming], frozenset[str]]:
     """Return what is named and what is switched off in a file; what is not well-formed says nothing."""
-    from agentctl.domain.targets import parse_namings
+    from agentctl.domain.notice.targets import parse_namings
 
     if not isinstance(value, Mapping):
         return (), frozenset()
@@ -138,7 +138,7 @@ def check_named(texts: Sequence[str]) -> list[str]:
 
 
 def _defined(text: str) -> Naming:
-    from agentctl.domain.targets import parse_naming
+    from agentctl.domain.notice.targets import parse_naming
 
     try:
         naming = parse_naming(text)

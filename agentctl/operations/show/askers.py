@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml.cache import cached
-from agentctl.domain.projection import TaskView
 from agentctl.domain.states import Status
+from agentctl.domain.worker.projection import TaskView
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.operations.where.folding import fold

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.projection import TaskView
+from agentctl.domain.worker.projection import TaskView
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.folding import fold

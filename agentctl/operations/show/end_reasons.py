@@ -9,9 +9,9 @@ from agentctl.adapters.processes import identity_from
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
-from agentctl.domain.ends import HIDDEN, reason_in_words
 from agentctl.domain.names import first_of, is_name
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.worker.ends import HIDDEN, reason_in_words
 from agentctl.operations.show.evidence import (
     Evidence,
     Part,
@@ -155,7 +155,7 @@ def _breaker(facts: WorkerFacts) -> Part:
     limits = known_limits(tree)
     if facts.view.status is not Status.FAILED or facts.view.driver is None or not limits.breaker_failures:
         return [], []
-    from agentctl.domain.breaker import breakers  # Few agents fail.
+    from agentctl.domain.tree.breaker import breakers  # Few agents fail.
     from agentctl.supervision.account.ledger import Ledger
     from agentctl.supervision.worker.failures import failed_ago
 

@@ -11,7 +11,7 @@ from agentctl.adapters.files import AnyPath
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity, Life
 from agentctl.domain.events import Event
-from agentctl.domain.plaintext import beginning
+from agentctl.domain.text.plaintext import beginning
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 

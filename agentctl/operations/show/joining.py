@@ -9,9 +9,9 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folders, read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.ends import end_in_words
-from agentctl.domain.limits import RESULT_BYTES
-from agentctl.domain.plaintext import plain
+from agentctl.domain.text.plaintext import plain
+from agentctl.domain.tree.limits import RESULT_BYTES
+from agentctl.domain.worker.ends import end_in_words
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.results import result_by_row

@@ -10,8 +10,8 @@ from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.supervision.worker.placed import launch_of
 

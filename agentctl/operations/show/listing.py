@@ -9,9 +9,9 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
-from agentctl.domain.projection import TaskView, WorkerView
-from agentctl.domain.reports import last_progress
 from agentctl.domain.states import HELD, STRANDED
+from agentctl.domain.worker.projection import TaskView, WorkerView
+from agentctl.domain.worker.reports import last_progress
 from agentctl.domain.worker_row import BLANK
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple

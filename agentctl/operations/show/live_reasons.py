@@ -13,10 +13,10 @@ from agentctl.adapters.processes import Life, identity_from
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.answers import answers_in_words
-from agentctl.domain.numbers import finite
 from agentctl.domain.question import Question, in_one_line
 from agentctl.domain.states import Status
-from agentctl.domain.worktime import covered_s
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.worktime import covered_s
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.evidence import (
     PROCESS,

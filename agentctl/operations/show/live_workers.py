@@ -12,8 +12,8 @@ from types import MappingProxyType
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
+from agentctl.domain.worker.projection import TaskView, WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.unreadable import noting_unreadable
 from agentctl.supervision.life.judging import Condition, judge_surely, lost_ending, queued_instances, settle

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.projection import WorkerView
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.askers import asked_below

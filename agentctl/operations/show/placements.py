@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import LaunchDir, WorkerDir
-from agentctl.domain.projection import WorkerView
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.supervision.worker.engine_answers import answer_for
 from agentctl.supervision.worker.placed import launch_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.plaintext import plain
+from agentctl.domain.text.plaintext import plain
 from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.queue.queue_hold import QueueHold, QueueHolds
 

@@ -19,10 +19,10 @@ from agentctl.adapters.tails import read_tail
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.activity.row import REPORTED, Phase, RowType
 from agentctl.domain.activity.rows import read_line
-from agentctl.domain.limits import RESULT_BYTES
-from agentctl.domain.numbers import finite
-from agentctl.domain.plaintext import whole
 from agentctl.domain.states import Status
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.text.plaintext import whole
+from agentctl.domain.tree.limits import RESULT_BYTES
 from agentctl.operations.show.one_worker import show_worker, worktree_of
 from agentctl.operations.show.sessions_by_hand import opening_of
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, text_paths

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.opening import open_plain, pieces
-from agentctl.domain.textquery import TextQuery
+from agentctl.domain.text.textquery import TextQuery
 
 #: A longer line is searched in pieces of this size: it is the most of a file that is in memory at once, twice.
 LONGEST_LINE = 4 << 20

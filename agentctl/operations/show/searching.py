@@ -9,9 +9,9 @@ from typing import Any
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.activity.row import RowType
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.question import Question
-from agentctl.domain.textquery import Excerpt, TextQuery, excerpt_of
+from agentctl.domain.text.textquery import Excerpt, TextQuery, excerpt_of
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.searched_lines import Stopped, lines_that_may_match

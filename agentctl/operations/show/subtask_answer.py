@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.ends import reason_in_words
 from agentctl.domain.states import Status
+from agentctl.domain.worker.ends import reason_in_words
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import cut_of, text_fields
 from agentctl.supervision.worker.endings import Decision, decision_of

@@ -9,9 +9,9 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.limits import Limits
-from agentctl.domain.projection import TaskView
 from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state
+from agentctl.domain.tree.limits import Limits
+from agentctl.domain.worker.projection import TaskView
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.current_state import read_task

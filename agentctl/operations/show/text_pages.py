@@ -10,8 +10,8 @@ from typing import Any
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.rows import read_line
-from agentctl.domain.nesting import may_be_too_deep, shallow
-from agentctl.domain.plaintext import whole
+from agentctl.domain.text.nesting import may_be_too_deep, shallow
+from agentctl.domain.text.plaintext import whole
 from agentctl.lean import NamedTuple
 
 #: How much of an activity is read for one page, unless one row alone is longer.

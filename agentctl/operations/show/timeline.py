@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.budget import Spent, total
-from agentctl.domain.critical_path import Stretch, critical_path
 from agentctl.domain.events import END_EVENT, Event, make_event
-from agentctl.domain.projection import TaskView
-from agentctl.domain.timeline import MOST_CHANGES, Bar, BarId, History, in_order
+from agentctl.domain.timeline.critical_path import Stretch, critical_path
+from agentctl.domain.timeline.timeline import MOST_CHANGES, Bar, BarId, History, in_order
+from agentctl.domain.tree.budget import Spent, total
+from agentctl.domain.worker.projection import TaskView
 from agentctl.errors import StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.current_state import read_task

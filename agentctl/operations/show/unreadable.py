@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator
 
 from agentctl.adapters.files import as_storage_error
-from agentctl.domain.projection import WorkerView
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError, StorageError
 
 

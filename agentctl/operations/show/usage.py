@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.breaker import breakers
-from agentctl.domain.budget import Spent, total
-from agentctl.domain.limits import KEYS
-from agentctl.domain.projection import WorkerView
-from agentctl.domain.worktime import time_at_work
+from agentctl.domain.tree.breaker import breakers
+from agentctl.domain.tree.budget import Spent, total
+from agentctl.domain.tree.limits import KEYS
+from agentctl.domain.worker.projection import WorkerView
+from agentctl.domain.worker.worktime import time_at_work
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.task_config import usable_config

@@ -11,8 +11,8 @@ from agentctl.adapters.processes import Identity, identity_from
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
-from agentctl.domain.numbers import finite
-from agentctl.domain.projection import WorkerView
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below
 from agentctl.operations.show.current_state import read_own_task

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from agentctl.adapters.taskdir import TaskDir, TreeDir
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.budget import REPORTED, unheld
-from agentctl.domain.limits import Limits
+from agentctl.domain.tree.budget import REPORTED, unheld
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import Refused
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
@@ -105,7 +105,7 @@ def refuse_broken(tree: TreeDir, limits: Limits, prepared: Iterable[Prepared]) -
     agents = [agent for agent, age in ages.items() if age is not None and age < limits.breaker_cooldown_seconds]
     if not agents:
         return
-    from agentctl.domain.breaker import breakers
+    from agentctl.domain.tree.breaker import breakers
     from agentctl.supervision.account.ledger import Ledger
 
     found = breakers(Ledger(tree).update().facts.ends())

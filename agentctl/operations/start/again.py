@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.agent.agentspec import AgentSpec
 from agentctl.domain.names import first_free
 from agentctl.drivers.order import Order, order_from
 from agentctl.errors import Refused

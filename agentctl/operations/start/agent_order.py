@@ -15,8 +15,8 @@ import agentctl
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import Rules
+from agentctl.domain.agent.agentspec import AgentSpec
+from agentctl.domain.agent.permissions import Rules
 from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import ASKING, BY_OWN_SETTINGS, Order, order_from
@@ -52,7 +52,7 @@ _PREFERENCES = ("model", "effort")
 #: How much of an agent program's configuration is read at most; a longer file counts as empty.
 _MOST_BYTES = 16 << 20
 _ASKING_HINT = "or a row in acp.yaml says how it is brought to ask (`asking`; docs/agents.md)"
-_PROGRAM = Path(agentctl.__file__).resolve().parent / "driving" / "__main__.py"
+_PROGRAM = Path(agentctl.__file__).resolve().parent / "worker_programs" / "agent_host" / "__main__.py"
 
 
 class Ordered(NamedTuple):

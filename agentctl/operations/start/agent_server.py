@@ -11,7 +11,7 @@ from typing import Any
 
 import agentctl
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.own_tools import OFFER_VARIABLE, PREFIX, SERVER, ours_among
+from agentctl.domain.agent.own_tools import OFFER_VARIABLE, PREFIX, SERVER, ours_among
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order
 from agentctl.errors import AgentctlError
@@ -22,7 +22,7 @@ from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARI
 SERVER_RULE = {"tool": f"{PREFIX}*", "pattern": "*", "answer": "allow"}
 #: A call lasts as long as a sub-agent works.
 _CALL_S = 7 * 86_400
-_PROGRAM = Path(agentctl.__file__).resolve().parent / "cli" / "early.py"
+_PROGRAM = Path(agentctl.__file__).resolve().parent / "interfaces" / "cli" / "early.py"
 _START_S = 120
 
 

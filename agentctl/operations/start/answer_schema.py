@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.files import storage_errors
-from agentctl.domain.jsonschema import check_schema
+from agentctl.domain.text.jsonschema import check_schema
 from agentctl.errors import UsageError
 
 _LONGEST = 100_000

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.permissions import SHELLS, Rules, answer_by, denies, first_beyond
+from agentctl.domain.agent.permissions import SHELLS, Rules, answer_by, denies, first_beyond
 from agentctl.errors import Refused
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller

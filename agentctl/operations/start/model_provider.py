@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentctl.adapters.files import read_known
-from agentctl.domain.agentspec import AgentSpec
+from agentctl.domain.agent.agentspec import AgentSpec
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.registry import AGENT_DRIVERS, load
 from agentctl.errors import Refused

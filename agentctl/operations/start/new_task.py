@@ -18,9 +18,9 @@ from agentctl.adapters.taskyaml.reader import OTHER_KEYS
 from agentctl.adapters.taskyaml.writer import yaml_head
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain import events as ev
-from agentctl.domain.limits import KEYS, BadLimit, limits_from
+from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.names import check_name, first_free, slug
-from agentctl.domain.permissions import parse_policy
+from agentctl.domain.tree.limits import KEYS, BadLimit, limits_from
 from agentctl.encoding import as_utf8
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.permissions import Rules, is_allowing, parse_policy
+from agentctl.domain.agent.agentspec import AgentSpec
+from agentctl.domain.agent.permissions import Rules, is_allowing, parse_policy
 from agentctl.errors import NotFound, Refused, UsageError
 from agentctl.operations.start.agent_server import SERVER_RULE
 from agentctl.operations.start.inherited import refuse_allowing

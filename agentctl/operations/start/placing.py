@@ -22,7 +22,7 @@ from agentctl.supervision.worker.spec import read_spec
 
 if TYPE_CHECKING:
     from agentctl.operations.start.agent_order import Ordered
-    from agentctl.operations.start.batch_context import Surroundings
+    from agentctl.operations.start.batch_findings import Surroundings
 
 
 def placement_for(

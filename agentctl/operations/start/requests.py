@@ -10,17 +10,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.graph import check_no_cycle
-from agentctl.domain.limits import KEYS, BadLimit, check_limit
 from agentctl.domain.names import check_name
 from agentctl.domain.states import Status
+from agentctl.domain.tree.graph import check_no_cycle
+from agentctl.domain.tree.limits import KEYS, BadLimit, check_limit
 from agentctl.errors import AgentctlError, Next, NotFound, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.options import OF_WORKERS
 from agentctl.supervision.queue.tickets import HIGHEST, LOWEST
 
 if TYPE_CHECKING:
-    from agentctl.domain.agentspec import AgentSpec
+    from agentctl.domain.agent.agentspec import AgentSpec
     from agentctl.domain.documents.workers.starts import MadeWorktree, SpawnedWorker
 
 
@@ -201,7 +201,7 @@ def _check_numbers(request: SpawnRequest) -> None:
 
 
 def _check_work(work: AgentWork) -> None:
-    from agentctl.domain.agentspec import EFFORTS  # Commands do not need it.
+    from agentctl.domain.agent.agentspec import EFFORTS  # Commands do not need it.
 
     if work.max_turns is not None and work.max_turns < 1:
         raise UsageError(f"max_turns must be at least 1, not {work.max_turns}")

@@ -16,9 +16,9 @@ from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.taskyaml.roster import RosterRow, enlist, mark_stale
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
-from agentctl.domain.limits import Limits
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import OWN, Reason, Status
+from agentctl.domain.tree.limits import Limits
 from agentctl.drivers.order import BY_OWN_SETTINGS, order_from
 from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
@@ -30,7 +30,7 @@ from agentctl.operations.start.admission import (
     refuse_elsewhere,
     refuse_unreported,
 )
-from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.batch_findings import Surroundings
 from agentctl.operations.start.interruption import HeldInterrupt, cut_short, interrupted
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line

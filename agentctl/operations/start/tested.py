@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctl.adapters.versions import version_of
-from agentctl.domain.versions import parts
+from agentctl.domain.text.versions import parts
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import ASKING, READ_ONLY, Order
 from agentctl.errors import Refused

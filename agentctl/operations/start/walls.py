@@ -11,7 +11,7 @@ from agentctl.adapters.files import make_folders
 from agentctl.adapters.git import entry_above
 from agentctl.adapters.personal import config_folder, state_folder
 from agentctl.adapters.taskdir import ROOT_NAME, Root, WorkerDir
-from agentctl.domain.containment import lies_in
+from agentctl.domain.text.containment import lies_in
 from agentctl.errors import AgentctlError, Refused
 from agentctl.supervision.worker.environment import store_folder
 

@@ -21,11 +21,11 @@ from agentctl.adapters.files import (
 from agentctl.adapters.locks import locked
 from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.limits import Limits
 from agentctl.domain.names import base_name, check_name, slug
 from agentctl.domain.states import Status
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import Next, Refused, UsageError
-from agentctl.operations.start.batch_context import Surroundings
+from agentctl.operations.start.batch_findings import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
 from agentctl.operations.start.placing import placement_for
 from agentctl.operations.start.prepared import Prepared, Site

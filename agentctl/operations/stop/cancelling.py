@@ -15,9 +15,9 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import trees_of
-from agentctl.domain.escalation import whole_limit_s
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import Status
+from agentctl.domain.worker.escalation import whole_limit_s
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.operations.show.current_state import mend_roster, read_task
 from agentctl.operations.stop.holding import run_queue
 from agentctl.operations.wait.live_view import LiveTask

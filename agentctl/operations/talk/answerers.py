@@ -10,7 +10,7 @@ from __future__ import annotations
 from agentctl.adapters.files import read_known
 from agentctl.adapters.realpath import Resolver
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.permissions import Rules, answer_by
+from agentctl.domain.agent.permissions import Rules, answer_by
 from agentctl.domain.question import ALLOW, DENY, EVERYTHING, Question, offered, question_within
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.answer_links import buttons_for, question_digest, read_link
+from agentctl.domain.notice.answer_links import buttons_for, question_digest, read_link
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.answerers import Answerer

@@ -16,8 +16,8 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import check_name
-from agentctl.domain.plaintext import whole_json
 from agentctl.domain.question import AnswerOption, Question
+from agentctl.domain.text.plaintext import whole_json
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, BrokenOff, Damaged, Refused, StorageError, WaitTimedOut
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple

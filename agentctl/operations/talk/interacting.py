@@ -12,8 +12,8 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_answer
 from agentctl.domain.names import check_name, first_of
-from agentctl.domain.plaintext import whole
 from agentctl.domain.question import DENY, Question, question_in
+from agentctl.domain.text.plaintext import whole
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, StorageError, UsageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple

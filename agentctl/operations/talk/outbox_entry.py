@@ -10,9 +10,9 @@ from typing import Any
 
 from agentctl.domain.answers import check_question
 from agentctl.domain.names import is_name
-from agentctl.domain.numbers import finite
 from agentctl.domain.question import AnswerOption, Question
-from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport
 from agentctl.errors import UsageError
 
 _MOST_OPTIONS = 100

@@ -17,8 +17,8 @@ from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.activity.row import REPORTED, Phase, Row, RowType
-from agentctl.domain.plaintext import whole
-from agentctl.domain.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport, entry_of
+from agentctl.domain.text.plaintext import whole
+from agentctl.domain.worker.reports import DeclaredFile, MessageReport, ProgressReport, Report, ResultReport, entry_of
 from agentctl.encoding import as_utf8
 from agentctl.errors import Refused, StorageError, UsageError
 from agentctl.lean import TYPE_CHECKING, Any, TypeVar

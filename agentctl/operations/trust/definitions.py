@@ -14,8 +14,8 @@ from agentctl.adapters.known import known_files
 from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import ROOT_NAME, Root
 from agentctl.adapters.trust import Trusted, is_trusted, read_trusted, trust_file
-from agentctl.domain.agentspec import AgentSpec
-from agentctl.domain.granted_powers import powers
+from agentctl.domain.agent.agentspec import AgentSpec
+from agentctl.domain.agent.granted_powers import powers
 from agentctl.domain.names import first_of
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, NamedTuple

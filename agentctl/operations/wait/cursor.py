@@ -17,7 +17,7 @@ from agentctl.adapters.files import read_known, storage_errors, to_json, write_w
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
 from agentctl.adapters.taskdir import TreeDir
 from agentctl.domain.names import check_name
-from agentctl.domain.projection import Deliverable
+from agentctl.domain.worker.projection import Deliverable
 from agentctl.lean import NamedTuple
 
 

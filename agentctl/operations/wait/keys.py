@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import WorkerId
-from agentctl.domain.projection import WorkerView
 from agentctl.domain.states import TERMINAL, Status
+from agentctl.domain.worker.projection import WorkerView
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.wait.live_view import LiveTree

@@ -21,8 +21,8 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
-from agentctl.domain.projection import TaskView, WorkerView
 from agentctl.domain.states import Status
+from agentctl.domain.worker.projection import TaskView, WorkerView
 from agentctl.errors import AgentctlError, NotFound
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.live_workers import judge_workers

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.names import first_of
-from agentctl.domain.projection import Deliverable, TaskView, WorkerView
 from agentctl.domain.states import PARKED, TERMINAL, EndStatus, Status
+from agentctl.domain.worker.projection import Deliverable, TaskView, WorkerView
 from agentctl.errors import Declined, NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of

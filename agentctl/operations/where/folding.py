@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.taskdir import TaskDir
-from agentctl.domain.projection import TaskView
+from agentctl.domain.worker.projection import TaskView
 
 
 def fold(task: TaskDir) -> TaskView:

@@ -19,7 +19,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.limits import Limits
+from agentctl.domain.tree.limits import Limits
 from agentctl.errors import AgentctlError, Limited, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import Caller, caller

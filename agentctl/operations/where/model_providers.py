@@ -13,7 +13,7 @@ from agentctl.adapters.files import storage_errors
 from agentctl.adapters.known import known_files
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.personal import config_folder, is_there
-from agentctl.domain.permissions import BadValue
+from agentctl.domain.agent.permissions import BadValue
 from agentctl.drivers.llm.providers import Rows, read_providers
 from agentctl.errors import UsageError
 from agentctl.world_errors import missing_part

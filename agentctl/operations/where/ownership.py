@@ -17,8 +17,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
+from agentctl.domain.agent.permissions import is_allowing
 from agentctl.domain.events import SUBTASK_CREATED
-from agentctl.domain.permissions import is_allowing
 from agentctl.errors import Refused
 from agentctl.lean import Any
 from agentctl.operations.where.calling import caller

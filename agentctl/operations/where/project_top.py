@@ -11,7 +11,7 @@ import os
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
-from agentctl.domain.containment import lies_in
+from agentctl.domain.text.containment import lies_in
 from agentctl.errors import Damaged
 
 _POINTS = "gitdir: "

@@ -11,7 +11,7 @@ from agentctl.adapters.document import Document
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.taskyaml import cache, reader, roster
 from agentctl.adapters.taskyaml.cache import TaskConfig
-from agentctl.domain.limits import DEEPEST, Limits
+from agentctl.domain.tree.limits import DEEPEST, Limits
 from agentctl.errors import AgentctlError, NotFound, UsageError
 from agentctl.operations.where.ownership import is_own
 

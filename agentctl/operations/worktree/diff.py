@@ -15,7 +15,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.git import Git, GitError, GitTimeout
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.patchtext import PatchedFile, files_in
+from agentctl.domain.text.patchtext import PatchedFile, files_in
 from agentctl.errors import NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.locating import find_worker

@@ -19,7 +19,7 @@ from agentctl.adapters.git import Git, GitError, git_in, pause_before_try
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import Root, WorkerDir
-from agentctl.domain.containment import lies_in
+from agentctl.domain.text.containment import lies_in
 from agentctl.errors import AgentctlError, Next, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.calling import Caller

@@ -17,17 +17,9 @@ from agentctl.adapters.clock import iso_of, since_boot
 from agentctl.adapters.files import make_folders, read_known
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.numbers import finite
-from agentctl.domain.windows import (
-    LONGEST_S,
-    Window,
-    concerns,
-    label_of,
-    merged,
-    plausible,
-    windows_from,
-)
-from agentctl.domain.windows import to_json as windows_to_json
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.tree.windows import LONGEST_S, Window, concerns, label_of, merged, plausible, windows_from
+from agentctl.domain.tree.windows import to_json as windows_to_json
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.account.accounts import Account, write_account
 

@@ -11,9 +11,9 @@ from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
-from agentctl.domain.budget import Spent, TreeUsage, spent_from, total
-from agentctl.domain.treefacts import TreeFacts
-from agentctl.domain.worktime import time_at_work
+from agentctl.domain.tree.budget import Spent, TreeUsage, spent_from, total
+from agentctl.domain.tree.treefacts import TreeFacts
+from agentctl.domain.worker.worktime import time_at_work
 from agentctl.lean import Any
 from agentctl.supervision.worker.spec import order_of
 from agentctl.supervision.worker.worktimes import WorkTimes

@@ -19,7 +19,7 @@ from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
 from agentctl.errors import NoFreeSlot, StorageError
 from agentctl.supervision.account.waiters import HeldInTree
-from agentctl.supervision.dispatch.ahead import ahead_place
+from agentctl.supervision.dispatch.ahead_places import ahead_place
 from agentctl.supervision.dispatch.eligibility import ready_tickets
 from agentctl.supervision.dispatch.idle_places import count_idle, idle_place
 from agentctl.supervision.dispatch.launching import (

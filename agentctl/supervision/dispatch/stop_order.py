@@ -18,8 +18,8 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.domain.names import WorkerId, is_name
-from agentctl.domain.numbers import finite
 from agentctl.domain.states import Status
+from agentctl.domain.text.numbers import finite
 from agentctl.errors import AgentctlError, Damaged, StorageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision import failpoints

@@ -12,8 +12,8 @@ from agentctl.adapters.processes import Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.ends import HIDDEN
 from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Reason, Status
+from agentctl.domain.worker.ends import HIDDEN
 from agentctl.supervision import failpoints
 from agentctl.supervision.life.belonging import Record, claim_of, record_of
 from agentctl.supervision.life.process_tree import UnsupervisedTree

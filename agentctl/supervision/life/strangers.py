@@ -32,7 +32,7 @@ WAKE = "--wake"
 TELL = "--tell"
 _SHIM_SUFFIX = "agentctl/shim/__main__.py"
 #: The program of a post, and the option before the folder of its launch: an engine may have started it on this machine.
-_POST_SUFFIX, POST = "agentctl/placing/__main__.py", "--post"
+_POST_SUFFIX, POST = "agentctl/worker_programs/on_node/__main__.py", "--post"
 #: The script that a shim's command line names, followed by the root task's directory.
 SHIM_SCRIPT = str(FilePath(os.path.realpath(agentctl.__file__)).parent / "shim/__main__.py")
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, TreeDir, names_in
-from agentctl.domain.quiet import QuietHours
-from agentctl.domain.targets import MOST_TARGETS, NoticeTarget, target_from
+from agentctl.domain.notice.quiet import QuietHours
+from agentctl.domain.notice.targets import MOST_TARGETS, NoticeTarget, target_from
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import switch_of

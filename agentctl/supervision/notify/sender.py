@@ -22,19 +22,19 @@ from agentctl.adapters.taskdir import TreeDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_at
 from agentctl.adapters.watch import Watch
-from agentctl.domain.messages import message_about
-from agentctl.domain.notices import ENDED, Notice
-from agentctl.domain.targets import TERMINAL, NoticeTarget
+from agentctl.domain.notice.notice_messages import message_about
+from agentctl.domain.notice.notices import ENDED, Notice
+from agentctl.domain.notice.targets import TERMINAL, NoticeTarget
 from agentctl.errors import AgentctlError
 from agentctl.lean import NamedTuple
 from agentctl.supervision import failpoints
 from agentctl.supervision.notify.armed import Armed, read_armed
 from agentctl.supervision.notify.book import FAILED, Book
-from agentctl.supervision.notify.delivering import deliver
-from agentctl.supervision.notify.gathering import TreeNotices
-from agentctl.supervision.notify.linking import with_links
-from agentctl.supervision.notify.looking import LookedAt, looked_at, unseen
-from agentctl.supervision.notify.sending import LOCK_FD
+from agentctl.supervision.notify.delivery import deliver
+from agentctl.supervision.notify.gaze import LookedAt, looked_at, unseen
+from agentctl.supervision.notify.links import with_links
+from agentctl.supervision.notify.sender_start import LOCK_FD
+from agentctl.supervision.notify.tree_notices import TreeNotices
 from agentctl.supervision.worker.control import name_holder
 
 #: How long it stays when nothing happens: events that follow need no sender of their own.

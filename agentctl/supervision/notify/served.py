@@ -14,7 +14,7 @@ from agentctl.adapters.locks import hold_alive, is_alive_held
 from agentctl.adapters.opening import OddFile, open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.answer_links import SHORTEST_TOKEN
+from agentctl.domain.notice.answer_links import SHORTEST_TOKEN
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, TreeDir
-from agentctl.supervision.notify.sending import AGAIN_S, has_news, is_long_ago, see_to_sender
+from agentctl.supervision.notify.sender_start import AGAIN_S, has_news, is_long_ago, see_to_sender
 from agentctl.supervision.worker.environment import switch_of
 
 

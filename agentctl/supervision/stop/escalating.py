@@ -8,7 +8,7 @@ from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.escalation import Stage
+from agentctl.domain.worker.escalation import Stage
 from agentctl.errors import AgentctlError
 from agentctl.supervision.life.process_tree import ProcessTree
 

@@ -19,10 +19,10 @@ from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.ends import HIDDEN
-from agentctl.domain.escalation import Stage, advance, begin, hurried
-from agentctl.domain.limits import Limits
 from agentctl.domain.states import Status
+from agentctl.domain.tree.limits import Limits
+from agentctl.domain.worker.ends import HIDDEN
+from agentctl.domain.worker.escalation import Stage, advance, begin, hurried
 from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.dispatch.dispatch import dispatch

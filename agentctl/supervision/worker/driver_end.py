@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.plaintext import beginning
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.text.plaintext import beginning
 from agentctl.lean import NamedTuple
 
 #: The longest message: it is shown wherever an end is shown.

@@ -18,8 +18,8 @@ from agentctl.adapters.locks import is_alive_held, locked
 from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
-from agentctl.domain.numbers import finite
 from agentctl.domain.states import Reason, Status
+from agentctl.domain.text.numbers import finite
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker import deferred
@@ -279,7 +279,7 @@ def _event_of(worker: WorkerDir, decision: Decision) -> ev.Event:
 
 
 def _note_failure(worker: WorkerDir, reason: str | None) -> None:
-    from agentctl.domain.breaker import COUNTED  # Most workers do not fail.
+    from agentctl.domain.tree.breaker import COUNTED  # Most workers do not fail.
     from agentctl.supervision.worker.failures import note_failure
 
     if reason in COUNTED:

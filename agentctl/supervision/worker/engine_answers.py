@@ -15,8 +15,8 @@ from agentctl.adapters import processes
 from agentctl.adapters.clock import since_boot
 from agentctl.adapters.opening import open_plain, read_bytes
 from agentctl.adapters.paths import FilePath
-from agentctl.domain.numbers import finite
-from agentctl.domain.sightings import EngineState, Sighting
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.sightings import EngineState, Sighting
 from agentctl.errors import AgentctlError
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker.environment import store_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 
-from agentctl.domain.containment import lies_in
+from agentctl.domain.text.containment import lies_in
 from agentctl.lean import Any
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from agentctl.adapters.files import AnyPath, json_in, read_json, read_known
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.limits import KEYS, LONGEST_GRACE_S, Limits
 from agentctl.domain.names import camel
-from agentctl.domain.numbers import finite
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.tree.limits import KEYS, LONGEST_GRACE_S, Limits
 from agentctl.errors import Damaged
 from agentctl.lean import Any, NamedTuple
 from agentctl.supervision.worker import environment

@@ -13,7 +13,7 @@ from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_known
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.worktime import Worked, worked_from
+from agentctl.domain.worker.worktime import Worked, worked_from
 from agentctl.lean import Any
 from agentctl.supervision.worker.endings import decision_of
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { argvOf } from '../../../agentctl/web/page/js/commands_line.js';
+import { argvOf } from '../../../agentctl/interfaces/web/page/js/commands_line.js';
 
 test('words and quotes need no shell', () => {
   assert.deepEqual(argvOf('  make  test '), ['make', 'test']);

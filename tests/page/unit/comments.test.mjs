@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { commentsAt, messageOf, placeComments } from '../../../agentctl/web/page/js/comments.js';
-import { parseDiff } from '../../../agentctl/web/page/js/diff_parse.js';
+import { commentsAt, messageOf, placeComments } from '../../../agentctl/interfaces/web/page/js/comments.js';
+import { parseDiff } from '../../../agentctl/interfaces/web/page/js/diff_parse.js';
 
 const comment = (more) => ({ id: 'c1', path: 'a', side: 'new', line: 2, code: 'two', text: ' why? ', ...more });
 const files = parseDiff('--- a/a\n+++ b/a\n@@ -1,3 +1,4 @@\n two\n-gone\n+two\n+four\n end\n');

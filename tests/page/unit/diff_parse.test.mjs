@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { parseDiff } from '../../../agentctl/web/page/js/diff_parse.js';
+import { parseDiff } from '../../../agentctl/interfaces/web/page/js/diff_parse.js';
 
 const diff = (...lines) => parseDiff(`${lines.join('\n')}\n`);
 const head = (name) => [`diff --git a/${name} b/${name}`, `--- a/${name}`, `+++ b/${name}`];

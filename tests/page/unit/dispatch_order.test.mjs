@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EMPTY, orderOf, titleFor } from '../../../agentctl/web/page/js/dispatch_order.js';
+import { EMPTY, orderOf, titleFor } from '../../../agentctl/interfaces/web/page/js/dispatch_order.js';
 
 const order = (more) => orderOf({ ...EMPTY, ...more });
 const refused = (more) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { filterOf, wordsOf } from '../../../agentctl/web/page/js/filtering.js';
+import { filterOf, wordsOf } from '../../../agentctl/interfaces/web/page/js/filtering.js';
 
 const worker = (more = {}) => ({ taskId: 't1', agentInstance: 'a1', status: 'running', need: 'working', ...more });
 const task = { taskId: 't1', title: 'Log in with a key', state: 'working' };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { test } from 'node:test';
-import { hmac } from '../../../agentctl/web/page/js/hmac.js';
+import { hmac } from '../../../agentctl/interfaces/web/page/js/hmac.js';
 
 test('it is that of others, for secrets and texts of all lengths', () => {
   for (let length = 0; length < 200; length += 1) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ITEM_SIGNS, itemLabel, telling } from '../../../agentctl/web/page/js/item_words.js';
+import { ITEM_SIGNS, itemLabel, telling } from '../../../agentctl/interfaces/web/page/js/item_words.js';
 
 test('what tells most of the arguments of a call', () => {
   assert.equal(telling({ timeout: 3, command: 'ls' }), 'ls');

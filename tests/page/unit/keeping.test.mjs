@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keepIn, keptIn } from '../../../agentctl/web/page/js/keeping.js';
+import { keepIn, keptIn } from '../../../agentctl/interfaces/web/page/js/keeping.js';
 
 /** A storage as browsers have it: what it holds are its own keys. */
 class Storage {

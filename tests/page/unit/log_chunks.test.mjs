@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LogChunks, LONG_LINE } from '../../../agentctl/web/page/js/log_chunks.js';
+import { LogChunks, LONG_LINE } from '../../../agentctl/interfaces/web/page/js/log_chunks.js';
 
 const linesOf = (chunks) => chunks.chunks.flatMap((chunk) => chunk.lines);
 const same = (line) => line;

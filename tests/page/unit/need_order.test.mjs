@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NeedOrder } from '../../../agentctl/web/page/js/need_order.js';
+import { NeedOrder } from '../../../agentctl/interfaces/web/page/js/need_order.js';
 
 const worker = (need, needSince = '') => ({ taskId: 't', agentInstance: 'x', status: 'running', need, needSince });
 const keys = (order, need) => order.of(need).map((rank) => rank.key);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { placeOf } from '../../../agentctl/web/page/js/places.js';
+import { placeOf } from '../../../agentctl/interfaces/web/page/js/places.js';
 
 const at = (path) => {
   const { query: _, ...place } = placeOf(`http://127.0.0.1:1${path}`);

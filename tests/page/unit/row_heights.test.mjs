@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { drawnRows, RowPlaces } from '../../../agentctl/web/page/js/row_heights.js';
+import { drawnRows, RowPlaces } from '../../../agentctl/interfaces/web/page/js/row_heights.js';
 
 const KEYS = ['a', 'b', 'c', 'd'];
 const places = (heights = {}, keys = KEYS) => new RowPlaces(keys, new Map(Object.entries(heights)), 10);

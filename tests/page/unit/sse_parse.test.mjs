@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventStreamParser } from '../../../agentctl/web/page/js/sse_parse.js';
+import { eventStreamParser } from '../../../agentctl/interfaces/web/page/js/sse_parse.js';
 
 const STREAM = [
   ': hello\r\n\r\n', 'event: fleet\nid: e-1\ndata: {"a":1}\n\n', 'data: one\ndata: two\n\n', 'event: reset\n\n',

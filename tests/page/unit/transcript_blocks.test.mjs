@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { callsIn, stampOf, TranscriptBlocks } from '../../../agentctl/web/page/js/transcript_blocks.js';
+import { callsIn, stampOf, TranscriptBlocks } from '../../../agentctl/interfaces/web/page/js/transcript_blocks.js';
 
 const blocksOf = (rows) => {
   const blocks = new TranscriptBlocks();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { belowOf, countsOf, itemLines, linesOf } from '../../../agentctl/web/page/js/tree_order.js';
+import { belowOf, countsOf, itemLines, linesOf } from '../../../agentctl/interfaces/web/page/js/tree_order.js';
 
 const tasks = (...all) => new Map(all.map((one) => [one.taskId, { state: 'working', ...one }]));
 const workers = (...all) => new Map(all.map((one) => [`${one.taskId}/${one.agentInstance}`, { status: 'running', ...one }]));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import * as words from '../../../agentctl/web/page/js/words.js';
+import * as words from '../../../agentctl/interfaces/web/page/js/words.js';
 
 const worker = (more = {}) => ({ taskId: 't', agentInstance: 'a', status: 'running', ...more });
 

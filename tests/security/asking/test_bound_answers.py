@@ -10,7 +10,7 @@ import pytest
 
 from agentctl.adapters.taskdir import Root
 from agentctl.drivers.dialogue import Ask
-from agentctl.driving.questions import ProgramQuestions
+from agentctl.worker_programs.agent_host.host_questions import ProgramQuestions
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.steps import Task, held, new_task, spawn, spawn_batch
 from tests.support import PROGRAM, run, wait_until, worker

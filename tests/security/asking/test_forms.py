@@ -12,7 +12,7 @@ import pytest
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.question import question_in
-from agentctl.mcp.forms import Form, form_of
+from agentctl.interfaces.mcp.forms import Form, form_of
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.mcp_steps import call, talk
 from tests.steps import Task

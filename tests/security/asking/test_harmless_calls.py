@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.permissions import Rules, parse_policy
+from agentctl.domain.agent.permissions import Rules, parse_policy
 from agentctl.drivers.claude.calls import lasting, read_by
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import decided_by
+from agentctl.worker_programs.agent_host.host_questions import decided_by
 
 LEFT = "leave"
 

@@ -192,10 +192,10 @@ def test_a_pattern_that_takes_for_ever_is_stopped(lab: Lab) -> None:
     Path("long.txt").write_text("a" * 60 + "!\n")
     calls(lab, ("search", {"pattern": "(a+)+$"}))
     agent = lab.spawn("text")
-    wait_until(lambda: lab.runs("looking.py"), what="the search to run")
+    wait_until(lambda: lab.runs("search_process.py"), what="the search to run")
     run("send", agent, "--interrupt", "SCENARIO:recall")
     lab.completed(agent)
-    assert not lab.runs("looking.py")
+    assert not lab.runs("search_process.py")
 
 
 def test_a_question_shows_where_a_link_leads(lab: Lab) -> None:

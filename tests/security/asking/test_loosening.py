@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.domain.permissions import first_beyond
+from agentctl.domain.agent.permissions import first_beyond
 from agentctl.supervision.worker.spec import WorkerSpec
 from tests.agent_steps import agent, agent_world, blocked, ends, inside
 from tests.life import forge, set_config
@@ -23,7 +23,7 @@ DISPATCH = """
 import os, sys
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import AgentctlError
-from agentctl.screen.start.start_line import known_names, parse_start_line, start_by_line
+from agentctl.interfaces.screen.start.start_line import known_names, parse_start_line, start_by_line
 root = Root(os.environ["AGENTCTL_ROOT"])
 try:
     print(start_by_line(root, parse_start_line(sys.argv[1], known_names(root))))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentctl.adapters.realpath import Resolver
-from agentctl.domain.permissions import OWN_SEARCH, Rules, answer_by
+from agentctl.domain.agent.permissions import OWN_SEARCH, Rules, answer_by
 from agentctl.drivers.dialogue import Ask
 from agentctl.drivers.order import Order
-from agentctl.driving.questions import decided_by
+from agentctl.worker_programs.agent_host.host_questions import decided_by
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.support import run
 

@@ -9,7 +9,7 @@ import pytest
 
 from agentctl.adapters.clock import monotonic
 from agentctl.domain.question import AnswerOption
-from agentctl.screen.acting import peek
+from agentctl.interfaces.screen.acting import peek
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.screens import Screen, watching
 from tests.steps import Task, spawn

@@ -17,15 +17,15 @@ import agentctl
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.question import question_in
 from agentctl.drivers.dialogue import Ask
-from agentctl.driving.questions import CHANGED, FORGED, ProgramQuestions
 from agentctl.errors import Damaged, Refused
-from agentctl.mcp import forms
+from agentctl.interfaces.mcp import forms
 from agentctl.operations.install.agent_files import guidance
 from agentctl.operations.talk.answerers import Answerer, check_answerer
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.ownership import vouch_for_answer
 from agentctl.tools.results import question_of
 from agentctl.tools.scope import Scope
+from agentctl.worker_programs.agent_host.host_questions import CHANGED, FORGED, ProgramQuestions
 from tests import by_hand
 from tests.agent_steps import activity, agent, agent_world, blocked, ends, plays
 from tests.integration.test_identity import can_unshare, from_inside
@@ -140,7 +140,7 @@ def by_tool(answer: str, instance: str = "child") -> list[str]:
 
 PYTHON = "import agentctl; agentctl.respond('allow', instance='child', question_id='q1')"
 FORM = """
-from agentctl.mcp import forms
+from agentctl.interfaces.mcp import forms
 from agentctl.tools.scope import ScopeSource
 scope = ScopeSource().scope()
 agent = scope.find("child")

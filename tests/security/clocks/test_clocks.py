@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.paths import FilePath
-from agentctl.domain.windows import Window
+from agentctl.domain.tree.windows import Window
 from agentctl.supervision.account import accounts, holds
 from agentctl.supervision.account.accounts import Account
 from tests.agent_steps import agent, agent_world, ends, plays
@@ -211,7 +211,7 @@ import sys, time
 now, now_ns = time.time, time.time_ns
 time.time = lambda: now() + {TWO_HOURS_S}
 time.time_ns = lambda: now_ns() + {TWO_HOURS_S} * 10**9
-from agentctl.cli.app import main
+from agentctl.interfaces.cli.app import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.cli.completing import _offer
+from agentctl.interfaces.cli.completion import _offer
 from tests.steps import new_task
 from tests.support import PROGRAM, alike, run, start_argv
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from agentctl.cli.catalogue import VERBS
+from agentctl.interfaces.commands.model.catalogue import VERBS
 from agentctl.operations.start.agent_server import server_command
 from tests.agent_steps import agent_world
 from tests.fakessh import define_hosts, put_ssh

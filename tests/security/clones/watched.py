@@ -76,7 +76,7 @@ def _become(request: dict[str, Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_CPU_S, MOST_CPU_S))
     sys.argv = ["agentctl", *request["args"]]
     sys.addaudithook(note)
-    from agentctl.cli.app import run
+    from agentctl.interfaces.cli.app import run
 
     try:
         run()

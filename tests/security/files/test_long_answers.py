@@ -8,7 +8,7 @@ import pytest
 
 from agentctl.drivers.dialogue import AgentOutcome
 from agentctl.drivers.order import Order
-from agentctl.driving.answers import FinalAnswer
+from agentctl.worker_programs.agent_host.answer_check import FinalAnswer
 
 FENCED = ["```json\n{}\n```", "```\n{}\n```", "  ```json \n\n {}\n\n  ``` \n", "{}", "```json\r\n{}\r\n```"]
 ODD = ["```\n" + "\n" * 200_000 + "x", "```" + " \n" * 100_000 + "x", "```\n" + "\n```" * 50_000 + "x"]

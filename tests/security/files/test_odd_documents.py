@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from agentctl.cli.catalogue import command_by_words
-from agentctl.cli.command_model import Shown, take_each
-from agentctl.cli.invocation import Invocation
-from agentctl.cli.surface import Unseen
 from agentctl.errors import AgentctlError
+from agentctl.interfaces.commands.model.catalogue import command_by_words
+from agentctl.interfaces.commands.model.command_model import Shown, take_each
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.surface import Unseen
 from tests.answers import check_answer
 from tests.steps import new_task, spawn
 from tests.support import run, worker

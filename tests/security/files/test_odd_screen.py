@@ -77,7 +77,7 @@ def test_an_odd_progress(root: Path, text: str) -> None:
 FAILS = """
 import sys
 from agentctl.adapters.taskdir import Root
-from agentctl.screen.app import WatchApp, run_screen
+from agentctl.interfaces.screen.app import WatchApp, run_screen
 
 WatchApp.on_mount = lambda _: 1 / 0
 sys.exit(run_screen(Root(sys.argv[1])))

@@ -23,12 +23,13 @@ from agentctl.domain.activity.fold import ActivityFold
 from agentctl.domain.activity.view import view_of
 from agentctl.domain.answers import check_answer
 from agentctl.domain.events import decode, encode
-from agentctl.domain.projection import TaskView
 from agentctl.domain.question import Question, question_in
-from agentctl.domain.reports import entry_of
+from agentctl.domain.worker.projection import TaskView
+from agentctl.domain.worker.reports import entry_of
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged, UsageError
-from agentctl.mcp.forms import form_of
+from agentctl.interfaces.mcp.forms import form_of
+from agentctl.interfaces.words.activity import tree_lines
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.results import text_fields
 from agentctl.operations.show.tree_view import WorkerTree
@@ -36,7 +37,6 @@ from agentctl.operations.start.answer_schema import read_schema
 from agentctl.operations.talk.outbox_entry import BadEntry, entry_in
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worktree.recorded import tree_from
-from agentctl.text.activity import tree_lines
 from tests import inside
 from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
 from tests.life import forge

@@ -19,14 +19,14 @@ import pytest
 
 from agentctl.adapters import locks
 from agentctl.adapters.taskdir import Root, WorkerDir
-from agentctl.domain.answer_links import LIFETIME_S, AnswerLink, sign
+from agentctl.domain.notice.answer_links import LIFETIME_S, AnswerLink, sign
 from agentctl.drivers.dialogue import Ask
-from agentctl.driving.questions import ProgramQuestions
 from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.operations.talk import interacting
 from agentctl.operations.talk.answering_link import answer_by_link
 from agentctl.supervision.notify.served import RootServer, announce, kept_token, live_server
 from agentctl.supervision.worker.environment import store_folder
+from agentctl.worker_programs.agent_host.host_questions import ProgramQuestions
 from tests.listener import Listener, configure
 from tests.served import TOKEN, URL, file_of, labels, link_to, pressed, serving, used
 from tests.snapshots import files_with

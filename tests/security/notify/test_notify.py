@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.clock import now_iso
-from agentctl.domain.messages import message_to_test
-from agentctl.domain.targets import NoticeTarget
+from agentctl.domain.notice.notice_messages import message_to_test
+from agentctl.domain.notice.targets import NoticeTarget
 from agentctl.supervision.notify.armed import Armed
-from agentctl.supervision.notify.delivering import Delivery, deliver
+from agentctl.supervision.notify.delivery import Delivery, deliver
 from tests.listener import HOST, Listener, configure
 from tests.snapshots import files_with
 from tests.steps import Task, new_task, spawn
@@ -299,7 +299,7 @@ def test_a_sender_pauses_after_an_answer_that_breaks_the_parser(root: Path, home
 
 @pytest.mark.parametrize("drip", [b"HTTP/1.1 100 Continue\r\n\r\n", *alike(b"x", b"HTTP/1.1 200 OK\r\nx: ")])
 def test_a_server_that_drips_its_answer_is_given_up(drip: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentctl.supervision.notify.delivering.HTTP_S", 0.5)
+    monkeypatch.setattr("agentctl.supervision.notify.delivery.HTTP_S", 0.5)
     is_over = threading.Event()
     with socket.create_server((HOST, 0)) as server:
 
@@ -324,7 +324,7 @@ def test_a_server_that_drips_its_answer_is_given_up(drip: bytes, monkeypatch: py
 def test_what_a_server_has_accepted_is_sent_although_its_answer_never_ends(
     length: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentctl.supervision.notify.delivering.HTTP_S", 0.3)
+    monkeypatch.setattr("agentctl.supervision.notify.delivery.HTTP_S", 0.3)
     is_over, before = threading.Event(), threading.active_count()
     with socket.create_server((HOST, 0)) as server:
 
@@ -346,8 +346,8 @@ def test_what_a_server_has_accepted_is_sent_although_its_answer_never_ends(
 def test_what_is_still_connecting_when_it_is_given_up_sends_nothing(
     listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agentctl.supervision.notify.delivering.HTTP_S", 0.05)
-    monkeypatch.setattr("agentctl.supervision.notify.delivering._GRACE_S", 0.05)
+    monkeypatch.setattr("agentctl.supervision.notify.delivery.HTTP_S", 0.05)
+    monkeypatch.setattr("agentctl.supervision.notify.delivery._GRACE_S", 0.05)
     may_resolve, connect, before = threading.Event(), socket.create_connection, threading.active_count()
 
     def slow(*args: Any, **more: Any) -> socket.socket:

@@ -74,7 +74,13 @@ def test_an_agents_order_is_the_one_that_its_shim_has_looked_at(
     assert "AGENTCTL_SPEC_DIGEST" not in ends()["result"]["finalMessage"], "the agent has no business with it"
     order = json.loads((task.agent("a") / "spec.json").read_bytes())["order"]
     change(task, "a", order={**order, "program": "/bin/false"})
-    driving = [sys.executable, "-I", "-S", str(REPOSITORY / "agentctl" / "driving" / "__main__.py"), "claude"]
+    driving = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(REPOSITORY / "agentctl" / "worker_programs/agent_host/__main__.py"),
+        "claude",
+    ]
     given = {**os.environ, "AGENTCTL_AGENT_DIR": str(task.agent("a")), "AGENTCTL_SPEC_DIGEST": "0" * 32}
     driven = subprocess.run(driving, env=given, capture_output=True, text=True, check=False, timeout=20)
     assert (driven.returncode != 0, "was changed since its worker was started" in driven.stderr) == (True, True)

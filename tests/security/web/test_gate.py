@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agentctl.adapters.taskdir import Root
+from agentctl.interfaces.web.login import CODE_S, new_link, proof
+from agentctl.interfaces.web.page_files import FOLDER, INDEX
 from agentctl.supervision.notify.served import live_server
 from agentctl.supervision.worker.environment import store_folder
-from agentctl.web.login import CODE_S, new_link, proof
-from agentctl.web.page_files import FOLDER, INDEX
 from tests.support import run, wait_for_text, wait_until, worker
 from tests.web.support import (
     API,

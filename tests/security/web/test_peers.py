@@ -15,8 +15,8 @@ import pytest
 
 from agentctl.adapters import peers
 from agentctl.adapters.peers import Address
+from agentctl.interfaces.web.connections import Bounds
 from agentctl.operations.where.connecting import Connecting, who_connects
-from agentctl.web.connections import Bounds
 from tests import by_hand
 from tests.life import kill_shims
 from tests.security.identity.test_impostors import after_an_honest_start, pretends
@@ -197,7 +197,7 @@ def test_it_is_looked_up_once_for_a_connection(served: Served, monkeypatch: pyte
         looked.append((peer, own))
         return who_connects(peer, own)
 
-    monkeypatch.setattr("agentctl.web.connections.who_connects", look)
+    monkeypatch.setattr("agentctl.interfaces.web.connections.who_connects", look)
     with Client(served) as client:
         client.ask("hi")
         client.answer()

@@ -15,9 +15,9 @@ from typing import Any
 import anyio
 import pytest
 
+from agentctl.interfaces.web.connections import OTHER_END
+from agentctl.interfaces.web.root_server import ListenAddress, Way, _refusing, way_to
 from agentctl.operations.where.connecting import Connecting, PeerKind
-from agentctl.web.connections import OTHER_END
-from agentctl.web.serving import ListenAddress, Way, _refusing, way_to
 from tests.squatters import NOBODY, Request, asked_by_another, needs_root, squatting
 from tests.support import run, start_argv
 from tests.web.support import API, UNPROVEN, Browser, Server, logged_in, new_task, serving, spawned

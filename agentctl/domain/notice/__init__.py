@@ -1,0 +1,4 @@
+"""What a person is told, where, when and in which words.
+
+Doors: `answer_links`, `notice_messages`, `notices`, `quiet`, `targets`.
+"""

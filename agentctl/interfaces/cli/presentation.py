@@ -1,0 +1,139 @@
+"""Prints what a command shows, in one of three forms: JSON for programs, lines for pipes, tables for terminals.
+
+Each thing is flushed before the command goes on: somebody may be waiting for it, and what was printed counts as given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator
+
+from agentctl.interfaces.cli.json_output import print_json, print_json_rows
+from agentctl.interfaces.commands.model.command_model import Picture, Raw, Screenful, Shown, Table, take_each
+from agentctl.interfaces.commands.model.surface import is_terminal
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctl.interfaces.commands.model.command_model import Command
+
+
+def carry_out(command: Command, given: dict[str, Any]) -> int:
+    """Carry out a command at this command line, and print what it shows; return the exit code.
+
+    Args:
+        given: The parameters that were given, those of its place and output too.
+    """
+    from agentctl.interfaces.commands.model.invocation import Invocation  # `agentctl --help` carries out nothing.
+
+    names = {parameter.name for parameter in command.needs}
+    own = {name: value for name, value in given.items() if name not in names}
+    place = {name: value for name, value in given.items() if name in names}
+    with contextlib.closing(CommandLine(is_json=bool(place.get("json")))) as here:
+        return take_each(command.carry_out(Invocation(here, **place), **own), here.take)
+
+
+class CommandLine:
+    """The standard streams of this process."""
+
+    def __init__(self, *, is_json: bool) -> None:
+        self._is_json = is_json
+        self._screenfuls = _Screenfuls()
+
+    def is_terminal(self, stream: str) -> bool:
+        """Return whether that stream is a terminal."""
+        return is_terminal(getattr(sys, stream))
+
+    def note(self, line: str) -> None:
+        """Print a line on stderr, after what was printed on stdout before."""
+        sys.stdout.flush()
+        print(line, file=sys.stderr, flush=True)
+
+    def is_confirmed(self, question: str) -> bool:
+        """Ask on stderr; return whether the next line of stdin is a yes."""
+        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+    def take(self, item: Shown | Raw | Screenful) -> None:
+        """Print what a command has yielded."""
+        if isinstance(item, Shown):
+            self.show(item)
+        elif isinstance(item, Screenful):
+            self._screenfuls.show(item)
+        else:
+            _pass_on(item.data)
+
+    def show(self, shown: Shown) -> None:
+        """Print a result, and flush it."""
+        if self._is_json:
+            if isinstance(shown.value, Iterator):
+                print_json_rows(shown.value)
+            else:
+                print_json(shown.value)
+            return
+        if shown.table is not None and is_terminal(sys.stdout):
+            _draw(shown.table())
+        else:
+            _print_lines(shown.lines)
+        sys.stdout.flush()
+        for line in shown.notes:
+            self.note(line)
+
+    def close(self) -> None:
+        """Leave what was drawn last where it is."""
+        self._screenfuls.close()
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+def _draw(made: Table | Picture | Iterable[str]) -> None:
+    if not isinstance(made, Table | Picture):
+        _print_lines(made)
+        return
+    from agentctl.interfaces.commands.parts import tables  # It loads rich.
+
+    if isinstance(made, Table):
+        tables.draw(made.heads, made.rows, wide=made.wide)
+    else:
+        tables.draw_looks(made.lines)
+
+
+def _pass_on(data: bytes | str) -> None:
+    if isinstance(data, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    else:
+        sys.stdout.write(data)
+        sys.stdout.flush()
+
+
+class _Screenfuls:
+    """Shows screenfuls: on a terminal over the previous ones, to a pipe the lines that changed."""
+
+    def __init__(self) -> None:
+        self._stack = contextlib.ExitStack()
+        self._draw: Callable[[list[str]], None] | None = None
+        self._before: set[str] = set()
+
+    def show(self, screenful: Screenful) -> None:
+        """Show a screenful."""
+        if self._draw is None and is_terminal(sys.stdout):
+            from agentctl.interfaces.commands.parts.tables import LiveLines
+
+            self._draw = self._stack.enter_context(LiveLines()).show
+        if self._draw is not None:
+            self._draw(screenful.lines)
+            return
+        now = {screenful.same(line): line for line in screenful.lines}
+        for known, line in now.items():
+            if known not in self._before:
+                print(line, flush=True)
+        self._before = set(now)
+
+    def close(self) -> None:
+        """Leave the last frame where it is."""
+        self._stack.close()

@@ -1,0 +1,52 @@
+"""Where a command is carried out: at a command line with its streams, or for a program that takes the value."""
+
+from __future__ import annotations
+
+from agentctl.lean import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+    from agentctl.interfaces.commands.model.command_model import Shown
+
+
+class Surface(Protocol):
+    """What a command may know of where it is carried out, and where notes go."""
+
+    def is_terminal(self, stream: str) -> bool:
+        """Return whether `stdin`, `stdout` or `stderr` is a terminal at which somebody has typed this command."""
+
+    def note(self, line: str) -> None:
+        """Tell a person at a terminal something: stdout is for the data."""
+
+    def is_confirmed(self, question: str) -> bool:
+        """Ask a person, and return whether the answer is yes."""
+
+    def show(self, shown: Shown) -> None:
+        """Show a result at once."""
+
+
+class Unseen:
+    """For a program that takes the value of what is shown: nobody sees anything else."""
+
+    def is_terminal(self, stream: str) -> bool:  # noqa: ARG002
+        """Return that it is not a terminal."""
+        return False
+
+    def note(self, line: str) -> None:
+        """Do nothing: the value says the same."""
+
+    def is_confirmed(self, question: str) -> bool:  # noqa: ARG002
+        """Return that nobody has said yes."""
+        return False
+
+    def show(self, shown: Shown) -> None:
+        """Do nothing: no command that is offered to a program shows anything while other code calls it back."""
+
+
+def is_terminal(stream: IO[Any]) -> bool:
+    """Return whether a stream is a terminal."""
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False

@@ -1,0 +1,96 @@
+"""A question as lines for a person, and the question back whether it is the one that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentctl.domain.answers import answers_in_words, check_answer
+from agentctl.domain.names import WorkerId
+from agentctl.domain.question import EVERYTHING, arguments_of, offered, question_within
+from agentctl.domain.text.plaintext import distinct, plain
+from agentctl.errors import Refused, UsageError
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.words.outline import outline
+from agentctl.interfaces.words.worker import respond_command
+from agentctl.lean import NamedTuple
+from agentctl.operations.talk.interacting import OpenQuestion
+
+ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
+_PROGRAM = "agentctl"
+
+
+class TypedAnswer(NamedTuple):
+    """What was typed of an answer."""
+
+    instance: str | None
+    question_id: str | None
+    answer: str
+    reason: str | None
+
+
+def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "") -> list[str]:
+    """Return what a question is, with all of it; of a call, which is allowed by its looks, also what nobody sees.
+
+    Args:
+        host: Where it is asked; None: here.
+        root: As `root_words` returns it.
+    """
+    is_call = asked.question.is_permission
+    return [distinct(line) if is_call else line for line in _paragraph(asked, host, root)]
+
+
+def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str]:
+    one, seen = asked.question, question_within(asked.question, EVERYTHING)
+    by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
+    on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
+    yield plain(f"{asked.instance}{by} in {asked.task_id}{on} asks: ") + plain(one.text)
+    if one.idle:
+        way = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
+        yield plain(f"    (it has answered, and is kept: {way}, or --close)")
+        return
+    if one.described:
+        yield plain(f"    in its own words: {one.described}")
+    yield from outline(arguments_of(one), "    | ")
+    if one.is_cut:
+        way = f"{program} logs {asked.instance} --task {asked.task_id}{root} --raw"
+        yield plain(f"    warning: this is cut; for all of it: {way}")
+    options = offered(one, seen)
+    for option in options:
+        yield f"    {plain(option.id)}  {plain(option.label)}"
+    if one.multiple:
+        yield "    several may be chosen, with commas between them"
+    if one.other and options:
+        yield "    an answer in your own words is taken, too"
+    if one.default is not None:
+        yield f"    default: {plain(one.default)}"
+    if not asked.is_waiting:
+        yield f"    {ASKER_GONE}"
+    yield f"    {answer_command(asked, host, root)}"
+
+
+def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None = None) -> None:
+    """Show a question and ask back whether it is the one that is meant, where somebody sits at a terminal.
+
+    Raises:
+        UsageError: Nobody does, or they say no; or the answer is not one that may be given to what is shown.
+    """
+    one = asked.question
+    way = answer_command(asked, host)
+    if call.json or not (call.is_terminal("stdin") and call.is_terminal("stderr")):
+        raise UsageError("it is not said which question is answered", hint=f"name it: {way}")
+    given = check_answer(one, answer)
+    for line in question_lines(asked, host):
+        call.note(line)
+    if one.is_permission and not any(option.id == given for option in offered(one, question_within(one, EVERYTHING))):
+        raise UsageError(
+            "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
+        )
+    if not call.is_confirmed(f"answer it with {plain(given)}?"):
+        raise Refused("nothing was answered", hint=f"name the question: {way}")
+
+
+def answer_command(asked: OpenQuestion, host: str | None = None, root: str = "") -> str:
+    one = asked.question
+    answers = answers_in_words(one, question_within(one, EVERYTHING))
+    command = respond_command(WorkerId(asked.task_id, asked.instance), one.id, answers, root)
+    return f"{_PROGRAM if host is None else f'{_PROGRAM} --host {plain(host)}'}{command.removeprefix(_PROGRAM)}"

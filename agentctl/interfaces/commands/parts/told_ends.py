@@ -1,0 +1,47 @@
+"""Prints the ends that the waits return, and reports a wait that was stopped before an end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentctl.domain.states import EndStatus
+from agentctl.domain.text.plaintext import beginning, plain
+from agentctl.domain.worker.ends import end_in_words
+from agentctl.errors import WaitStopped
+from agentctl.interfaces.commands.model.command_model import Shown
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.words.worker import waiting_for
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.ends import StoppedWait
+    from agentctl.interfaces.commands.model.command_model import Showing, V
+    from agentctl.operations.wait.waiting import WaitedEnd
+
+_LONGEST = 300
+
+
+def ended_line(end: WaitedEnd) -> str:
+    """Return an end in one line."""
+    name = end.agent_instance if end.task_id is None else f"{end.task_id}/{end.agent_instance}"
+    left = f" [{end.uncollected} uncollected]" if end.uncollected else ""
+    if end.until is not None:
+        return plain(f"{name} {waiting_for({'until': end.until, 'window': end.window}, is_parked=True)}")
+    how = end_in_words(end.status, end.reason, end.exit_code, end.signal)
+    return f"{name} {how}{left}{because(end.message) if end.status is EndStatus.FAILED else ''}"
+
+
+def because(message: str | None) -> str:
+    """Return the text after an end that says why it failed, in the words of the program or its provider."""
+    if not message:
+        return ""
+    return f": {beginning(plain(' '.join(message.split())), _LONGEST, '...')}"
+
+
+def reporting_the_stop(call: Invocation, waiting: Showing[V]) -> Showing[V | StoppedWait]:
+    """Show as JSON too that the waiting worker was cancelled or paused: stdout is what its program reads."""
+    try:
+        return (yield from waiting)
+    except WaitStopped as stop:
+        if call.json:
+            yield Shown({"agentInstance": stop.instance, "stopped": stop.stopped})
+        raise

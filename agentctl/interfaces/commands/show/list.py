@@ -1,0 +1,115 @@
+"""`list`, `show`: the workers of a task, and everything about one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from agentctl.interfaces.commands.model.command_model import Command, Showing, Shown, Table
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.parameters import HOSTS, IN_TASK, INSTANCE, RECURSIVE
+from agentctl.interfaces.commands.parts.wait_notes import questions_to_note
+from agentctl.interfaces.words.outline import fields, outline
+from agentctl.interfaces.words.worker import elapsed, progress_words, standing_words, stranded_words
+from agentctl.lean import TYPE_CHECKING
+from agentctl.operations.show.listing import each_worker, list_below
+from agentctl.operations.where.observed import observed_rows
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.hosts import FailedHost
+    from agentctl.domain.documents.workers.worker import ShownWorker, WorkerRow
+
+#: How much of a value, such as the arguments of a worker, `show` shows to a person.
+_LONGEST = 4000
+
+
+def list_task(
+    call: Invocation, *, recursive: bool = False, hosts: str | None = None
+) -> Showing[Iterable[WorkerRow | FailedHost]]:
+    """List the workers of a task and their status.
+
+    To a pipe, one line each: instance, status, reason, seconds, progress, command, separated by tabs, with `-` for
+    nothing; with --recursive the instance is written as task/instance; with --hosts
+    the host stands in front. Starts nothing and waits for nothing.
+    """
+    if hosts is not None:
+        return (yield from _list_across(call, hosts, recursive=recursive))
+    task = call.task_to_show()
+    found = list_below(task) if recursive else each_worker(task)
+    rows: Iterable[WorkerRow] = chain(found.rows, observed_rows(task))
+    if call.draws:
+        rows = list(rows)
+        if not rows:
+            call.note(f"no worker in {task.id} yet: agentctl spawn -- COMMAND starts one")
+    yield Shown(rows, map(_line, rows), lambda: _table(rows))
+    call.note_all(questions_to_note(found.asked_below, task.root))
+    if found.stranded:
+        from agentctl.operations.where.command_lines import command_line  # Hardly ever.
+
+        call.note(stranded_words(found.stranded, command_line(task, "resume", "--lost")))
+    call.note_all(found.holds)
+    call.warn(found.warnings)
+    return call.report_unreadable(found.unreadable)
+
+
+def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[list[WorkerRow | FailedHost]]:
+    from agentctl.interfaces.commands.model.far_line import far_line
+    from agentctl.interfaces.commands.parts.merged_rows import ask_hosts, show_merged
+    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, worker_cells
+
+    argv = far_line("list", call, recursive=recursive, json=True)
+    return (yield from show_merged(
+        call, ask_hosts(hosts, argv), WORKER_HEADS,
+        lambda row: worker_cells({**row, "agentInstance": _named(row)}),
+        _line,
+        "command",
+    ))  # fmt: skip
+
+
+def _line(row: WorkerRow) -> str:
+    seconds = elapsed(row)
+    shown = None if seconds is None else f"{seconds:.1f}"
+    return fields(
+        _named(row), row["status"], standing_words(row), shown, progress_words(row["progress"]), row["command"]
+    )
+
+
+def _named(row: WorkerRow) -> str:
+    """Return a worker's name, with its task if the rows are of several tasks."""
+    return "/".join(str(row[key]) for key in ("taskId", "agentInstance") if key in row)
+
+
+def _table(rows: Iterable[WorkerRow]) -> Table | Iterator[str]:
+    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, worker_cells
+
+    cells = [worker_cells({**row, "agentInstance": _named(row)}) for row in rows]
+    return Table(WORKER_HEADS, cells, wide="command") if cells else iter(())
+
+
+def show_one(call: Invocation, *, instance: str) -> Shown[ShownWorker]:
+    """Show everything that is known about one worker.
+
+    Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
+    Of a long value the beginning is shown; --json has all of it.
+    """
+    from agentctl.operations.show.one_worker import show_worker  # `list` does not need it.
+
+    worker = show_worker(call.task_to_show(), instance)
+    return Shown(worker, outline(worker, longest=_LONGEST))
+
+
+COMMANDS = (
+    Command(
+        "list",
+        list_task,
+        IN_TASK,
+        """
+agentctl list
+agentctl list --recursive
+agentctl list --json --task survey-auth
+agentctl list --hosts all
+""",
+        (RECURSIVE, HOSTS),
+    ),
+    Command("show", show_one, IN_TASK, "agentctl show explore-1\nagentctl show explore-1 --json", (INSTANCE,)),
+)

@@ -1,0 +1,92 @@
+"""`result`: the result of a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.states import TERMINAL, Status
+from agentctl.domain.text.plaintext import plain
+from agentctl.domain.tree.limits import RESULT_BYTES
+from agentctl.domain.worker.ends import end_in_words
+from agentctl.errors import ExitCode
+from agentctl.interfaces.commands.model.command_model import FINDS, WHOLE, Command, Parameter, Showing, Shown
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.parameters import IN_TASK, INSTANCE
+from agentctl.interfaces.commands.parts.told_ends import because
+from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
+from agentctl.operations.show.results import read_result
+from agentctl.operations.where.command_lines import command_line
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import CutText, WorkerResult
+
+
+def result(call: Invocation, *, instance: str, max_bytes: int = RESULT_BYTES) -> Showing[WorkerResult]:
+    """Print the result of a worker.
+
+    For an agent: what it declared with `agentctl report result`, then its last message. For a command: what it
+    declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
+    1 while the worker has not ended.
+    """
+    task = call.task_to_show()
+    result = read_result(task, instance, max_bytes=max_bytes)
+    yield Shown(result, _texts(call, result), notes=_notes(call, task, result))
+    return _code(call, task, result)
+
+
+def _texts(call: Invocation, result: WorkerResult) -> Iterator[str]:
+    """Yield what was declared and the text, each once, without the newline at its end."""
+    for text in dict.fromkeys(part for part in (result["summary"], result["text"]) if part):
+        yield (plain(text, keep="\n\t") if call.draws else text).removesuffix("\n")
+
+
+def _notes(call: Invocation, task: TaskDir, result: WorkerResult) -> Iterator[str]:
+    parts: list[tuple[str, str | None, CutText | None]] = [
+        ("summary cut", result["summary"], result.get("summaryCut") if result["source"] != "declared" else None),
+        ("cut", result["text"], result if result["truncated"] else None),
+    ]
+    for what, text, cut in parts:
+        if cut:
+            command = command_line(task, "result", result["agentInstance"], "--max-bytes", str(cut["size"]))
+            whole = plain(cut["path"]) if cut["path"] else command
+            yield f"[{what}: {len((text or '').encode())} of {cut['size']} bytes; whole: {whole}]"
+    for file in result["files"]:
+        yield f"file: {plain(file['path'])} ({file.get('size')} bytes)"
+    if result["openSession"] and call.draws:
+        yield f"its session, opened by hand: {plain(result['openSession'])}"
+    yield from worktree_notes(result["worktree"] or {})
+
+
+def _code(call: Invocation, task: TaskDir, result: WorkerResult) -> int:
+    status, instance = result["status"], result["agentInstance"]
+    if status not in TERMINAL:
+        call.note(f"error: {instance} is {status}: it has not ended")
+        is_blocked = status == Status.BLOCKED
+        way = command_line(task, "interact", "list") if is_blocked else command_line(task, "wait", instance)
+        call.note(f"hint: {way}")
+        return ExitCode.REFUSED
+    if status == Status.COMPLETED:
+        return ExitCode.DONE
+    call.note(f"{instance} {end_in_words(status, result['reason'])}{because(result['message'])}")
+    return ExitCode.UNSUCCESSFUL
+
+
+COMMANDS = (
+    Command(
+        "result",
+        result,
+        IN_TASK,
+        """
+agentctl result explore-1
+agentctl result explore-1 --max-bytes 100000 > explore-1.txt
+agentctl wait explore-1 && agentctl result explore-1 --json
+""",
+        (
+            INSTANCE,
+            Parameter("max_bytes", WHOLE, "How much of it to print.", "N", default=RESULT_BYTES, least=0),
+        ),
+        exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+    ),
+)

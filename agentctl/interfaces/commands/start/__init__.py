@@ -1,0 +1,4 @@
+"""The commands that make tasks and start workers.
+
+Doors: `agents`, `demo`, `resume`, `retry`, `spawn`, `subtask`, `tasks`.
+"""

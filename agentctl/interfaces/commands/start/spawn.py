@@ -1,0 +1,300 @@
+"""`spawn`, `spawn-template`, `resume-queue`: start workers, one or many, now or when there is a slot."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable, Iterator
+
+from agentctl.adapters.files import storage_errors
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.text.plaintext import plain
+from agentctl.domain.worker.ends import end_in_words
+from agentctl.errors import ExitCode, UsageError
+from agentctl.interfaces.commands.model.command_model import (
+    COMMAND,
+    FINDS,
+    FLAG,
+    PROMPT,
+    TEXT,
+    Carried,
+    Command,
+    Parameter,
+    Showing,
+    Shown,
+)
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.parameters import IN_TASK, QUEUE_UP, of_start, pairs_in
+from agentctl.interfaces.commands.parts.foreground import in_foreground
+from agentctl.interfaces.commands.parts.wait_notes import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
+from agentctl.interfaces.words.outline import warning
+from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.start.interruption import interrupted
+from agentctl.operations.start.options import OPTIONS, OUTPUT, QUEUE, WORK, given_options
+from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
+from agentctl.operations.where.command_lines import command_line
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from agentctl.domain.documents.workers.starts import AwaitedWorker, Spawns
+    from agentctl.operations.wait.waiting import WaitedEnd
+
+#: In characters: some 100,000 workers.
+_LONGEST_BATCH = 64 << 20
+
+
+def spawn(
+    call: Invocation,
+    *,
+    command: list[str] | None = None,
+    prompt: str | None = None,
+    shell: str | None = None,
+    queue: bool = False,
+    wait: bool = False,
+    batch: str | None = None,
+    roster: bool = False,
+    resume_queue: bool = False,
+    **options: Any,
+) -> Carried[Spawns | list[str]]:
+    """Start an agent or a command as a worker.
+
+    It keeps running when this terminal is closed. Without a task, one is made.
+    With --wait the exit code is the worker's own (128 + n for signal n; 7 if it has none); Ctrl-C then
+    leaves the worker running.
+    """
+    modes = (command, shell, batch, roster, resume_queue, prompt)
+    if sum(mode not in (None, False) for mode in modes) != 1:
+        raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint="agentctl spawn --help")
+    of_agent, of_worker = given_options(options)
+    request = SpawnRequest(
+        argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
+        work=_work(prompt, of_agent),
+        **{**of_worker, "env": pairs_in("--env", of_worker.get("env", ()))},
+    )
+    many = command is None and shell is None and prompt is None
+    if many and request != SpawnRequest():
+        raise UsageError(
+            "an option of one worker is given, but not its command",
+            hint="-- CMD follows it; the lines of a batch have options of their own",
+        )
+    if request.after_any and not request.after:
+        raise UsageError("--after-any goes with --after")
+    if resume_queue:
+        return requeue(call)
+    if roster:
+        return spawn_template(call, wait=wait)
+    requests = _read(batch) if batch is not None else [request]
+    task = task_for_spawn(call.task_named, root=call.root_named, force=call.force)
+    spawned = spawn_workers(task, requests, queue=queue or bool(request.after) or many)
+    return _show(call, task, spawned, wait=wait, many=many)
+
+
+_PROMPT_FIRST = 'a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"'
+
+
+def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None:
+    if prompt is None:
+        if agent_options:
+            option = min(agent_options).replace("_", "-")
+            raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
+        return None
+    text = sys.stdin.read() if prompt == "-" else prompt
+    return AgentWork(prompt=text, **agent_options)
+
+
+def spawn_template(call: Invocation, *, wait: bool = False) -> Showing[Spawns]:
+    """Start the workers of the template that the task was made from.
+
+    They go to the queue, and can be started once. `new --template NAME --start` does both steps. With --wait the exit
+    code is 0 only if all of them completed.
+    """
+    from agentctl.operations.start.from_template import start_template
+
+    task = call.task()
+    return _show(call, task, start_template(task), wait=wait, many=True)
+
+
+def requeue(call: Invocation) -> Shown[list[str]]:
+    """Give this command's environment to queued workers that have lost theirs.
+
+    The environments of queued workers are kept in memory: a reboot or a logout takes them, and the workers stay
+    queued. Prints the workers that have one again; `doctor` names those that lack one.
+    """
+    from agentctl.operations.start.requeuing import requeue_workers  # Only after a reboot.
+
+    resumed = requeue_workers(call.task())
+    notes = [] if resumed else ["no queued worker lacks its environment"]
+    return Shown(resumed, (f"{instance} has an environment again" for instance in resumed), notes=notes)
+
+
+def _show(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: bool, many: bool) -> Showing[Spawns]:
+    try:
+        return (yield from _shown(call, task, spawned, wait=wait, many=many))
+    except KeyboardInterrupt:
+        if not spawned:
+            raise
+        raise interrupted(task, [one.agent_instance for one in spawned]) from None
+
+
+def _shown(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: bool, many: bool) -> Showing[Spawns]:
+    if wait:
+        return (yield from _stay(call, task, spawned, many=many))
+    if call.json:
+        rows = [one.to_json() for one in spawned]
+        yield Shown(rows if many else rows[0])
+    else:
+        yield from _started(spawned)
+    failed = any(one.status == "failed" and not one.reused for one in spawned)
+    return ExitCode.REFUSED if failed else ExitCode.DONE
+
+
+def _started(spawned: list[Spawned]) -> Iterator[Shown]:
+    for one in spawned:
+        yield Shown(None, [spawned_line(one)], notes=map(warning, one.warnings))
+
+
+def spawned_line(one: Spawned) -> str:
+    """Return the line that reports the outcome of a request."""
+    pid = f" (pid {one.pid})" if one.pid and one.status == "running" else ""
+    known = ", reused: it was started before" if one.reused else ""
+    message = f": {plain(one.message)}" if one.message else ""
+    place = f", worktree {plain(one.worktree['path'])}" if one.worktree else ""
+    return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{place}{message}"
+
+
+def _read(batch: str) -> list[SpawnRequest]:
+    from agentctl.operations.start.batch import read_batch  # Most spawns start one worker.
+
+    if batch == "-":
+        return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
+    try:
+        with storage_errors(batch, "read"), open(batch, encoding="utf-8-sig", errors="surrogateescape") as file:
+            return read_batch(_lines_of(file, batch), batch)
+    except OSError as error:
+        raise UsageError(f"cannot read {batch}: {error.strerror}") from error
+
+
+def _lines_of(file: TextIO, name: str) -> Iterable[str]:
+    """Return the lines of a batch, up to a size: the file may be a pipe, or have no end."""
+    text = file.read(_LONGEST_BATCH + 1)
+    if len(text) > _LONGEST_BATCH:
+        raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are read")
+    return io.StringIO(text.removeprefix("\ufeff"))
+
+
+def _stay(
+    call: Invocation, task: TaskDir, spawned: list[Spawned], *, many: bool
+) -> Showing[AwaitedWorker | list[AwaitedWorker]]:
+    """Wait until the workers have ended; the exit code of a single worker is passed on."""
+    from agentctl.interfaces.commands.parts.bell import Bell
+    from agentctl.operations.wait.waiting import wait_all
+
+    names, bell = [one.agent_instance for one in spawned], Bell(call, task)
+    on_stranded = StrandedNotes(call.note, command_line(task, "resume", "--lost"))
+    if not call.json:
+        yield from _started(spawned)
+    with in_foreground(None) as limit_s:
+        on_asked = bell.before(QuestionNotes(call.note, task.root))
+        ends = wait_all(
+            task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded,
+            on_refused=RefusedNotes(call.note), on_held=HeldNotes(call.note),
+        )  # fmt: skip
+    bell.ring(is_last=True)
+    found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}
+    ends = [found[name] for name in names]
+    rows = [_awaited(one, found[one.agent_instance]) for one in spawned]
+    yield Shown(rows if many else rows[0], map(_end_line, ends))
+    if len(ends) == 1:
+        return _passed_on(ends[0].status, ends[0].exit_code, ends[0].signal)
+    return ExitCode.DONE if all(end.status == "completed" for end in ends) else ExitCode.UNSUCCESSFUL
+
+
+def _awaited(one: Spawned, end: WaitedEnd) -> AwaitedWorker:
+    row: AwaitedWorker = {
+        **one.to_json(), "status": end.status, "reason": end.reason, "exitCode": end.exit_code, "signal": end.signal,
+        "uncollected": end.uncollected,
+    }  # fmt: skip
+    if not end.uncollected:
+        del row["uncollected"]
+    if end.message:
+        row["message"] = end.message
+    return row
+
+
+def _end_line(end: WaitedEnd) -> str:
+    return f"{end.agent_instance} {end_in_words(end.status, end.reason, end.exit_code, end.signal)}"
+
+
+def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:
+    """Return the worker's own exit code, as a shell would; never 0 for one that did not complete."""
+    if status == "completed":
+        return ExitCode.DONE
+    if exit_code:
+        return exit_code
+    number = _signal_number(signal)
+    return ExitCode.UNSUCCESSFUL if number is None else 128 + number
+
+
+def _signal_number(name: str | int | None) -> int | None:
+    import signal
+
+    if name is None or isinstance(name, int):
+        return name
+    try:
+        return signal.Signals[name].value
+    except KeyError:
+        digits = "".join(character for character in name if character.isdigit())
+        return int(digits) if digits else None
+
+
+COMMANDS = (
+    Command(
+        "spawn",
+        spawn,
+        IN_TASK,
+        """
+agentctl spawn -- make test
+agentctl spawn --name lint --queue --retries 2 -- ruff check .
+agentctl spawn --agent explore "Which modules read the configuration?"
+agentctl spawn --after lint --shell "make build | tee build.log"
+printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
+""",
+        (
+            Parameter(
+                "command",
+                COMMAND,
+                "Work for an agent (- reads stdin), or a command.",
+                "[PROMPT | -- CMD ARGS...]",
+            ),
+            Parameter("prompt", PROMPT, is_hidden=True),
+            Parameter("shell", TEXT, "A line for /bin/sh -c, instead of a command.", "LINE", group=WORK),
+            Parameter(
+                "batch",
+                TEXT,
+                "Many workers: JSON lines whose keys are the names of these options; - is stdin.",
+                "FILE",
+                group=WORK,
+            ),
+            QUEUE_UP._replace(group=QUEUE),
+            Parameter("wait", FLAG, "Stay until it has ended; exit with its exit code.", group=OUTPUT),
+            Parameter("roster", FLAG, is_hidden=True),
+            Parameter("resume_queue", FLAG, is_hidden=True),
+            *of_start(OPTIONS),
+        ),
+        exits=(*FINDS, ExitCode.NO_SLOT, ExitCode.UNSUCCESSFUL),
+    ),
+    Command(
+        "spawn-template",
+        spawn_template,
+        IN_TASK,
+        """
+agentctl new --template survey --set path=. && agentctl spawn-template
+agentctl spawn-template --wait --json
+""",
+        (Parameter("wait", FLAG, "Stay until they have ended."),),
+        exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+    ),
+    Command("resume-queue", requeue, IN_TASK, "agentctl resume-queue\nagentctl resume-queue --task survey-auth --json"),
+)

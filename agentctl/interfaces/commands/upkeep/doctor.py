@@ -1,0 +1,133 @@
+"""`doctor`: what is damaged, lost or left over, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agentctl.domain.text.plaintext import plain
+from agentctl.errors import ExitCode, UsageError
+from agentctl.interfaces.commands.model.command_model import FLAG, SECONDS, TEXT, TEXTS, Command, Parameter, Shown
+from agentctl.interfaces.commands.model.invocation import Invocation
+from agentctl.interfaces.commands.model.parameters import IN_TASK
+from agentctl.interfaces.commands.parts.printed_step import in_same_place
+from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.doctor.examining import examine
+from agentctl.operations.where.findings import Finding
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.machine import ClosedBreaker, FindingRow, FreedAccount
+
+NODES = "Nodes"
+
+
+def doctor(
+    call: Invocation,
+    *,
+    fix: bool = False,
+    close_breaker: str | None = None,
+    free_account: str | None = None,
+    runner: str | None = None,
+    partition: str | None = None,
+    runner_arg: list[str] | None = None,
+    network: list[str] | None = None,
+    timeout_seconds: float | None = None,
+) -> Shown[list[FindingRow] | ClosedBreaker | FreedAccount]:
+    """Look for damage and leftovers, and repair what is safe to repair.
+
+    Damaged files, lost and unsupervised workers, stray processes, missing programs, a login manager that
+    kills processes at logout; which agent programs are installed, and whether their versions are the tested
+    ones. Exits with 1 while an error remains.
+
+    With --runner only the nodes are looked at: a probe is started on one as a worker would be, and tells what it finds
+    there. A root on a network file system that passes is accepted: commands need no --force in it any more. --fix also
+    ends launches that no worker wants.
+    """
+    if close_breaker is not None:
+        return _close(call, close_breaker)
+    if free_account is not None:
+        return _free(call, free_account)
+    given = {"partition": partition, "args": runner_arg, "network": network, "limit_s": timeout_seconds}
+    test = {name: value for name, value in given.items() if value is not None}
+    if runner is None and test:
+        raise UsageError("these options are for a test of nodes", hint="--runner slurm names whose")
+    if runner is not None:
+        return _shown(call, _nodes(call, {**test, "runner": runner, "fix": fix}))
+    return _shown(call, examine(call.root_if_any(), fix=fix))
+
+
+def _shown(call: Invocation, findings: list[Finding]) -> Shown[list[FindingRow]]:
+    lines = (line for finding in findings for line in _lines(finding, call.place_words()))
+    left = any(finding.is_error_left for finding in findings)
+    return Shown([finding.to_json() for finding in findings], lines, code=ExitCode.REFUSED if left else ExitCode.DONE)
+
+
+def _nodes(call: Invocation, test: dict[str, Any]) -> list[Finding]:
+    from agentctl.operations.doctor.nodes import NodeTest, examine_nodes
+    from agentctl.operations.where.locating import find_root_to_test
+
+    def tell(line: str) -> None:
+        if not call.json:
+            call.note(plain(line))
+
+    return examine_nodes(NodeTest(**test), find_root_to_test(call.root_named), tell)
+
+
+def _close(call: Invocation, agent: str) -> Shown[ClosedBreaker]:
+    from agentctl.operations.doctor.gates import close_breaker
+
+    closed = close_breaker(call.task(), agent)
+    text = f"{plain(closed.agent)} may be started again; it had failed {closed.failures} times ({closed.reason})"
+    return Shown({"agent": closed.agent, "failures": closed.failures, "reason": closed.reason}, [text])
+
+
+def _free(call: Invocation, name: str) -> Shown[FreedAccount]:
+    from agentctl.operations.doctor.gates import free_account
+
+    free_account(name, call.root_if_any())
+    return Shown({"account": name}, [f"{plain(name)} may be used again: workers that wait for it start"])
+
+
+def _lines(finding: Finding, place: list[str]) -> Iterator[str]:
+    where = f" ({plain(finding.where)})" if finding.where else ""
+    fixed = " [fixed]" if finding.fixed else ""
+    yield f"{finding.severity}: {plain(finding.what)}{where}{fixed}"
+    if finding.next and not finding.fixed:
+        yield f"    {plain(in_same_place(finding.next, place))}"
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        doctor,
+        IN_TASK,
+        """
+agentctl doctor
+agentctl doctor --fix
+agentctl doctor --close-breaker explore
+agentctl doctor --runner slurm --network agents
+agentctl doctor --runner slurm --partition short --runner-arg=--account=lab --timeout-seconds 600
+""",
+        (
+            Parameter("fix", FLAG, "Repair what can be repaired safely."),
+            Parameter(
+                "close_breaker",
+                TEXT,
+                "Let an agent that failed too often be started again in the task's tree.",
+                "AGENT",
+            ),
+            Parameter("free_account", TEXT, "Let an account that is on hold be used again.", "ACCOUNT"),
+            Parameter("runner", TEXT, "Test the nodes of a runner (slurm) by a probe.", "RUNNER", group=NODES),
+            Parameter("partition", TEXT, "The part of the cluster to test.", "NAME", group=NODES),
+            Parameter("runner_arg", TEXTS, "An option for the engine, as for spawn; repeatable.", "ARG", group=NODES),
+            Parameter(
+                "network",
+                TEXTS,
+                "Have a node connect there; `agents`: to what the agent programs here need. Repeatable.",
+                "HOST:PORT",
+                group=NODES,
+            ),
+            Parameter("timeout_seconds", SECONDS, "How long the probe may take; 60.", "N", group=NODES),
+        ),
+        exits=(ExitCode.NOT_FOUND,),
+    ),
+)

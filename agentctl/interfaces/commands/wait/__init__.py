@@ -1,0 +1,4 @@
+"""The commands that wait for workers, and print their ends.
+
+Doors: `wait`, `wait_any`.
+"""

@@ -1,0 +1,141 @@
+"""The connection to the client: passes its requests to the agent, and the agent's to it. The library does the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, cast
+
+from acp.agent.router import build_agent_router
+from acp.connection import Connection
+from acp.exceptions import RequestError
+from acp.interfaces import Agent
+from pydantic import ValidationError
+
+from agentctl.domain.text.plaintext import beginning, plain, whole
+from agentctl.errors import AgentctlError, NotFound, UsageError
+from agentctl.interfaces.editor.line_transport import Message, Stdio
+from agentctl.interfaces.editor.turn_end import TurnFailed, error_for_client
+
+INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, FAILED, UNKNOWN_METHOD = -32602, -32600, -32002, -32603, -32601
+#: Sent to every client, as no capability says which know it: one that does not passes it over (decision 33).
+_CANCEL = "$/cancel_request"
+#: The id of the request that a task sends, once it is sent.
+_sent: ContextVar[list[object] | None] = ContextVar("sent", default=None)
+
+
+class EditorLink:
+    """One client.
+
+    Args:
+        served: Has the methods of the library's `Agent`.
+        taken_back: Called with the id of a request if the client takes that prompt back.
+    """
+
+    def __init__(self, served: Any, taken_back: Callable[[object], None]) -> None:
+        self._taken_back = taken_back
+        #: The prompts that are not answered yet: id of the request -> whether the client has taken it back.
+        self._prompts: dict[object, bool] = {}
+        self._transport = _Noting(self._heard, self._prompts)
+        self._route = build_agent_router(cast("Agent", served), use_unstable_protocol=True)
+        self._connection = Connection(self._handle, self._transport, listening=False)
+
+    async def serve(self) -> None:
+        """Serve until the client is gone."""
+        await self._connection.main_loop()
+
+    async def close(self) -> None:
+        """End all requests that are under way."""
+        await self._connection.close()
+
+    # -- from the client -----------------------------------------------------------------------------------------
+
+    def _heard(self, message: Message) -> bool:
+        """Take a message first: the library knows nothing of a request that is taken back.
+
+        What is in `_meta`, it passes on as arguments: nothing of a client's, and with a prompt the id of its request.
+        """
+        params = message.get("params")
+        if isinstance(params, dict):
+            params.pop("_meta", None)
+        if message.get("method") == "session/prompt" and isinstance(params, dict) and "id" in message:
+            self._prompts[message["id"]] = False
+            params["_meta"] = {"request": message["id"]}
+        if message.get("method") != _CANCEL:
+            return False
+        name = params.get("requestId") if isinstance(params, dict) else None
+        if isinstance(name, int | str) and name in self._prompts:
+            self._prompts[name] = True
+            self._taken_back(name)
+        return True
+
+    def is_taken_back(self, request: object) -> bool:
+        """Return whether the client has taken a prompt back, which it may do before the prompt is begun."""
+        return self._prompts.get(request, False)
+
+    async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
+        """Pass a request on; whatever is wrong becomes an error that says so, without its whole content."""
+        try:
+            return await self._route(method, params if params is not None else {}, is_notification)
+        except RequestError as error:
+            if is_notification and error.code == UNKNOWN_METHOD:
+                return None
+            raise
+        except ValidationError as error:
+            raise RequestError(INVALID_PARAMS, f"{plain(method)}: {_in_words(error)}") from error
+        except TurnFailed as error:
+            raise RequestError(FAILED, error_for_client(error), error.data) from error
+        except AgentctlError as error:
+            code = INVALID_PARAMS if isinstance(error, UsageError) else FAILED
+            data = {"next": whole(error.hint)} if error.hint else None
+            raise RequestError(
+                NOT_FOUND if isinstance(error, NotFound) else code, error_for_client(error), data
+            ) from error
+
+    # -- to the client -------------------------------------------------------------------------------------------
+
+    async def update(self, session_id: str, update: Message) -> None:
+        """Tell the client something of a session."""
+        await self._connection.send_notification("session/update", {"sessionId": session_id, "update": update})
+
+    async def ask(self, method: str, params: Message) -> Any:
+        """Return the client's reply; if this is cancelled, the client is told to withdraw what it shows.
+
+        Raises:
+            RequestError: It replies with an error.
+            ConnectionError: It is gone.
+        """
+        sent: list[object] = []
+        _sent.set(sent)
+        try:
+            return await self._connection.send_request(method, params)
+        except asyncio.CancelledError:
+            if sent:
+                with contextlib.suppress(ConnectionError):
+                    await self._connection.send_notification(_CANCEL, {"requestId": sent[0]})
+            raise
+
+
+class _Noting(Stdio):
+    """Notes the ids of what is sent: of a request for the task that sends it, of an answer that its prompt is over."""
+
+    def __init__(self, heard: Callable[[Message], bool], prompts: dict[object, bool]) -> None:
+        super().__init__(heard)
+        self._prompts = prompts
+
+    async def send(self, message: Message) -> None:
+        """Send a message."""
+        noted = _sent.get()
+        if "method" not in message:
+            self._prompts.pop(message.get("id"), None)
+        elif noted is not None and "id" in message:
+            noted.append(message["id"])
+        await super().send(message)
+
+
+def _in_words(error: ValidationError) -> str:
+    """Return what is wrong with the parameters of a request, without what was in them."""
+    said = [f"{'.'.join(map(str, one['loc'][:3]))}: {one['msg']}" for one in error.errors(include_input=False)[:3]]
+    return beginning(plain("; ".join(said)), 500)

@@ -1,0 +1,173 @@
+"""How a worker's question is put to the user of a client, and what the client's reply means as an answer.
+
+A request for permission becomes a dialog of the protocol, with the answers that are offered where so much of the call
+is shown (`domain.question`). Another question becomes a form; for a client without forms, a dialog with its options,
+or a text. What no dialog or form answers becomes a text: the turn ends with it, and the next prompt is the answer.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from agentctl.domain.answers import answers_in_words, check_answer
+from agentctl.domain.question import (
+    ALLOW,
+    DENY,
+    LONGEST_LABEL,
+    AnswerOption,
+    Question,
+    ShownQuestion,
+    offered,
+    question_within,
+    safe,
+)
+from agentctl.domain.text.plaintext import beginning
+from agentctl.errors import Refused
+from agentctl.interfaces.editor.session.session_view import EditorQuestion
+from agentctl.interfaces.editor.updates.client_bounds import bounded_json
+from agentctl.interfaces.editor.updates.row_updates import text_content
+from agentctl.interfaces.editor.updates.tool_cards import title_of, tool_kind
+from agentctl.lean import NamedTuple
+
+FIELD, OTHER = "answer", "other"
+#: In characters as shown.
+_LONGEST = 4000
+_KINDS = {ALLOW: "allow_once", DENY: "reject_once"}
+
+
+class Choice(NamedTuple):
+    """A dialog with buttons: the parameters of `session/request_permission`, without the session."""
+
+    tool_call: dict[str, Any]
+    options: list[dict[str, str]]
+
+
+def dialog_words(question: EditorQuestion) -> str:
+    """Return a question as a text, with the call that it is about."""
+    asked, seen = question.asked, part_shown(question)
+    by = asked.asked_by_type
+    who = question.worker.instance + (f" ({safe(asked, by)})" if by else "")
+    lines = [f"{who} asks: {seen.text}", seen.call]
+    if asked.is_permission and not seen.is_whole:
+        lines.append("This is not the whole call, so it cannot be allowed here.")
+    if not asked.is_permission:
+        lines += [f"- {safe(asked, one.id)}: {safe(asked, one.label)}" for one in asked.options]
+    return "\n".join(line for line in lines if line)
+
+
+def part_shown(question: EditorQuestion) -> ShownQuestion:
+    """Return how much of a question a client shows."""
+    return question_within(question.asked, _LONGEST)
+
+
+def is_for_chat(question: EditorQuestion, *, shows_forms: bool) -> bool:
+    """Return whether a question is put as a text that the next prompt answers: its agent only waits for that."""
+    asked = question.asked
+    return question.is_own and not shows_forms and not asked.is_permission and not asked.choices
+
+
+def written(question: EditorQuestion, said: str) -> str:
+    """Return the answer that a user's text means, if it may be given where so much of the question is shown.
+
+    Raises:
+        UsageError: It is not one of the options.
+        Refused: It would allow a call that is not shown whole.
+    """
+    asked = question.asked
+    answer = check_answer(asked, said.strip() if asked.choices else said)
+    if asked.is_permission and answer not in {one.id for one in offered(asked, part_shown(question))}:
+        raise Refused("this call was not shown whole, so it cannot be allowed here", hint=way_to_answer(question))
+    return answer
+
+
+def way_to_answer(question: EditorQuestion) -> str:
+    """Return the command that answers a question at a terminal, with the answers that this one may be given here."""
+    worker, root = question.worker, shlex.quote(str(question.worker.task.root.path))
+    where = f"--task {worker.task.id} --root {root} --id {question.asked.id}"
+    answers = answers_in_words(question.asked, part_shown(question))
+    return f"agentctl interact respond {worker.instance} ANSWER {where} (ANSWER: {answers})"
+
+
+# -- dialogs with buttons ----------------------------------------------------------------------------------------------
+
+
+def choice_of(question: EditorQuestion, call: str) -> Choice | None:
+    """Return a question as a dialog with buttons; None if nothing can be chosen.
+
+    Args:
+        call: The id of the tool call that the dialog is about.
+    """
+    asked = question.asked
+    options = [_button(asked, one) for one in offered(asked, part_shown(question))]
+    if not options:
+        return None
+    tool, arguments = asked.tool, asked.arguments
+    title = title_of(tool, arguments if isinstance(arguments, dict) else None) if tool else ""
+    words = title or beginning(safe(asked, asked.text), LONGEST_LABEL)
+    fields: dict[str, Any] = {
+        "toolCallId": call, "status": "pending", "kind": tool_kind(tool) if tool else "other",
+        "title": words if question.is_own else f"{question.worker.instance}: {words}",
+        "content": text_content(dialog_words(question)),
+    }  # fmt: skip
+    if arguments:
+        fields["rawInput"] = bounded_json(arguments)
+    return Choice(fields, options)
+
+
+def _button(asked: Question, option: AnswerOption) -> dict[str, str]:
+    if asked.is_permission:
+        kind = _KINDS.get(asked.meaning(option.id), "allow_always")
+    else:
+        kind = "reject_once" if asked.kind == "confirm" and option.id == "no" else "allow_once"
+    return {"optionId": option.id, "name": _label(asked, option), "kind": kind}
+
+
+def _label(asked: Question, option: AnswerOption) -> str:
+    return beginning(safe(asked, option.label), LONGEST_LABEL) or option.id
+
+
+def chosen_option(choice: Choice, reply: object) -> str | None:
+    """Return the option that a client's reply names; None if it chose none that was offered."""
+    outcome = reply.get("outcome") if isinstance(reply, dict) else None
+    if not isinstance(outcome, dict) or outcome.get("outcome") != "selected":
+        return None
+    known = {one["optionId"] for one in choice.options}
+    option = outcome.get("optionId")
+    return option if isinstance(option, str) and option in known else None
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def dialog_form(question: EditorQuestion) -> dict[str, Any]:
+    """Return the schema of a question's form; what is asked goes with it as the message."""
+    asked = question.asked
+    options = [{"const": one.id, "title": _label(asked, one)} for one in asked.options]
+    field: dict[str, Any] = {"type": "string", "title": "Answer"}
+    if asked.kind == "confirm":
+        field = {"type": "boolean", "title": "Yes?"}
+    elif options and asked.multiple:
+        field = {"type": "array", "title": "Answers", "items": {"anyOf": options}}
+    elif options:
+        field["oneOf"] = options
+    properties = {FIELD: field}
+    if asked.other and options:
+        properties[OTHER] = {"type": "string", "title": "Another answer"}
+        return {"type": "object", "properties": properties}
+    return {"type": "object", "properties": properties, "required": [FIELD]}
+
+
+def filled(question: EditorQuestion, reply: object) -> str | None:
+    """Return the answer in a form that a client's user has filled in; None if there is none."""
+    content = reply.get("content") if isinstance(reply, dict) and reply.get("action") == "accept" else None
+    if not isinstance(content, dict):
+        return None
+    other, value = content.get(OTHER), content.get(FIELD)
+    if question.asked.other and isinstance(other, str) and other.strip():
+        return other
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return ",".join(value)
+    return value if isinstance(value, str) and value.strip() else None

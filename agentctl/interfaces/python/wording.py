@@ -1,0 +1,95 @@
+"""How an error is worded for Python programs: arguments in place of options, methods in place of commands."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import re
+from collections.abc import Iterator
+
+from agentctl.adapters.files import as_storage_error
+from agentctl.errors import AgentctlError, NotFound
+from agentctl.interfaces.python.spawn_options import SpawnOptions
+from agentctl.operations.start.options import FLAG, OF_AGENTS, OF_WORKERS
+from agentctl.world_errors import error_in_words
+
+#: The next steps that a terminal takes by an option or a command, and a program by its own means.
+_STEPS = {
+    "another name": "choose another name=",
+    "another folder": "cwd= names another",
+    "another driver": "its definition needs argv; or choose another driver= ({})",
+    "look around": "Task.workers() shows them",
+    "look at questions": "Task.questions() shows what is open",
+    "read result": "Task.result({!r})",
+}
+#: A command -> the call that does the same.
+_CALLS = {'agentctl new "TITLE"': 'Task.create("TITLE")', "agentctl wait-any": "wait_any()"}
+_ARGUMENTS = {*SpawnOptions.__annotations__, "agent", "queue", "root", "task", "timeout_seconds"}
+_FLAGS = {"queue", *(option.name for option in (*OF_AGENTS, *OF_WORKERS) if option.kind == FLAG)}
+#: An option, and its value where one follows that cannot be a word of the sentence. What is quoted is somebody's own.
+_OPTION = re.compile(r"(?<![\w'\"-])--([a-z][a-z-]*)(?: (explore|slurm|ask|/\S+))?")
+
+
+@contextlib.contextmanager
+def for_python() -> Iterator[None]:
+    """Word an error for the program that gets it, and show the next step in its traceback.
+
+    An error of the system that nothing below has named becomes one of ours, with the file; a mistake of ours stays one.
+    """
+    try:
+        yield
+    except AgentctlError as error:
+        as_for_python(error)
+        raise
+    except OSError as error:
+        named = _named(error)
+        if named is None:
+            raise
+        raise as_for_python(named) from error
+
+
+def _named(error: OSError) -> AgentctlError | None:
+    if error.errno in (errno.ENOENT, errno.ENOTDIR) and error.filename is not None:
+        return NotFound(error_in_words(error), hint="it was removed meanwhile; Task.find() finds what there is")
+    return as_storage_error(error)
+
+
+def as_for_python(error: AgentctlError) -> AgentctlError:
+    """Return an error, worded for the program that gets it."""
+    error.message, error.hint = worded(error)
+    note = f"hint: {error.hint}"
+    if error.hint and note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+    return error
+
+
+def worded(error: AgentctlError) -> tuple[str, str | None]:
+    """Return the message and the next step of an error.
+
+    >>> worded(AgentctlError("--reuse and --key exclude each other", hint="start it there (--cwd); --force does it"))
+    ('reuse=True and key= exclude each other', 'start it there (cwd=)')
+    """
+    return _with_arguments(error.message), _hint_of(error)
+
+
+def _hint_of(error: AgentctlError) -> str | None:
+    if error.next is not None and error.next.step in _STEPS:
+        return _STEPS[error.next.step].format(error.next.of)
+    hint = error.hint or ""
+    for command, call in _CALLS.items():
+        hint = hint.replace(command, call)
+    parts = [part if "agentctl " in part else _with_arguments(part) for part in hint.split("; ")]
+    return "; ".join(part for part in parts if "agentctl " in part or not _OPTION.search(part)) or None
+
+
+def _with_arguments(text: str) -> str:
+    return _OPTION.sub(_argument, text)
+
+
+def _argument(option: re.Match[str]) -> str:
+    name, value = option[1].replace("-", "_"), option[2]
+    if name not in _ARGUMENTS:
+        return option[0]
+    if name in _FLAGS:
+        return f"{name}=True" + (f" {value}" if value else "")
+    return f"{name}={value!r}" if value else f"{name}="

@@ -1,0 +1,328 @@
+"""How one line of the list is drawn: columns that fit the width, each piece with the role that gives it a style."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from rich.cells import cell_len, set_cell_size
+
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.view import RUNNING, Node
+from agentctl.domain.names import WorkerId
+from agentctl.domain.question import in_one_line
+from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
+from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.need import Need
+from agentctl.interfaces.screen.fleet.filtering import NEEDS, scope_of
+from agentctl.interfaces.screen.fleet.lines import ListLine
+from agentctl.interfaces.words.activity import node_parts, short_line
+from agentctl.interfaces.words.value_words import LEAST, duration, short_number
+from agentctl.interfaces.words.worker import elapsed, progress_words, standing_words
+from agentctl.lean import NamedTuple
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
+
+#: A piece of a line: its text and its role, a component class of the list.
+Piece = tuple[str, str]
+
+#: What stands before a worker's name: its state by shape, for screens without colours, and by role.
+_GLYPHS = {
+    Status.QUEUED: ("·", "queued"), Status.RUNNING: ("●", "running"), Status.BLOCKED: ("?", "blocked"),
+    Status.COMPLETED: ("✓", "completed"), Status.FAILED: ("✗", "failed"), Status.CANCELLED: ("-", "cancelled"),
+}  # fmt: skip
+_UNPROVEN_HEALTHS = frozenset({"unsupervised", "unfollowed", "elsewhere", "unknown", STRANDED})
+_PAUSED, _IDLE, _UNPROVEN = ("‖", "blocked"), ("○", "completed"), ("~", "blocked")
+_STATES = {
+    "working": "running", "input-required": "blocked", "completed": "completed", "failed": "failed",
+    "canceled": "cancelled", STRANDED: "blocked", HELD: "blocked",
+}  # fmt: skip
+_OPEN, _FOLDED, _NONE = "▾ ", "▸ ", "  "
+_STEP = "  "
+#: A deeper line is not indented further than this part of the width.
+_MOST_INDENT = 3
+#: The columns on the right, the most useful last, and how wide the screen has to be for each.
+_CALLS, _TOKENS, _COST, _TIME = 10, 13, 9, 8
+_WIDE, _WIDER, _WIDEST = 90, 104, 118
+
+
+class Totals(NamedTuple):
+    """What a worker has done so far, for the columns on the right."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float | None = None
+    #: Whether these two are the least that it was.
+    lacks_tokens: bool = False
+    lacks_cost: bool = False
+
+
+def draw_line(glance: Glance, line: ListLine, width: int, now: datetime) -> list[Piece]:
+    """Return the pieces of a line, as wide as `width` together; a line whose subject has gone is blank."""
+    if isinstance(line.key, Need):
+        pieces = _heading(line.key, line, width)
+    elif line.node is not None:
+        pieces = _node(line.node, line, width)
+    elif isinstance(line.key, WorkerId):
+        worker = glance.workers.get(line.key)
+        pieces = [] if worker is None else _worker(glance, worker, line, width, now)
+    else:
+        task = glance.tasks.get(str(line.key))
+        pieces = [] if task is None else _task(glance, task, line, width, now)
+    return fit(pieces, width)
+
+
+def fit(pieces: Iterable[Piece], width: int) -> list[Piece]:
+    """Return the pieces cut or filled up to a width in cells."""
+    found: list[Piece] = []
+    left = width
+    for text, role in pieces:
+        if left <= 0:
+            break
+        shown = whole(text)
+        if cell_len(shown) > left:
+            shown = _column(shown, left)
+        found.append((shown, role))
+        left -= cell_len(shown)
+    return [*found, (" " * left, "text")] if left > 0 else found
+
+
+def _cut(text: str, width: int) -> str:
+    return set_cell_size(text, width) if width < 2 else set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _column(text: str, width: int) -> str:
+    """Return a text as a column: cut, or filled up on its right."""
+    cells = cell_len(text)
+    if cells <= width:
+        return text + " " * (width - cells)
+    shown = _cut(text, width)
+    return shown + " " * (width - cell_len(shown))
+
+
+def _mark(line: ListLine, width: int) -> str:
+    indent = _STEP * min(line.depth, max(0, width // _MOST_INDENT // len(_STEP)))
+    return indent + (_NONE if line.is_folded is None else _FOLDED if line.is_folded else _OPEN)
+
+
+def _heading(need: Need, line: ListLine, width: int) -> list[Piece]:
+    role = "heading-needs" if need is Need.NEEDS_YOU else "heading"
+    return [(_mark(line, width), "dim"), (f"{NEEDS[need]} ", role), (str(line.size), "dim")]
+
+
+def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: datetime) -> list[Piece]:
+    """Return the row of a task: its state and title, how many workers, their last words; and what they come to."""
+    totals = task.totals
+    counted = [
+        _counted(totals.workers, str(totals.workers), "worker") or "no workers",
+        f"{totals.live} live" if totals.live else "",
+        f"{totals.asking} ask" if totals.asking > 1 else "1 asks" if totals.asking else "",
+    ]
+    known = known_below(glance, task.task.id)
+    # Only if what all of them do is known: a part of the calls would look like all.
+    calls = sum(totals_shown(glance, one).calls for one in known) if len(known) == totals.workers else 0
+    used = Totals(calls, totals.tokens, totals.cost_usd, totals.lacks_tokens, totals.lacks_cost)
+    right = _right(used, _task_time(totals, now), width)
+    pieces = [
+        (_mark(line, width), "dim"),
+        (f"{task.task.id} ", "heading"),
+        (f"{task.state} ", _STATES.get(task.state, "dim")),
+        ("" if task.is_own else "foreign ", "blocked"),
+        ("held " if task.hold is not None and task.state != HELD else "", "blocked"),
+        (f"{one_line(task.title)}  " if task.title != task.task.id else "", "text"),
+        (", ".join(part for part in counted if part) + _STEP, "dim"),
+        (row_words(glance, max(known, key=_started)) if known else "", "text"),
+    ]
+    return [*fit(pieces, width - cells_of_pieces(right)), *right]
+
+
+def known_below(glance: Glance, task_id: str) -> list[FleetWorker]:
+    """Return the workers of a task and of those below it of which it is known what they do."""
+    has = scope_of(task_id)
+    return [one for key in glance.doings if (one := glance.workers.get(key)) is not None and has(glance, one)]
+
+
+def _started(worker: FleetWorker) -> str:
+    return worker.row["startedAt"] or ""
+
+
+def _task_time(totals: TaskTotals, now: datetime) -> str:
+    """Return how long the workers of a task took, from the first start to the last end, or until now."""
+    until = now
+    if not totals.live and totals.ended is not None:
+        try:
+            until = datetime.fromisoformat(totals.ended).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return "-"
+    return since(totals.began, until)
+
+
+def _node(node: Node, line: ListLine, width: int) -> list[Piece]:
+    role = {RUNNING: "running", "failed": "failed", "denied": "failed", "interrupted": "cancelled"}.get(
+        node.status or "", "node"
+    )
+    first, *rest = node_parts(node) or [""]
+    said = one_line(node.text) if node.type == RowType.AGENT and node.name and node.text else ""
+    return [
+        (_mark(line, width), "dim"),
+        (whole(first), role),
+        (_STEP + whole(_STEP.join(rest)) if rest else "", "dim"),
+        (_STEP + said if said else "", "text"),
+    ]
+
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+
+def _worker(glance: Glance, worker: FleetWorker, line: ListLine, width: int, now: datetime) -> list[Piece]:
+    glyph, role = glyph_of(worker)
+    mark = _mark(line, width)
+    right = _right(totals_shown(glance, worker), waited_or_worked(worker, now), width)
+    room = width - cell_len(mark) - 2 - sum(cell_len(text) for text, _ in right)
+    name_width = max(10, min(34, room * 2 // 5))
+    name = worker.row["agentInstance"]
+    where = f" {worker.task.id}" if line.depth == 0 and len(glance.tasks) > 1 else ""
+    name_cells = min(cell_len(name), name_width)
+    says = said_of(glance, worker)
+    return [
+        (mark, "dim"),
+        (f"{glyph} ", role),
+        (_column(name, name_cells), "name" if worker.need in (Need.NEEDS_YOU, Need.REVIEW) else "text"),
+        (_column(where, name_width - name_cells) + " ", "dim"),
+        *fit(says, room - name_width - 1),
+        *right,
+    ]
+
+
+def glyph_of(worker: FleetWorker) -> Piece:
+    """Return the sign of a worker's state, and its role."""
+    row = worker.row
+    if worker.idle is not None:
+        return _IDLE
+    if row["paused"] or (row["health"] == HELD and row["status"] not in TERMINAL):
+        return _PAUSED
+    if row["health"] in _UNPROVEN_HEALTHS and row["status"] not in TERMINAL:
+        return _UNPROVEN
+    return _GLYPHS.get(Status(row["status"]), ("·", "dim")) if row["status"] in _STATUSES else ("·", "dim")
+
+
+_STATUSES = frozenset(Status)
+#: What keeps a worker in the queue, with what ends that.
+_WAYS_OUT = {STRANDED: "stranded: agentctl resume --lost", HELD: "held in the queue: why says by whom"}
+
+
+def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
+    """Return what a row says of a worker: its question, what is unusual, its agent, and its last words."""
+    row = worker.row
+    if worker.questions:
+        first = worker.questions[0]
+        more = f" (+{len(worker.questions) - 1})" if len(worker.questions) > 1 else ""
+        return [(in_one_line(first).text + more, "blocked" if first.is_permission else "text")]
+    task = glance.tasks.get(worker.task.id)
+    agent = ("" if task is None or task.is_own else "foreign ") + (
+        "" if row["agent"] == "command" else f"{row['agent']} "
+    )
+    ended = row["status"] in TERMINAL
+    unusual = "" if row["reason"] else standing_words(row) or ""
+    if worker.idle is not None:
+        state: Piece = ("waits for a message  ", "completed")
+    elif ended and row["status"] != Status.COMPLETED:
+        words = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
+        state = (f"{words}  ", _GLYPHS[Status(row["status"])][1] if row["status"] in _STATUSES else "text")
+    else:
+        unusual = _WAYS_OUT.get(unusual, unusual)
+        state = (f"{plain(unusual)}  " if unusual else "", "blocked")
+    changed = _counted(worker.changed_files, str(worker.changed_files), "changed file")
+    return [
+        (plain(agent), "agent"),
+        state,
+        (f"{changed}  " if changed else "", "review"),
+        (row_words(glance, worker), "dim" if ended else "text"),
+    ]
+
+
+def row_words(glance: Glance, worker: FleetWorker) -> str:
+    """Return what a worker says or does, in one line: its last words, what it calls now, or its command."""
+    row, doing = worker.row, glance.doings.get(worker.id)
+    parts = [one_line(progress_words(row["progress"]) or "") if row["status"] not in TERMINAL else ""]
+    if row["message"]:
+        parts.append(one_line(row["message"]))
+    if doing is not None and doing.last_words and row["driver"] is not None:
+        parts.append(one_line(doing.last_words))
+    elif doing is not None and row["status"] not in TERMINAL and (running := _running(doing)) is not None:
+        parts.append(whole(_STEP.join(node_parts(running)[:2])))
+    elif row["command"]:
+        parts.append(one_line(row["command"]))
+    return _STEP.join(part for part in parts if part)
+
+
+def _running(doing: Doing) -> Node | None:
+    """Return the last of what a worker calls now. An ended one is not searched: its nodes may be thousands."""
+    return next((node for node in reversed(doing.nodes[1:]) if node.status == RUNNING), None)
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text as one line that is safe to show."""
+    return whole(short_line(text[:400]))
+
+
+def totals_shown(glance: Glance, worker: FleetWorker) -> Totals:
+    """Return what a worker has done so far, with its sub-agents."""
+    doing = glance.doings.get(worker.id)
+    usage: Mapping[str, object] = worker.row["usage"] or {}
+    own = doing.nodes[0] if doing is not None and doing.nodes else None
+    tokens = sum(_number(usage.get(key)) for key in ("input", "output"))
+    if own is not None and own.tokens is not None:
+        tokens = max(tokens, own.tokens["input"] + own.tokens["output"])
+    cost = usage.get("costUsd")
+    return Totals(own.calls if own is not None else 0, int(tokens), cost if isinstance(cost, int | float) else None)
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0
+
+
+def _right(totals: Totals, time: str, width: int) -> list[Piece]:
+    """Return the columns on the right, as far as the screen is wide enough for them."""
+    found: list[Piece] = []
+    if width >= _WIDEST:
+        found.append((_counted(totals.calls, f"{totals.calls}", "call").rjust(_CALLS), "dim"))
+    if width >= _WIDER:
+        least = LEAST * totals.lacks_tokens
+        found.append((_counted(totals.tokens, least + short_number(totals.tokens), "token").rjust(_TOKENS), "dim"))
+    if width >= _WIDE:
+        cost = "" if not totals.cost_usd else f"{LEAST * totals.lacks_cost}${totals.cost_usd:.2f}"
+        found.append((cost.rjust(_COST), "dim"))
+    return [*found, (time.rjust(_TIME), "text")]
+
+
+def _counted(number: int, shown: str, what: str) -> str:
+    return f"{shown} {what}{'' if number == 1 else 's'}" if number else ""
+
+
+def waited_or_worked(worker: FleetWorker, now: datetime) -> str:
+    """Return how long a worker has waited for a person, for a slot, or has worked."""
+    row = worker.row
+    if worker.questions:
+        return since(worker.questions[0].asked_at, now)
+    if row["status"] == Status.QUEUED:
+        return since(row["queuedAt"], now)
+    return _rounded(elapsed(row))
+
+
+def since(at: object, now: datetime) -> str:
+    """Return how long ago a time was; `-` for what is not a time."""
+    try:
+        return _rounded(max(0.0, (now - datetime.fromisoformat(str(at)).astimezone(UTC)).total_seconds()))
+    except (ValueError, OverflowError):
+        return "-"
+
+
+def _rounded(seconds: float | None) -> str:
+    """Return a time without tenths once it is longer than ten seconds: they would only flicker."""
+    return duration(seconds) if seconds is None or seconds < 10 or seconds >= 60 else f"{int(seconds)}s"
+
+
+def cells_of_pieces(pieces: Sequence[Piece]) -> int:
+    """Return how many cells some pieces take."""
+    return sum(cell_len(text) for text, _ in pieces)

@@ -1,0 +1,323 @@
+"""The endpoints beside the commands as they are typed: what is read in pages, what names the question that was seen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from agentctl import __version__
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
+from agentctl.domain.names import WorkerId
+from agentctl.domain.question import Question, question_in
+from agentctl.domain.text.nesting import shallow
+from agentctl.errors import NotFound, UsageError
+from agentctl.interfaces.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, Input, JsonAnswer, RawAnswer
+from agentctl.interfaces.words.activity import row_label
+from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.show.event_pages import page_of_events
+from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
+from agentctl.operations.show.timeline import read_timeline
+from agentctl.operations.show.tree_view import Tree
+from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.options import FLAG, NUMBER, OPTIONS, TABLE, TEXT, TEXTS, WHOLE
+from agentctl.operations.start.spawning import spawn_workers
+from agentctl.operations.talk.interacting import answer_open_question, list_questions
+from agentctl.operations.where.locating import find_task, find_worker
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.server_answers import (
+        ActivityPage,
+        EventsPage,
+        LookNoted,
+        OutputPage,
+        RecordedAnswer,
+        ServerAbout,
+    )
+
+_TASK = Input("task", NAME, "The task.", PATH, is_required=True)
+_INSTANCE = Input("instance", NAME, "The worker.", PATH, is_required=True)
+_STREAM = {"type": "string", "enum": ["stdout", "stderr"]}
+_OFFSET = {"type": "integer", "minimum": 0, "maximum": 1 << 50}
+_TEXT = {"type": "string", "maxLength": 1 << 20}
+_OBJECT = {"type": "object"}
+_WORKER = "/tasks/{task}/workers/{instance}"
+_PAGED = (
+    Input("from", _OFFSET, "Where the page begins: an offset in bytes that an earlier page named."),
+    Input("before", _OFFSET, "Where it ends, instead; without both it is the last page."),
+)
+_LONGEST_PAGE = 1 << 20
+#: So much of an output is in one range, and so much is sent in one piece.
+MOST_RAW = 4 << 20
+_PLAIN = "text/plain; charset=utf-8"
+_RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?", re.ASCII)
+
+
+class OwnEndpoints:
+    """Makes the endpoints for the tasks of a root.
+
+    Args:
+        url: Where the server is reached.
+    """
+
+    def __init__(self, root: Root, *, force: bool, url: str, is_read_only: bool) -> None:
+        self._root, self._force = root, force
+        self._about: ServerAbout = {
+            "version": __version__, "root": str(root.path), "url": url, "readOnly": is_read_only,
+        }  # fmt: skip
+        self._seen = SeenEnds(root)
+
+    def all(self) -> list[Endpoint]:
+        """Return them."""
+        return [
+            Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers="ServerAbout"),
+            self._events(), self._activity(), self._logs(), self._raw_log(), self._tree(), self._picture(),
+            self._spawn(), self._respond(), self._look(),
+        ]  # fmt: skip
+
+    def _tell(self, _call: CheckedRequest) -> JsonAnswer:
+        return JsonAnswer(self._about)
+
+    def _task(self, call: CheckedRequest) -> TaskDir:
+        return find_task(call.values["task"], root=str(self._root.path), force=self._force)
+
+    def _worker(self, call: CheckedRequest) -> WorkerDir:
+        return find_worker(self._task(call), call.values["instance"])
+
+    # -- what is read in pages -------------------------------------------------------------------------------------
+
+    def _events(self) -> Endpoint:
+        seq = {"type": "integer", "minimum": 1, "maximum": 1 << 53}
+
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            task, given = self._task(call), call.values
+            page = page_of_events(
+                task, begin=given.get("from"), before=_before(call), limit=given.get("limit", 500),
+                instance=given.get("instance"),
+            )  # fmt: skip
+            events = [{**shallow(event), "taskId": task.id} for event in page.events]
+            found: EventsPage = {
+                "events": events, "next": page.next, "more": page.more, "earlier": page.earlier,
+            }  # fmt: skip
+            return JsonAnswer(found)
+
+        return Endpoint(
+            "GET", "/tasks/{task}/events", "events", "Return the events of a task, in pages.", carry_out,
+            (_TASK, Input("from", seq, "The seq of the first one; 1."),
+             Input("before", seq, "The seq behind the last one, instead."),
+             Input("limit", {"type": "integer", "minimum": 1, "maximum": 5000}, "How many; 500."),
+             Input("instance", NAME, "Only those about this worker.")),
+            "The stream has them as they happen. `more`: there are some behind these, from `next` on; `earlier`: there"
+            " are some before them.", "EventsPage",
+        )  # fmt: skip
+
+    def _activity(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            worker, given = self._worker(call), call.values
+            ended = worker.has_ended  # Before the look: what was written by then is all there is.
+            page = page_of_activity(
+                worker, begin=given.get("from"), before=_before(call), limit=given.get("limit", 200),
+                is_whole=given.get("whole", False),
+            )  # fmt: skip
+            rows = [row if "problem" in row else {**row, "label": row_label(row)} for row in page.rows]
+            found: ActivityPage = {
+                "rows": rows, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
+            }  # fmt: skip
+            return JsonAnswer(found)
+
+        return Endpoint(
+            "GET", f"{_WORKER}/activity", "activity", "Return the rows of a worker's activity, in pages.", carry_out,
+            (_TASK, _INSTANCE, *_PAGED,
+             Input("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "How many rows; 200."),
+             Input("whole", {"type": "boolean"}, "Do not cut long texts in them.")),
+            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut.", "ActivityPage",
+        )  # fmt: skip
+
+    def _logs(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            worker, given = self._worker(call), call.values
+            ended, stream = worker.has_ended, given.get("stream", "stdout")
+            page = page_of_output(
+                worker, stream, begin=given.get("from"), before=_before(call), limit=given.get("limit", 1 << 16)
+            )
+            text = page.data.decode("utf-8", "backslashreplace")
+            found: OutputPage = {
+                "stream": stream, "text": text, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
+            }  # fmt: skip
+            return JsonAnswer(found)
+
+        return Endpoint(
+            "GET", f"{_WORKER}/logs", "logs", "Return what a worker printed, in pages.", carry_out,
+            (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one; stdout."), *_PAGED,
+             Input("limit", {"type": "integer", "minimum": 4, "maximum": _LONGEST_PAGE}, "How many bytes; 65536.")),
+            "Bytes that are not UTF-8 are `\\xNN` in the text.", "OutputPage",
+        )  # fmt: skip
+
+    def _raw_log(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> RawAnswer:
+            worker, stream = self._worker(call), call.values["stream"]
+            page = page_of_output(worker, stream, begin=0, before=None, limit=0)
+            span, is_part = _span(call.headers.get("range"), page.size)
+            headers = {
+                "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{worker.instance}.{stream}"',
+            }  # fmt: skip
+            if span is None:
+                return RawAnswer(b"", _PLAIN, 416,
+                                 {**headers, "Content-Range": f"bytes */{page.size}"})  # fmt: skip
+            begin, end = span
+            if not is_part and end > MOST_RAW:
+                pieces = output_in_pieces(worker, stream, end)
+                return RawAnswer(pieces, _PLAIN, 200, {**headers, "Content-Length": str(end)})
+            data = output_between(worker, stream, begin, end)
+            if not is_part:
+                return RawAnswer(data, _PLAIN, 200, headers)
+            content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{page.size}"
+            return RawAnswer(data, _PLAIN, 206, {**headers, "Content-Range": content_range})
+
+        return Endpoint(
+            "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,
+            (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one.", PATH, is_required=True)),
+            f"All of them, or some with `Range: bytes=N-M`, at most {MOST_RAW}.", None, "text/plain",
+        )  # fmt: skip
+
+    def _tree(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            name = call.values["instance"]
+            return JsonAnswer(Tree(self._task(call), instance=name, expand=[name]).look()[0].to_json())
+
+        return Endpoint(
+            "GET", f"{_WORKER}/tree", "tree.one", "Return what a worker and its sub-agents did.", carry_out,
+            (_TASK, _INSTANCE), "Its row, and `items` as `tree --expand` has them.", "TreeWorker",
+        )  # fmt: skip
+
+    def _picture(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> RawAnswer:
+            from agentctl.interfaces.words.timeline_svg import svg_of
+
+            return RawAnswer(svg_of(read_timeline(self._task(call))).encode(), "image/svg+xml")
+
+        return Endpoint(
+            "GET", "/tasks/{task}/timeline.svg", "timeline.svg", "Return the timeline of a task as a picture.",
+            carry_out, (_TASK,), answers=None, media_type="image/svg+xml",
+        )  # fmt: skip
+
+    # -- what changes something ------------------------------------------------------------------------------------
+
+    def _spawn(self) -> Endpoint:
+        kinds: dict[str, Mapping[str, Any]] = {
+            TEXT: _TEXT, NUMBER: {"type": "number", "minimum": -1e9, "maximum": 1e9},
+            WHOLE: {"type": "integer", "minimum": -(2**31), "maximum": 2**31},
+            FLAG: {"type": "boolean"}, TEXTS: {"type": "array", "items": _TEXT, "maxItems": 10_000},
+            TABLE: {"type": "object", "additionalProperties": _TEXT},
+        }  # fmt: skip
+        options = [Input(one.name, kinds[one.kind], one.help, BODY) for one in OPTIONS]
+
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            given = {name: value for name, value in call.values.items() if name != "task"}
+            queue, batch = given.pop("queue", False), given.pop("batch", None)
+            if batch is not None and given:
+                raise UsageError(f"{min(given)} is for one worker", hint="those of a batch have options of their own")
+            task = self._task(call)
+            if batch is None:
+                return JsonAnswer(spawn_workers(task, [request_from(given, "the body")], queue=queue)[0].to_json())
+            requests = [request_from(one, f"batch {number}") for number, one in enumerate(batch, 1)]
+            return JsonAnswer([one.to_json() for one in spawn_workers(task, requests, queue=True)])
+
+        return Endpoint(
+            "POST", "/tasks/{task}/spawn", "spawn", "Start an agent or a command as a worker, or many of them.",
+            carry_out,
+            (_TASK, Input("prompt", _TEXT, "Work for an agent; or", BODY),
+             Input("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
+                       "a program and its arguments; or", BODY),
+             Input("batch", {"type": "array", "items": _OBJECT, "minItems": 1, "maxItems": 100_000},
+                       "many workers, each with these keys.", BODY),
+             Input("queue", {"type": "boolean"}, "Wait for a slot instead of being refused.", BODY), *options),
+            "The same `key` twice starts one worker, and returns it.",
+            "SpawnedWorker | list[SpawnedWorker]",
+        )  # fmt: skip
+
+    def _respond(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            given = call.values
+            done = answer_open_question(
+                self._root, task=self._task(call), instance=given["instance"], question_id=given["id"],
+                answer=given["answer"], reason=given.get("reason"),
+                shown=_shown(given["id"], given.get("shown")),
+            )  # fmt: skip
+            found: RecordedAnswer = {
+                "taskId": done["taskId"], "agentInstance": done["agentInstance"], "id": done["id"],
+                "answer": done["answer"],
+            }  # fmt: skip
+            return JsonAnswer(found)
+
+        return Endpoint(
+            "POST", f"{_WORKER}/interact/{{id}}", "interact.respond", "Answer a question.", carry_out,
+            (_TASK, _INSTANCE, Input("id", NAME, "The question.", PATH, is_required=True),
+             Input("answer", _TEXT, "The id of an option, or a text; several options with commas.", BODY,
+                       is_required=True),
+             Input("reason", _TEXT, "Why a permission is denied; the agent reads it.", BODY),
+             Input("shown", _OBJECT, "The question as it was shown: a different one is not answered.", BODY)),
+            "The first valid answer counts; a second one is refused.", "RecordedAnswer",
+        )  # fmt: skip
+
+    def _look(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            worker = self._worker(call)
+            end = Tree(worker.task, instance=worker.instance).look()[0].row["endedAt"] or self._answered_at(worker)
+            if end is None:
+                raise NotFound(f"{worker.instance} has neither ended nor answered: there is nothing to look at")
+            self._seen.note({WorkerId(worker.task.id, worker.instance): end})
+            found: LookNoted = {"agentInstance": worker.instance, "seen": end}
+            return JsonAnswer(found)
+
+        return Endpoint(
+            "POST", f"{_WORKER}/seen", "seen", "Note that somebody has looked at the end of a worker.", carry_out,
+            (_TASK, _INSTANCE), "Of an agent that was kept: at its answer.", "LookNoted",
+        )  # fmt: skip
+
+    def _answered_at(self, worker: WorkerDir) -> str | None:
+        """Return since when an agent that was kept waits for a message."""
+        found = list_questions(self._root, worker.task)
+        return next(
+            (str(one.question.asked_at) for one in found if one.instance == worker.instance and one.question.idle), None
+        )
+
+
+def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
+    """Return the question that whoever answers has seen.
+
+    Raises:
+        UsageError: What they send is not a question.
+    """
+    question = None if value is None else question_in(name, value)
+    if value is not None and question is None:
+        raise UsageError("shown is not a question", hint="send the question as it was received")
+    return question
+
+
+def _before(call: CheckedRequest) -> int | None:
+    """Return where a page ends, if that was said."""
+    before = call.values.get("before")
+    if before is not None and "from" in call.values:
+        raise UsageError("from and before exclude each other")
+    return None if before is None else int(before)
+
+
+def _span(wanted: str | None, size: int) -> tuple[tuple[int, int] | None, bool]:
+    """Return begin and end of what a header `Range` asks for, None if there is nothing of it; and whether it is a part.
+
+    >>> _span("bytes=2-3", 10), _span("bytes=-3", 10), _span("bytes=10-", 10)
+    (((2, 4), True), ((7, 10), True), (None, True))
+    >>> _span(None, 10), _span("lines=1", 10), _span("bytes=3-2", 10)
+    (((0, 10), False), ((0, 10), False), ((0, 10), False))
+    """
+    found = _RANGE.fullmatch(wanted.replace(" ", "")) if wanted is not None else None
+    first, last = (None, None) if found is None else (None if one is None else int(one) for one in found.groups())
+    # What is not understood is ignored, as RFC 9110 says.
+    if first is last is None or (first is not None and last is not None and last < first):
+        return (0, size), False
+    if first is None:
+        begin, end = max(0, size - (last or 0)), size
+    else:
+        begin, end = first, size if last is None else min(size, last + 1)
+    return (None if begin >= end else (begin, min(end, begin + MOST_RAW))), True

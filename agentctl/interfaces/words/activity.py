@@ -1,0 +1,211 @@
+"""Formats the rows of an activity: one line each in a tree, paragraphs in a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.transcript import TranscriptEntry
+from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
+from agentctl.domain.agent.telling_argument import telling_of
+from agentctl.domain.text.plaintext import plain, shortened
+from agentctl.domain.worker.ends import end_in_words
+from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
+from agentctl.interfaces.words.worker import agent_with_policy, elapsed, progress_words, standing_words
+from agentctl.operations.show.tree_view import WorkerTree
+
+_LONGEST = 100
+_STEP = "  "
+_DEEPEST_INDENT, _DEEPEST_PARAGRAPH = 30, 20
+#: How much of a tool's result is shown; `activity --json` has all of it.
+_MOST_LINES, _MOST_CHARACTERS = 20, 4000
+#: The types of rows that are shown in full, and the prefix of each.
+_MARKS = {RowType.MESSAGE: "", RowType.THOUGHT: "(thinks) ", RowType.QUESTION: "? ", RowType.NOTE: "note: "}
+
+
+def tree_lines(tree: WorkerTree) -> Iterator[str]:
+    """Yield the lines of a worker's tree."""
+    indent = _STEP * tree.depth
+    yield indent + worker_line(tree)
+    if tree.bad_lines:
+        yield f"{indent}{_STEP}({_count(tree.bad_lines, 'line')} of its activity cannot be read)"
+    if tree.unknown_types:
+        types = ", ".join(f"{plain(kind)} {number}" for kind, number in sorted(tree.unknown_types.items()))
+        yield f"{indent}{_STEP}(rows of unknown types: {types})"
+    for node in tree.nodes:
+        deep = indent + _STEP * min(node.depth, _DEEPEST_INDENT)
+        if node.depth:
+            yield deep + node_line(node, is_expanded=tree.is_expanded)
+        if tree.is_expanded and node.earlier:
+            more = _count(node.earlier, "earlier item")
+            yield f"{deep}{_STEP}... {more}: agentctl activity {plain(tree.row['agentInstance'])}"
+
+
+def worker_line(tree: WorkerTree) -> str:
+    """Return the line of a worker: name, kind, status, time, what it did or runs."""
+    row, own = tree.row, tree.nodes[0]
+    status = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
+    unusual = None if row["reason"] else standing_words(row)
+    agent = agent_with_policy(row)
+    parts = [
+        plain(row["agentInstance"]),
+        None if agent == "command" else f"[{plain(agent)}]",
+        status,
+        unusual and plain(unusual),
+        _known(duration(elapsed(row))),
+        progress_words(row["progress"]) and plain(progress_words(row["progress"])),
+        *_totals(own),
+        short_line(row["command"]) if agent == "command" else None,
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def node_line(node: Node, *, is_expanded: bool) -> str:
+    """Return the line of an item; a group is marked `-` if its items follow, else `+`."""
+    mark = ("- " if is_expanded else "+ ") if node.is_group else ""
+    return mark + "  ".join(node_parts(node))
+
+
+def node_parts(node: Node) -> list[str]:
+    """Return what is said of an item: what it is, its status and time, the totals of a group."""
+    badge = f"[{short_line(node.agent_type or 'agent')}]" if node.type == RowType.AGENT else None
+    parts = [
+        badge,
+        label(node.type, node.name, node.text, node.detail, node.percent),
+        None if node.status is None else plain(node.status),
+        _known(duration(_seconds(node))) if node.status else None,
+        *(_totals(node) if node.is_group else ()),
+        f"(of {short_line(node.parent)}, which is not known)" if node.is_orphan and node.parent else None,
+    ]
+    return [part for part in parts if part]
+
+
+def label(
+    kind: str, name: str | None, text: str | None, detail: Mapping[str, Any] | None, percent: float | None
+) -> str:
+    """Return in one line what an item is."""
+    match kind:
+        case RowType.TOOL:
+            return " ".join(part for part in (short_line(name or "tool"), short_line(telling(detail))) if part)
+        case RowType.AGENT:
+            return short_line(name or text)
+        case RowType.PROGRESS:
+            return short_line(progress_words({"percent": percent, "text": text}) or kind)
+        case RowType.MESSAGE:
+            return f"{short_line(name)}: {short_line(text)}" if name else short_line(text)
+        case _:
+            return (
+                f"{short_line(kind)}: {short_line(' '.join(part for part in (name, text) if part) or telling(detail))}"
+            )
+
+
+def row_label(row: Mapping[str, Any]) -> str:
+    """Return in one line what a row of an activity is about."""
+    detail, percent = row.get("detail"), row.get("percent")
+    return label(
+        str(row.get("type")),
+        string(row.get("name")),
+        string(row.get("text")),
+        detail if isinstance(detail, dict) else None,
+        percent if isinstance(percent, int | float) else None,
+    )
+
+
+def string(value: object) -> str | None:
+    """Return a text, or None for anything else: anyone may have written the row."""
+    return value if isinstance(value, str) else None
+
+
+def telling(detail: Mapping[str, Any] | None) -> str:
+    """Return the argument that says most about a call; else all of them."""
+    found = telling_of(detail or {})
+    return found[1] if found is not None else shown_json(detail) if detail else ""
+
+
+def short_line(text: object) -> str:
+    """Return one line of a text, cut and safe to show."""
+    return shortened(plain(" ".join(str(text or "").split())), _LONGEST)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _known(text: str) -> str | None:
+    return None if text == NOTHING else text
+
+
+def _totals(node: Node) -> Iterator[str]:
+    if node.calls:
+        yield _count(node.calls, "call")
+    tokens = node.tokens["input"] + node.tokens["output"] if node.tokens else 0
+    if tokens:
+        yield f"{short_number(tokens)} tokens"
+
+
+def _seconds(node: Node) -> float | None:
+    """Return how long an item took, or has been running."""
+    end = node.ended_at or (node.last_at if node.status == INTERRUPTED else None)
+    if end is None and node.status != RUNNING:
+        return None
+    try:
+        began = datetime.fromisoformat(node.started_at or "")
+        until = datetime.now(UTC) if end is None else datetime.fromisoformat(end)
+        return max(0.0, (until - began).total_seconds())
+    except (TypeError, ValueError):
+        return None
+
+
+# -- transcripts ---------------------------------------------------------------------------------------------------
+
+
+def paragraph(entry: TranscriptEntry) -> str:
+    """Return an entry as text that is safe to show, each line ended by a newline."""
+    time = entry.at[11:19] if len(entry.at) > 19 else "--:--:--"
+    first, *rest = _paragraph_lines(entry)
+    indent = _STEP * min(entry.depth, _DEEPEST_PARAGRAPH)
+    lines = [f"{plain(time)}  {indent}{first}", *(f"          {indent}{line}" for line in rest)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
+    by = f"[{short_line(entry.agent_type or 'agent')}] " if entry.depth else ""
+    if entry.kind in _MARKS:
+        yield from _speech_lines(entry, by + _MARKS[RowType(entry.kind)])
+    else:
+        yield from _call_lines(entry, by)
+
+
+def _speech_lines(entry: TranscriptEntry, mark: str) -> Iterator[str]:
+    """Yield what was said or asked, in full."""
+    name, text = string(entry.fields.get("name")), string(entry.fields.get("text")) or ""
+    line = f"{mark}{f'{short_line(name)}: ' if name else ''}{text} {_status(entry)}"
+    yield from plain(line.rstrip(), keep="\n\t").split("\n")
+
+
+def _call_lines(entry: TranscriptEntry, by: str) -> Iterator[str]:
+    """Yield what was called, and the beginning of its result."""
+    text = string(entry.fields.get("text"))
+    is_call = entry.kind in (RowType.TOOL, RowType.AGENT)
+    shown = entry.fields if entry.begins else {**entry.fields, "detail": None}
+    call = row_label({**shown, "type": entry.kind, "text": None if is_call else text})
+    badge = f"[{short_line(entry.fields.get('agentType') or 'agent')}] " if entry.kind == RowType.AGENT else ""
+    yield f"{by}{badge}{call} {_status(entry)}".rstrip()
+    if entry.ends and is_call and text:
+        yield from (f"{_STEP}{line}" for line in _cut(text))
+
+
+def _status(entry: TranscriptEntry) -> str:
+    """Return the outcome of an end, after an arrow."""
+    if not entry.ends or entry.kind not in (RowType.TOOL, RowType.AGENT, RowType.QUESTION):
+        return ""
+    return f"-> {short_line(entry.fields.get('status') or 'completed')}"
+
+
+def _cut(text: str) -> Iterator[str]:
+    lines = plain(text[:_MOST_CHARACTERS], keep="\n\t").rstrip("\n").split("\n")
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES or len(text) > _MOST_CHARACTERS:
+        yield f"... ({len(text):,} characters)"

@@ -1,0 +1,35 @@
+"""A hit of a search in a line: where, when, and an excerpt of which the part that was found may be marked."""
+
+from __future__ import annotations
+
+from agentctl.domain.text.plaintext import plain
+from agentctl.interfaces.words.value_words import local_time
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.operations.show.searching import Hit
+
+
+def hit_of(hit: Hit) -> str:
+    """Return whose hit it is: `task/instance`, or the task."""
+    return plain(hit.task_id if hit.instance is None else f"{hit.task_id}/{hit.instance}")
+
+
+def excerpt_parts(hit: Hit) -> tuple[str, str, str]:
+    """Return the excerpt in three parts: before what was found, that, and after it."""
+    if hit.excerpt is None:
+        return "", "", ""
+    text, begin, end = hit.excerpt
+    return plain(text[:begin]), plain(text[begin:end]), plain(text[end:])
+
+
+def hit_line(hit: Hit) -> str:
+    """Return a hit as a person reads it: `login/fix  said  14:03  ...the lock is never released...`."""
+    at = local_time(hit.at) if hit.at else "-"
+    return f"{hit_of(hit)}  {hit.source}  {at}  {''.join(excerpt_parts(hit))}"
+
+
+def more_line(hit: Hit, most_counted: int) -> str:
+    """Return how many hits of a worker were left out."""
+    count = f"{hit.more} or more" if hit.more >= most_counted else str(hit.more)
+    return f"{hit_of(hit)}: {count} more"

@@ -1,0 +1,63 @@
+"""Why a worker is as it is, in lines: each sentence, below it the evidence, at the end what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from agentctl.domain.text.plaintext import plain
+from agentctl.interfaces.words.value_words import duration, local_time
+from agentctl.lean import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from agentctl.operations.show.evidence import Evidence, Statement, WayOut
+    from agentctl.operations.show.why import Why
+
+_KIND_COLUMN = 7
+
+
+def why_lines(why: Why) -> Iterator[str]:
+    """Yield the lines that explain a worker's state; a screen may wrap them."""
+    yield headline(why)
+    for statement in why.statements:
+        yield ""
+        yield from statement_lines(statement)
+    if why.ways_out:
+        yield ""
+        yield "What would change it:"
+        yield from (f"  {way_line(one)}" for one in why.ways_out)
+
+
+def headline(why: Why) -> str:
+    """Return the state in a line: `explore-1 is paused (status running), since 14:03, for 2m05s`."""
+    status = "" if why.state == why.status else f" (status {why.status})"
+    claimed = "" if why.is_judged or why.state in ("observed", "unknown") else ", by its files alone"
+    return plain(f"{why.instance} is {why.state.replace('_', ' ')}{status}{claimed}, {_since(why.since)}")
+
+
+def _since(at: str | None) -> str:
+    if at is None:
+        return "since when is unknown"
+    try:
+        lasted = (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
+    except (TypeError, ValueError):
+        return "since when is unknown"
+    return f"since {local_time(at)}, for {duration(max(0.0, lasted))}"
+
+
+def statement_lines(statement: Statement) -> Iterator[str]:
+    """Yield a sentence, and its evidence indented below it."""
+    yield plain(statement.text)
+    yield from evidence_lines(statement.evidence)
+
+
+def evidence_lines(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """Yield a line for each piece of evidence: kind, where, what is seen there, when."""
+    for one in evidence:
+        at = f" ({local_time(one.at)})" if one.at else ""
+        yield plain(f"    {one.kind.ljust(_KIND_COLUMN)} {one.where}: {one.says}{at}")
+
+
+def way_line(way: WayOut) -> str:
+    """Return what would change the state, and the command for it."""
+    return plain(f"{way.text}: {way.command}" if way.command else way.text)

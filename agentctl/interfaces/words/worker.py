@@ -1,0 +1,139 @@
+"""What is said of a worker in a few words: how long, how far, what is unusual, who below it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentctl.domain.names import WorkerId, first_of
+from agentctl.domain.states import HELD, STRANDED
+from agentctl.domain.text.numbers import finite
+from agentctl.domain.text.plaintext import plain
+from agentctl.domain.tree.windows import label_of
+from agentctl.interfaces.words.value_words import local_time
+from agentctl.lean import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
+    from agentctl.operations.show.askers import PendingQuestion
+    from agentctl.operations.wait.live_view import DiskRefusal
+
+
+def questions_open(asked: Sequence[PendingQuestion], root: str) -> str:
+    """Return how many questions are open, who asks them, and the command that answers the only one, or shows all.
+
+    Args:
+        root: As `root_words` returns it.
+    """
+    if len(asked) == 1:
+        one = asked[0]
+        command = respond_command(WorkerId(one.task_id, one.instance), one.id, one.answers, root)
+        text = f" ({one.text})" if one.text else ""
+        return f"{plain(f'1 question is open, of {one.task_id}/{one.instance}{text}')}: {command}"
+    who = first_of(list(dict.fromkeys(f"{one.task_id}/{one.instance}" for one in asked)))
+    return plain(f"{len(asked)} questions are open, of {who}: agentctl interact list{root}")
+
+
+def stranded_words(stranded: Sequence[WorkerId], command: str) -> str:
+    """Return who is stranded in the queue, and the command that has them started."""
+    who = first_of([one.instance for one in stranded])
+    verb, them = ("is", "it") if len(stranded) == 1 else ("are", "them")
+    return plain(f"{who} {verb} stranded in the queue, nothing will start {them}: {command}")
+
+
+def refused_words(worker: WorkerId, refusal: DiskRefusal) -> str:
+    """Return what a disk refuses of a worker that is waited for, and what helps."""
+    who = f"{worker.task_id}/{worker.instance}"
+    if not refusal.is_end:
+        return plain(f"it is not known how {who} is: {refusal.problem}; the wait goes on with the others")
+    what = f"{who} has ended, and its end waits in memory: {refusal.problem}"
+    return plain(f"{what}; once the disk takes it, its shim writes it: leave that alone")
+
+
+def respond_command(worker: WorkerId, question_id: str, answers: str, root: str) -> str:
+    """Return the command that answers a question, and which answers whoever reads that may give.
+
+    Args:
+        root: As `root_words` returns it.
+    """
+    command = f"agentctl interact respond {worker.instance} --task {worker.task_id}{root} --id {question_id} ANSWER"
+    return plain(f"{command} (ANSWER: {answers})" if answers else command)
+
+
+def agent_with_policy(row: WorkerRow) -> str:
+    """Return a worker's agent, and its policy where the person's own settings of its program count."""
+    return f"{row['agent']} (permissions {row['permissions']})" if row["permissions"] else row["agent"]
+
+
+def elapsed(row: WorkerRow) -> float | None:
+    """Return how long a worker ran, or has been running; the wall clock is good enough to show it."""
+    measured, began = row["durationSeconds"], row["startedAt"]
+    if measured is not None or began is None or row["endedAt"] is not None:
+        return measured
+    from datetime import UTC, datetime
+
+    try:
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(began)).total_seconds())
+    except (TypeError, ValueError):
+        return None  # a line of the log that someone else wrote
+
+
+def progress_words(report: Mapping[str, Any] | None) -> str | None:
+    """Return how far a worker says it has got: `40% reading`."""
+    report = report or {}
+    percent, text = finite(report.get("percent")), report.get("text")
+    parts = ["" if percent is None else f"{percent:g}%", text if isinstance(text, str) else ""]
+    return " ".join(part for part in parts if part) or None
+
+
+def standing_words(row: WorkerRow) -> str | None:
+    """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
+    if "unreadable" in row:
+        return f"unknown: {row['unreadable']}"
+    if row["reason"]:
+        late = row["placement"]["lateExit"] if "placement" in row else None
+        return row["reason"] if late is None else f"{row['reason']}, then {late}"
+    if "refused" in row:
+        what = "its end is held" if "end" in row["refused"] else "it is asked to stop"
+        return f"{what}: {row['refused'].get('problem')}"
+    account, health = row["awaitsAccount"], row["health"]
+    if health in (STRANDED, HELD):
+        return health
+    if account:
+        return waiting_for(account, is_parked=row["parked"])
+    unusual = next((words for key, words in _UNUSUAL if row.get(key)), None)
+    if unusual is None and row["uncollected"]:
+        return f"{row['uncollected']} uncollected"
+    is_strange = health in ("unsupervised", "unfollowed", "elsewhere", "observed")
+    return unusual or (health if is_strange else on_node(row))
+
+
+def on_node(row: WorkerRow) -> str | None:
+    """Return where a worker on a node is, or why it is not there yet: `on n1`, `slurm: PENDING (Resources)`."""
+    placed = row.get("placement")
+    if placed is None or row["endedAt"] is not None:
+        return None
+    runner = placed["runner"]
+    if placed["problem"]:
+        return f"{runner}: {placed['problem']}" if placed["node"] is None else placed["problem"]
+    if placed["state"] == "unknown":
+        return f"{runner} does not answer"
+    if placed["node"] and placed["state"] in (None, "running"):
+        return f"on {placed['node']}"
+    if placed["state"] == "running":
+        return f"{runner}: it has a node, and waits for a slot"
+    why = f" ({placed['reason']})" if placed["reason"] else ""
+    return f"{runner}: {placed['words'] or placed['state'] or 'submitting'}{why}"
+
+
+#: The field of a row and the words for it, the most pressing first.
+_UNUSUAL = (
+    ("survivors", "survivors"), ("paused", "paused"), ("askedBelow", "a child asks"), ("stalled", "stalled"),
+    ("awaitsChildren", "awaits children"),
+)  # fmt: skip
+
+
+def waiting_for(account: Mapping[str, Any], *, is_parked: bool) -> str:
+    """Return until when a worker waits for its account: `parked until 03:30 (5 h window)`."""
+    until, window = local_time(account.get("until")), account.get("window")
+    which = f" ({label_of(str(window))} window)" if window else ""
+    return f"{'parked' if is_parked and window else 'waits for its account'} until {until}{which}"

@@ -1,0 +1,53 @@
+"""Which modules a stand-in and a post load only when they need them: what they keep open from their start.
+
+`tests/unit/test_kept_code.py` compares this with what the code imports.
+"""
+
+from __future__ import annotations
+
+#: Of a stand-in.
+STAND_IN = {
+    "agentctl": ("encoding",),
+    "agentctl.adapters": ("detached", "document", "origin", "searchpath", "watch", "yamldoc"),
+    "agentctl.adapters.taskyaml": ("notifying", "reader", "running"),
+    "agentctl.domain": ("answers", "question"),
+    "agentctl.domain.agent": ("permissions", "telling_argument"),
+    "agentctl.domain.notice": ("notices", "noticetext", "quiet", "targets"),
+    "agentctl.domain.text": ("containment", "nesting"),
+    "agentctl.domain.tree": ("breaker", "windows"),
+    "agentctl.operations.talk": ("asking", "outbox"),
+    "agentctl.operations.where": ("calling", "lineage", "ownership", "task_config"),
+    "agentctl.runners": ("loopback", "slurm"),
+    "agentctl.supervision.account": ("accounts", "holds", "waiters"),
+    "agentctl.supervision.dispatch": (
+        "ahead_places", "dispatch", "eligibility", "handshake", "idle_places", "launching", "standby", "stop_order",
+        "waking",
+    ),
+    "agentctl.supervision.worker": ("failures",),
+}  # fmt: skip
+#: Of a post.
+POST = {
+    "agentctl.adapters": ("accepted", "definitions", "extras", "privaterows", "trust", "uvtool", "versions", "yamldoc"),
+    "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
+    "agentctl.domain": ("hosts", "worker_row"),
+    "agentctl.domain.activity": ("rows",),
+    "agentctl.domain.agent": ("agentspec", "granted_powers", "own_tools"),
+    "agentctl.domain.notice": ("notices", "noticetext", "quiet", "targets"),
+    "agentctl.domain.text": ("jsonschema", "versions"),
+    "agentctl.domain.tree": ("breaker", "graph", "windows"),
+    "agentctl.drivers": ("complaints", "dialogue", "marks", "order", "registry", "values"),
+    "agentctl.drivers.acp": ("denials", "known", "program"),
+    "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
+    "agentctl.operations.start": (
+        "agent_order", "agent_server", "answer_schema", "inherited", "model_provider", "obeyed", "options",
+        "own_program", "permissions", "prepared", "requests", "tested", "walls",
+    ),
+    "agentctl.operations.talk": ("outbox",),
+    "agentctl.operations.trust": ("definitions",),
+    "agentctl.operations.where": ("model_providers", "observed", "project_top", "shared_roots"),
+    "agentctl.operations.worktree": ("making",),
+    "agentctl.runners": ("loopback", "runner", "slurm"),
+    "agentctl.supervision.account": ("holds",),
+    "agentctl.supervision.dispatch": ("standby", "waking"),
+    "agentctl.supervision.worker": ("failures", "inboxes"),
+}  # fmt: skip
