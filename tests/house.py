@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -70,19 +70,25 @@ def words_of_rooms() -> Iterator[tuple[str, str]]:
                 yield word, str(Path(module).parent)
 
 
+@cache
+def places_by_name() -> Mapping[str, list[str]]:
+    """Return where each name of a class is a class, and each name of a module, written as one of a class, a module."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for module, tree in trees().items():
+        found[_as_class(Path(module).stem.split("_"))].append(module)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(f"{module}:{node.name}")
+    return found
+
+
+def _as_class(words: Iterable[str]) -> str:
+    return "".join(part.capitalize() for part in words)
+
+
 def named_elsewhere(word: str, folder: str) -> list[str]:
     """Return the classes and modules outside of a folder whose name is a word of it."""
-    name = "".join(part.capitalize() for part in word.split())
-    outside = {module: tree for module, tree in trees().items() if not module.startswith(f"{folder}/")}
-    return [
-        *(module for module in outside if Path(module).stem == word.replace(" ", "_")),
-        *(
-            f"{module}:{node.name}"
-            for module, tree in outside.items()
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ClassDef) and node.name == name
-        ),
-    ]
+    return [place for place in places_by_name()[_as_class(word.split())] if not place.startswith(f"{folder}/")]
 
 
 def modules_by_folder() -> dict[str, int]:
@@ -167,6 +173,34 @@ def circle_in(arrows: Mapping[str, Iterable[str]]) -> list[str]:
         TopologicalSorter(arrows).prepare()
     except CycleError as error:
         return [str(name) for name in reversed(error.args[1])]
+    return []
+
+
+def left_over() -> Iterator[str]:
+    """Yield the functions, classes and constants of modules that nothing in the package names."""
+    named: Counter[str] = Counter()
+    for tree in trees().values():
+        for node in ast.walk(tree):
+            match node:
+                case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name):
+                    named[name] += 1
+                case ast.Constant(value=str(text)) if text.isidentifier():
+                    named[text] += 1
+    for module, tree in trees().items():
+        for node in tree.body:
+            for name in _made_by(node):
+                if not name.startswith("__") and named[name] <= isinstance(node, ast.Assign | ast.AnnAssign):
+                    yield f"{module}:{name}"
+
+
+def _made_by(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [target.id for target in targets if isinstance(target, ast.Name)]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
     return []
 
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from agentctl.adapters.served import RootServer, announce, hold_server, server_file
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.documents.workers.questions import AcceptedAnswer
 from agentctl.domain.notice.answer_links import LIFETIME_S, AnswerLink, question_digest, sign
 from agentctl.operations.talk.answering_link import answer_by_link
-from agentctl.supervision.notify.served import RootServer, announce, hold_server, server_file
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.supervision.worker.questions import read_question
 

@@ -7,10 +7,11 @@ from typing import Any
 
 from agentctl.interfaces.web.document_schemas import declared_type, schemas_of
 from agentctl.tools import agents, delegation, waiting, worker
-from agentctl.tools.answer_schemas import INSTEAD
 from agentctl.tools.definition import Tool
 from agentctl.tools.subtasks import SUBTASK_ANSWERS
 
+#: What any tool may answer instead: an error, or that its caller is being stopped.
+INSTEAD = "FailedCall | StoppedCall"
 MODULES = (agents, delegation, waiting, worker)
 TOOLS = tuple(value for module in MODULES for value in vars(module).values() if isinstance(value, Tool))
 

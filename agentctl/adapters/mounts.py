@@ -66,9 +66,3 @@ def network_mount(path: AnyPath, mounts: str | None = None) -> Mount | None:
     """Return the network file system that `path` lies on; None for a local one, or where that is unknown."""
     found = mount_of(path, mounts)
     return found if found is not None and found.is_network else None
-
-
-def network_file_system(path: AnyPath, mounts: str | None = None) -> str | None:
-    """Return the kind of the network file system that `path` lies on; None as for `network_mount`."""
-    found = network_mount(path, mounts)
-    return found.kind if found is not None else None

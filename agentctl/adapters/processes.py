@@ -162,7 +162,6 @@ class Stat(NamedTuple):
 
     state: str
     ppid: int
-    pgid: int
     session: int
     start: int
     #: Clock ticks of processor time, with those of the children that it has waited for; only on Linux.
@@ -179,7 +178,7 @@ def read_stat(pid: int) -> Stat | None:
     state, cpu = fields[0].decode(), sum(map(int, fields[11:15]))
     if state == "Z" and int(fields[17]) > 1:  # Its first thread has ended, and others may run on.
         state = next((thread[0].decode() for thread in _threads_of(pid) if thread[0] not in b"ZX"), state)
-    return Stat(state, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), cpu)
+    return Stat(state, int(fields[1]), int(fields[3]), int(fields[19]), cpu)
 
 
 def is_exiting(pid: int) -> bool:
@@ -236,14 +235,14 @@ def _stat_fields(pid: int | str) -> list[bytes]:
 
 
 def _read_stat_by_ps(pid: int) -> Stat | None:
-    row = _ask("ps", "-o", "state=,ppid=,pgid=,lstart=", "-p", str(pid)).split(None, 3)
-    if len(row) < 4:
+    row = _ask("ps", "-o", "state=,ppid=,lstart=", "-p", str(pid)).split(None, 2)
+    if len(row) < 3:
         return None
     import time
 
-    started = int(time.mktime(time.strptime(row[3].strip(), "%a %b %d %H:%M:%S %Y")))
+    started = int(time.mktime(time.strptime(row[2].strip(), "%a %b %d %H:%M:%S %Y")))
     with contextlib.suppress(OSError):
-        return Stat(row[0][0], int(row[1]), int(row[2]), os.getsid(pid), started)
+        return Stat(row[0][0], int(row[1]), os.getsid(pid), started)
     return None
 
 

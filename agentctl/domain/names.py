@@ -1,4 +1,4 @@
-"""Names that become file names (instances, task ids, consumers, questions), and the spelling of names in JSON."""
+"""Names: which may become file names (instances, tasks, consumers, questions), and how JSON spells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A row of `list` of which nothing is known: what each row is made from."""
+"""The empty row of `list`, from which each row is made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The interface between a driver and its host: a driver does no I/O of its own.
+"""What a driver is, and its interface to its host: facts of a program, a dialogue, the actions that it returns. No I/O.
 
 The host passes each event to the dialogue (a line of output, an answer, an interrupt), which returns the actions to
 take. So a recording of a program's output is enough to test a driver, and the activity of a worker can be rebuilt
@@ -61,7 +61,7 @@ class Ask(NamedTuple):
     #: For a permission: the ids of the `options` that mean yes and no; `allow` is empty where none allows it just once.
     allow: str = "allow"
     deny: str = "deny"
-    #: For a permission: the effect of each of the `options`, as ALLOW, ALLOW_ALWAYS or DENY of `domain.answers`.
+    #: For a permission: the effect of each of the `options`, as ALLOW, ALLOW_ALWAYS or DENY of `domain.question`.
     means: Mapping[str, str] | None = None
     #: For a permission: the answer that leaves the call to the program and its person's own settings; empty where it
     #: cannot be left to them. Nobody is offered it.

@@ -1,1 +1,1 @@
-"""What people and programs see and press: a room for each surface, over the commands that all of them offer."""
+"""What people and programs see and press: a room for each surface, all of them over the same operations."""

@@ -23,7 +23,7 @@ SHIM = {
         "succession", "taking_over", "waking",
     ),
     "agentctl.supervision.life": ("judging", "process_tree", "strangers"),
-    "agentctl.supervision.notify": ("sender_start", "switch"),
+    "agentctl.supervision.notify": ("switch",),
     "agentctl.supervision.queue": ("queue_hold",),
     "agentctl.supervision.stop": ("escalating", "requesting", "undertaker"),
     "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "questions", "worktimes"),

@@ -12,8 +12,6 @@ from functools import cache
 from typing import Any
 
 FILE = os.path.join(os.path.dirname(__file__), "answer_schemas.json")
-#: What any tool may answer instead: an error, or that its caller is being stopped.
-INSTEAD = "FailedCall | StoppedCall"
 
 
 def answer_schema(answers: str) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Our own programs that run as a worker: the host of an agent, the post on a node, the agent of a plain model."""
+"""Our own programs that run as a worker or for one: an agent's host, what runs on a node, a plain model's agent."""

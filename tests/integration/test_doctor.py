@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentctl.adapters.mounts import network_file_system
+from agentctl.adapters.mounts import network_mount
 from tests.ready import ENDED, ended_task
 from tests.snapshots import snapshot
 from tests.steps import Task, kill, new_task, spawn, statuses
@@ -229,13 +229,14 @@ def test_a_network_file_system_is_known_by_the_mount_that_is_nearest_and_newest(
 ) -> None:
     table = tmp_path / "mountinfo"
     table.write_text(MOUNTS, encoding="utf-8")
-    assert network_file_system(path, mounts=str(table)) == kind
+    found = network_mount(path, mounts=str(table))
+    assert (found and found.kind) == kind
 
 
 def test_an_unreadable_mount_table_accuses_nobody(tmp_path: Path) -> None:
     (tmp_path / "mountinfo").write_bytes(b"rubbish\n\xff\n")
-    assert network_file_system("/x", mounts=str(tmp_path / "mountinfo")) is None
-    assert network_file_system("/x", mounts=str(tmp_path / "none")) is None
+    assert network_mount("/x", mounts=str(tmp_path / "mountinfo")) is None
+    assert network_mount("/x", mounts=str(tmp_path / "none")) is None
 
 
 def test_a_cookie_in_a_strangers_environment_makes_it_no_stray(task: Task, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.locks import is_alive_held
+from agentctl.adapters.served import RootServer, hold_server, kept_token, live_server
 from agentctl.adapters.taskdir import Root
 from agentctl.adapters.treedir import tree_at
 from agentctl.domain.notice.notice_messages import message_about
@@ -16,7 +17,6 @@ from agentctl.domain.notice.notices import Notice
 from agentctl.domain.notice.targets import NoticeTarget
 from agentctl.errors import Refused
 from agentctl.supervision.notify.links import with_links
-from agentctl.supervision.notify.served import RootServer, hold_server, kept_token, live_server
 from agentctl.supervision.worker.environment import store_folder
 from tests.listener import Listener, configure
 from tests.served import TOKEN, URL, labels, pressed, serving

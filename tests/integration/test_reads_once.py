@@ -48,8 +48,7 @@ AGAIN: dict[str, dict[str, Again]] = {
         "current": Again(2, ADVISED),
         "origin": Again(4, OF_EACH_DOOR),
         "events.jsonl": Again(3, f"{READ_ON}; and the worker's own events are found in all of it"),
-        "agents/w2/shim.json": Again(4, LOCK_THEN_READ),
-        "agents/w2/worker.json": Again(2, "its clock is read as late as the time that is left of its limit"),
+        "agents/w2/shim.json": Again(3, LOCK_THEN_READ),
     },
     "wait-any --timeout-seconds 1": {
         "current": Again(2, ADVISED),

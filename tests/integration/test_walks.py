@@ -22,7 +22,7 @@ TEXT = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
 
 def walk(name: str) -> str:
     """Return the page's section about a walk."""
-    _, _, rest = TEXT.partition("\n## Five walks\n")
+    _, _, rest = TEXT.partition("\n## Six walks\n")
     found = re.search(rf"^\*\*[^*]*\b{name}\*\*.*?(?=^\*\*|^## )", rest, flags=re.DOTALL | re.MULTILINE)
     assert found, f"no walk {name!r}"
     return found[0]

@@ -181,6 +181,15 @@ def test_each_module_that_a_document_names_is_there(page_of: str) -> None:
     assert [path for path in sorted(named) if not (REPOSITORY / "agentctl" / path).exists()] == []
 
 
+@pytest.mark.parametrize("page_of", ["first-change.md", "architecture.md"])
+def test_each_name_that_a_document_gives_beside_a_module_is_in_it(page_of: str) -> None:
+    text = " ".join((DOCS / page_of).read_text(encoding="utf-8").split())
+    named = re.findall(rf"{MODULE.pattern}, `(\w+)`", text)
+    assert len(named) > 1
+    sources = {path: (REPOSITORY / "agentctl" / path).read_text(encoding="utf-8") for path, _ in named}
+    assert [(path, name) for path, name in named if not re.search(rf"\b{name}\b", sources[path])] == []
+
+
 @pytest.mark.parametrize("part", ["## A task: ", "## A worker: "])
 def test_each_file_leads_to_the_modules_that_write_and_read_it(part: str) -> None:
     headings = re.findall(r"^### (.+)$", section(part), flags=re.MULTILINE)

@@ -72,7 +72,7 @@ HARMLESS = {
     "shim/watching.py:_version_of": "the next look, a second later, sees it again",
     "supervision/dispatch/succession.py:_taken": "the whole queue is looked at instead",
     "supervision/notify/links.py:_question": "the notice has no link to answer by",
-    "supervision/notify/sender_start.py:has_news": "what was not read is looked at again",
+    "supervision/notify/switch.py:_has_news": "what was not read is looked at again",
     "supervision/worker/deferred.py:are_any": "where memory has no place for it, nothing waits there",
     "supervision/worker/deferred.py:request": "where memory has no place for it, nothing waits there",
     "supervision/worker/deferred.py:standing": "where memory has no place for it, nothing waits there",

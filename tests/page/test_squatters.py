@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from agentctl.adapters.served import kept_place
 from agentctl.adapters.taskdir import Root
-from agentctl.supervision.notify.served import kept_place
 from agentctl.supervision.worker.environment import store_folder
 from tests.page.seen import row
 from tests.page.site import Site

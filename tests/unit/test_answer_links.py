@@ -21,7 +21,7 @@ from agentctl.domain.notice.answer_links import (
     read_link,
     sign,
 )
-from agentctl.domain.notice.noticetext import clean
+from agentctl.domain.notice.notice_text import clean
 from agentctl.domain.notice.targets import NoticeTarget, target_from
 from agentctl.domain.question import Question, question_in
 from agentctl.errors import Refused

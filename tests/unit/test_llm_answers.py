@@ -21,7 +21,7 @@ from agentctl.worker_programs.plain_model.model.answer import (
     ModelAnswer,
     ServerSaidError,
 )
-from agentctl.worker_programs.plain_model.model.chat import ChatAssembler, body_of
+from agentctl.worker_programs.plain_model.model.chat_api import ChatAssembler, body_of
 from agentctl.worker_programs.plain_model.model.event_stream_data import SseStream
 from agentctl.worker_programs.plain_model.model.messages_api import MessagesAssembler
 from agentctl.worker_programs.plain_model.model.messages_api import body_of as messages_body

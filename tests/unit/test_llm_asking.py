@@ -14,7 +14,7 @@ import pytest
 from agentctl.domain.states import Reason
 from agentctl.worker_programs.plain_model.break_off import BreakOff
 from agentctl.worker_programs.plain_model.model.answer import AnswerUsage
-from agentctl.worker_programs.plain_model.model.answering_model import Model, Partial, Reports
+from agentctl.worker_programs.plain_model.model.model_call import Model, Partial, Reports
 from agentctl.worker_programs.plain_model.model.refusals import Failure
 from agentctl.worker_programs.plain_model.model.request import ModelRequest
 

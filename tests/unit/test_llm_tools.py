@@ -129,7 +129,9 @@ def test_a_search_that_was_broken_off_does_not_say_that_there_is_nothing(folder:
     (folder / "long.txt").write_text("a" * 60 + "!\n")
     with ThreadPoolExecutor() as threads:
         told = threads.submit(answers, tools_in(folder), ("search", {"pattern": "(a+)+$"}))
-        (process,) = wait_until(lambda: [one for one in children_of(psutil.Process()) if "search" in words_of(one)[-1]])
+        (process,) = wait_until(
+            lambda: [one for one in children_of(psutil.Process()) if any("/search_process" in w for w in words_of(one))]
+        )
         process.kill()
         (result,) = told.result(20)
     assert result.text == "[the search was broken off (signal 9): there may be more than this]"

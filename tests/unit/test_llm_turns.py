@@ -16,7 +16,7 @@ from agentctl.worker_programs.plain_model.break_off import BreakOff
 from agentctl.worker_programs.plain_model.history import Conversation, read_conversation
 from agentctl.worker_programs.plain_model.host_channel import HostChannel, SharedParts
 from agentctl.worker_programs.plain_model.model.answer import STOP, AnswerUsage, ModelAnswer, ToolCall
-from agentctl.worker_programs.plain_model.model.answering_model import Model, Partial
+from agentctl.worker_programs.plain_model.model.model_call import Model, Partial
 from agentctl.worker_programs.plain_model.model.provider_key import Mask
 from agentctl.worker_programs.plain_model.model.request import ModelRequest
 from agentctl.worker_programs.plain_model.model_turns import Prompt, RunBounds, TurnLoop

@@ -25,8 +25,8 @@ from agentctl.adapters.taskyaml.notifying import read_namings, read_notify
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain import events as ev
 from agentctl.domain.notice.notice_messages import message_about
+from agentctl.domain.notice.notice_text import LEFT_OUT, clean
 from agentctl.domain.notice.notices import KINDS, Notice, TaskNotices, all_ended, of_tree
-from agentctl.domain.notice.noticetext import LEFT_OUT, clean
 from agentctl.domain.notice.quiet import QuietHours, parse_quiet
 from agentctl.domain.notice.targets import Naming, NoticeTarget, applied, parse_namings
 from agentctl.domain.text.plaintext import plain

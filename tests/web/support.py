@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from agentctl.adapters.served import kept_place
 from agentctl.adapters.taskdir import Root
 from agentctl.interfaces.web.login import hidden, proof, random_text
 from agentctl.interfaces.web.root_server import link_to
-from agentctl.supervision.notify.served import kept_place
 from agentctl.supervision.worker.environment import store_folder
 from tests.answers import check_response
 from tests.support import start, wait_until

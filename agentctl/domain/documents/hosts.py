@@ -1,4 +1,4 @@
-"""What stands in the lists of several hosts for one that has no rows there."""
+"""What stands in a list over several hosts in place of one that did not answer."""
 
 from __future__ import annotations
 

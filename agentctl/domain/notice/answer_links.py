@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 
 from agentctl.domain.names import is_name
-from agentctl.domain.notice.noticetext import clean
+from agentctl.domain.notice.notice_text import clean
 from agentctl.domain.question import AnswerOption, Question, ShownQuestion, offered
 from agentctl.errors import Next, Refused
 from agentctl.lean import NamedTuple

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from agentctl.domain.notice.notice_text import clean
 from agentctl.domain.notice.notices import BLOCKED, FAILED, KINDS, LIMIT, Notice
-from agentctl.domain.notice.noticetext import clean
 from agentctl.lean import Any, NamedTuple
 
 SEVERAL, TEST = "several", "test"

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
-from agentctl.domain.notice.noticetext import clean
+from agentctl.domain.notice.notice_text import clean
 from agentctl.domain.states import Status
 from agentctl.domain.text.numbers import finite
 from agentctl.domain.worker.ends import end_in_words

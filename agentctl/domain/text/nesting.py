@@ -1,4 +1,4 @@
-"""How deep a JSON value is: one that is just read may still be too deep to be written, compared or shown."""
+"""How deeply a JSON value is nested: one that could be read may still be too deep to be written, compared or shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker: the fold of its events, its ends, and how much it needs a person.
+"""A worker as its events and reports tell it: its status, its time at work, its end, its need of a person.
 
 Doors: `ends`, `escalation`, `need`, `projection`, `reports`, `sightings`, `worktime`.
 """

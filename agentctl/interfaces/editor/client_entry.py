@@ -1,4 +1,4 @@
-"""Serves one client from its first message until it goes away."""
+"""What `agentctl acp` runs: it checks the library, and serves one client until it goes away."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to the agentctl of a host: the user's own ssh, started with a command line that never changes.
+"""A connection to the agentctl of a host, by the user's own ssh: its command line says where to go, never what to do.
 
 What is to be done travels as frames on its standard input: no shell over there reads a word of it, nothing of it is
 seen in a list of processes, and it may be as long as a prompt is.

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from agentctl.adapters.personal import home_folder
 from agentctl.domain.hosts import ALL, HERE, CommandHost, is_destination
-from agentctl.domain.names import first_of
-from agentctl.domain.text.plaintext import plain
 from agentctl.errors import UsageError
 from agentctl.operations.where.personal_config import HOSTS, personal_file, section
 
@@ -66,8 +64,3 @@ def known_hosts() -> Iterator[str]:
         return
     for line in _HOST_LINE.findall(text):
         yield from (word for word in line.split() if not set(word) & set("*?!\"'#") and is_destination(word))
-
-
-def names_in_words(hosts: list[CommandHost]) -> str:
-    """Return the names of hosts for a message."""
-    return plain(first_of([host.name for host in hosts]))

@@ -1,4 +1,4 @@
-"""Answers the opening of a conversation over standard input before the protocol's library is loaded.
+"""Answers the opening (the handshake) of a conversation over stdin before the protocol's library is loaded.
 
 A program that starts an agent waits for its servers, and the library takes longer to load than most programs to start.
 The first requests, which every client sends, are answered here, exactly as the library would. At the first line of any
@@ -19,7 +19,7 @@ from agentctl.lean import Any, NamedTuple
 from agentctl.tools.prepared_offer import Offer
 
 EXTENSION = "io.modelcontextprotocol/tasks"
-#: The protocol revisions whose openings are known here; all but the last open with a handshake.
+#: The protocol revisions whose openings are known here: those that open with a handshake, and the one without.
 _HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 _MODERN = "2026-07-28"
 _VERSION, _CLIENT, _CAPABILITIES = (

@@ -1,4 +1,4 @@
-"""Serves one client over standard input and output, and loads the protocol's library only when it is needed."""
+"""What `agentctl mcp` runs: it answers the opening without the protocol's library, then hands over to `stdio`."""
 
 from __future__ import annotations
 

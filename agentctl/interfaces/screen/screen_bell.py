@@ -1,4 +1,4 @@
-"""What the screen does so that the person is told: being there, it sees to senders; and it has a terminal to ring."""
+"""What the screen does so that a person is told: it starts senders, rings its terminal, says what is looked at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The endpoints beside the commands as they are typed: what is read in pages, what names the question that was seen."""
+"""The endpoints that are not commands: texts that are read in pages, answers that name the question as it was seen."""
 
 from __future__ import annotations
 

@@ -20,18 +20,7 @@ from starlette.types import Scope
 from agentctl.adapters import peers, processes
 from agentctl.adapters.files import write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import Root
-from agentctl.errors import Refused, UsageError
-from agentctl.interfaces.web.app import Website
-from agentctl.interfaces.web.connections import OTHER_END, config_for, serve
-from agentctl.interfaces.web.endpoint import Endpoint
-from agentctl.interfaces.web.gate import LOOPBACK, USUAL_PORTS, Access, Refusal, Refuse
-from agentctl.interfaces.web.login import Login, is_token, new_link, new_token, random_text
-from agentctl.interfaces.web.own_endpoints import OwnEndpoints
-from agentctl.interfaces.web.seed_paths import seed_endpoints
-from agentctl.lean import NamedTuple
-from agentctl.operations.where.connecting import Connecting, PeerKind
-from agentctl.supervision.notify.served import (
+from agentctl.adapters.served import (
     KeptPlace,
     RootServer,
     announce,
@@ -42,6 +31,17 @@ from agentctl.supervision.notify.served import (
     live_server,
     server_file,
 )
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused, UsageError
+from agentctl.interfaces.web.app import Website
+from agentctl.interfaces.web.connections import OTHER_END, config_for, serve
+from agentctl.interfaces.web.delegation_paths import seed_endpoints
+from agentctl.interfaces.web.endpoint import Endpoint
+from agentctl.interfaces.web.gate import LOOPBACK, USUAL_PORTS, Access, Refusal, Refuse
+from agentctl.interfaces.web.login import Login, is_token, new_link, new_token, random_text
+from agentctl.interfaces.web.own_endpoints import OwnEndpoints
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.connecting import Connecting, PeerKind
 from agentctl.supervision.worker.environment import store_folder
 
 DEFAULT_PORT = 8932

@@ -16,7 +16,7 @@ from agentctl.domain.answers import answers_in_words
 from agentctl.domain.question import Question, in_one_line
 from agentctl.domain.states import Status
 from agentctl.domain.text.numbers import finite
-from agentctl.domain.worker.worktime import covered_s
+from agentctl.domain.worker.worktime import covered_s, worked_from
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.evidence import (
     PROCESS,
@@ -40,7 +40,6 @@ from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.worker import cancel_request, pause_request
 from agentctl.supervision.worker.kinship import children_of, task_name
 from agentctl.supervision.worker.questions import askers_of, open_questions, read_question, waiting_askers
-from agentctl.supervision.worker.worktimes import WorkTimes
 
 #: So many questions, children and processes are shown one by one.
 _MOST = 20
@@ -318,7 +317,8 @@ def _time_left(facts: WorkerFacts) -> Part:
     if since is None or facts.view.pid is None:
         return [], []
     with contextlib.suppress(AgentctlError, OSError):
-        worked = WorkTimes().of(worker)
+        measured = read_known(worker.worked) or {key: facts.process().get(key) for key in ("boot", "since")}
+        worked = worked_from(measured, processes.boot_id(), monotonic(), is_at_work=True)
         used = covered_s(span for span in worked.spans if span.end >= since and span.begin >= since - 1)
         path = worker.worked if worker.worked.exists() else worker.process
         left = max(0.0, limit - used)

@@ -29,7 +29,7 @@ from agentctl.supervision.queue.queue_hold import QueueHolds
 GUEST = ".guest"
 LOAN = ".loan"
 IDLE = ".idle"
-#: Begins the places of guests without a host (`dispatch.ahead`).
+#: Begins the places of guests without a host (`dispatch.ahead_places`).
 AHEAD = "ahead-"
 #: Stands for the occupant of a taken slot whose file names none.
 _UNKNOWN = WorkerId("", "?")

@@ -5,5 +5,5 @@ Words:
 - `book`: which notice was told to which target: `notices.jsonl` of the root task
 - `switch`: the file in memory that exists while a person is to be told of a tree of tasks
 
-Doors: `armed`, `book`, `delivery`, `gaze`, `sender`, `served`, `switch`, `tree_notices`.
+Doors: `armed`, `book`, `delivery`, `gaze`, `sender`, `switch`, `tree_notices`.
 """

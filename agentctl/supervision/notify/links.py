@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from agentctl.adapters.files import json_in
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.paths import FilePath
+from agentctl.adapters.served import RootServer, live_server
 from agentctl.adapters.taskdir import TreeDir
 from agentctl.domain.notice.answer_links import (
     LIFETIME_S,
@@ -27,7 +28,6 @@ from agentctl.domain.notice.targets import NTFY, NoticeTarget
 from agentctl.domain.question import Question, question_in
 from agentctl.errors import Damaged
 from agentctl.lean import Any
-from agentctl.supervision.notify.served import RootServer, live_server
 
 #: A longer question has too much to be answered by a button.
 _MOST_BYTES = 1 << 17

@@ -33,7 +33,7 @@ from agentctl.supervision.notify.book import FAILED, Book
 from agentctl.supervision.notify.delivery import deliver
 from agentctl.supervision.notify.gaze import LookedAt, looked_at, unseen
 from agentctl.supervision.notify.links import with_links
-from agentctl.supervision.notify.sender_start import LOCK_FD
+from agentctl.supervision.notify.switch import LOCK_FD
 from agentctl.supervision.notify.tree_notices import TreeNotices
 from agentctl.supervision.worker.control import name_holder
 

@@ -47,7 +47,6 @@ _LOOK_S = 0.02
 _SURVIVOR_LOOK_S = 1.0
 _CHILDREN_LOOK_S = 0.1
 _READY_FD = 3
-_STORAGE_RETRY_S = 1.0
 
 
 def begin_burial(worker: WorkerDir) -> None:

@@ -20,7 +20,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import AgentctlError, Damaged
+from agentctl.errors import Damaged
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.mount_points import clear_mount_points
@@ -71,7 +71,7 @@ class Decision(NamedTuple):
     usage: dict[str, float] | None = None
     #: When it was at work, over all of its attempts: {boot, spans}.
     worked: Mapping[str, Any] | None = None
-    #: Its shim was gone, and the machine was not restarted since: see `domain.ends.HIDDEN`.
+    #: Its shim was gone, and the machine was not restarted since: see `domain.worker.ends.HIDDEN`.
     unguarded: bool | None = None
 
     def now(self) -> Decision:
@@ -109,24 +109,6 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
             return None
     except FileNotFoundError:
         return decision
-
-
-def decide_or_hold(worker: WorkerDir, decision: Decision) -> AgentctlError | OSError | None:
-    """Make the decision about a worker of which nothing is alive; where the disk refuses it, keep it in memory.
-
-    Returns:
-        Why the disk refuses it.
-
-    Raises:
-        AgentctlError: Memory refuses it too.
-        OSError: The same.
-    """
-    try:
-        decide(worker, decision)
-    except (AgentctlError, OSError) as problem:
-        keep_end(worker, decision, problem)
-        return problem
-    return None
 
 
 def keep_end(worker: WorkerDir, decision: Decision, problem: object) -> None:

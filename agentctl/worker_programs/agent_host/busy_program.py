@@ -1,4 +1,4 @@
-"""Runs an agent; starts its program again while that is busy with another start of it.
+"""Runs an agent; if its program cannot begin because another start of it is under way, starts it again.
 
 The agent has done nothing by then: nothing is done twice.
 """

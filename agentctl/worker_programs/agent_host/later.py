@@ -12,7 +12,7 @@ HOST = {
     "agentctl.domain": ("hosts", "placement", "worker_row"),
     "agentctl.domain.activity": ("rows",),
     "agentctl.domain.agent": ("agentspec", "granted_powers"),
-    "agentctl.domain.notice": ("notices", "noticetext", "quiet", "targets"),
+    "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.tree": ("breaker", "graph", "treefacts"),
     "agentctl.domain.worker": ("projection", "reports", "worktime"),
     "agentctl.drivers": ("complaints", "values"),

@@ -1,4 +1,4 @@
-"""The program of a stand-in (`python -I -S .../on_node/__main__.py`); `--post FOLDER` makes it a post, and so on."""
+"""The program of a stand-in (`python -I -S .../on_node/__main__.py`); `--post`, `--probe`, `--trial` others."""
 
 from __future__ import annotations
 

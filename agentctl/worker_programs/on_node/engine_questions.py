@@ -1,4 +1,4 @@
-"""Has the engine asked: one question a while for all stand-ins of a person, however many there are.
+"""Asks the engine once every so often, for all stand-ins of a person together.
 
 Whoever finds first that the last answer is old enough takes the lock and asks; the others go on with what there is.
 """

@@ -1,4 +1,4 @@
-"""What is known of a launch in its engine: how often that has taken it, why it has not, and where its answers are."""
+"""What is known of a launch in its engine: how often that took it, why it did not, and where its answers are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One stand-in looks at the heartbeats of all that rest: it finds warm what each of them would find cold.
+"""One stand-in looks at the heartbeats for all that rest: its caches are warm, theirs would be cold.
 
 A look runs for 15 us, and takes ten times as long and more in a process that was asleep: the rest is code and data
 that come back into the processor's cache. So those that have long been calm leave a note, and look only now and then

@@ -1,4 +1,4 @@
-"""How a worker on a node has ended, as it is told at the head: by its node, or because nothing has begun or is left."""
+"""How a worker on a node ended, as the head tells it: from its node, or because it never began or is gone."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from agentctl.worker_programs.on_node.calls.called_files import LAUNCH_VARIABLE
 from agentctl.worker_programs.plain_model.break_off import BreakOff
 from agentctl.worker_programs.plain_model.history import Conversation, Kept, read_conversation
 from agentctl.worker_programs.plain_model.host_channel import HostChannel, Reply, SharedParts
-from agentctl.worker_programs.plain_model.model.answering_model import Model, Reports
+from agentctl.worker_programs.plain_model.model.model_call import Model, Reports
 from agentctl.worker_programs.plain_model.model.provider_key import Mask, key_of
 from agentctl.worker_programs.plain_model.model.refusals import Failure
 from agentctl.worker_programs.plain_model.model.request import ModelRequest

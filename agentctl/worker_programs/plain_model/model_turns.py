@@ -17,7 +17,7 @@ from agentctl.worker_programs.plain_model.compaction import ASK, SYSTEM, as_text
 from agentctl.worker_programs.plain_model.history import MESSAGES, Conversation, Record, messages_for_model
 from agentctl.worker_programs.plain_model.host_channel import SharedParts
 from agentctl.worker_programs.plain_model.model.answer import LENGTH, MOST_CALLS, AnswerUsage, ModelAnswer, ToolCall
-from agentctl.worker_programs.plain_model.model.answering_model import Model, Partial
+from agentctl.worker_programs.plain_model.model.model_call import Model, Partial
 from agentctl.worker_programs.plain_model.model.refusals import Failure
 from agentctl.worker_programs.plain_model.model.request import ModelRequest
 from agentctl.worker_programs.plain_model.toolbox.tool_calls import Result, ToolCalls

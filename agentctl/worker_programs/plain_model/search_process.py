@@ -1,4 +1,4 @@
-"""The process that finds and searches files: `python -I -S .../search_process.py`, its order as JSON on stdin.
+"""Finds and searches files, up to so many lines: `python -I -S .../search_process.py`, its order as JSON on stdin.
 
 It is a process of its own because a regular expression of a model may take for ever: then it is killed. It follows no
 link, and prints lines as it finds them.

@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 from agentctl.adapters import locks
+from agentctl.adapters.served import RootServer, announce, kept_token, live_server
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.notice.answer_links import LIFETIME_S, AnswerLink, sign
 from agentctl.drivers.dialogue import Ask
 from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.operations.talk import interacting
 from agentctl.operations.talk.answering_link import answer_by_link
-from agentctl.supervision.notify.served import RootServer, announce, kept_token, live_server
 from agentctl.supervision.worker.environment import store_folder
 from agentctl.worker_programs.agent_host.host_questions import ProgramQuestions
 from tests.listener import Listener, configure
@@ -309,7 +309,7 @@ def test_no_target_of_another_type_and_no_other_word_gets_buttons(root: Path, ho
 SERVER = """
 import sys
 from agentctl.adapters.taskdir import Root
-from agentctl.supervision.notify.served import RootServer, announce, hold_server
+from agentctl.adapters.served import RootServer, announce, hold_server
 from agentctl.supervision.worker.environment import store_folder
 lock = hold_server(store_folder(), Root({root!r}))
 announce(store_folder(), Root({root!r}), RootServer({url!r}, {token!r}))
@@ -333,7 +333,7 @@ def test_what_a_killed_server_left_makes_no_link(ntfy: Listener, root: Path) -> 
 
 
 def test_the_address_of_an_earlier_server_is_not_taken_for_the_next_ones(root: Path) -> None:
-    from agentctl.supervision.notify.served import hold_server
+    from agentctl.adapters.served import hold_server
 
     with serving(root) as where:
         pass

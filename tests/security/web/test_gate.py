@@ -16,10 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentctl.adapters.served import live_server
 from agentctl.adapters.taskdir import Root
 from agentctl.interfaces.web.login import CODE_S, new_link, proof
 from agentctl.interfaces.web.page_files import FOLDER, INDEX
-from agentctl.supervision.notify.served import live_server
 from agentctl.supervision.worker.environment import store_folder
 from tests.support import run, wait_for_text, wait_until, worker
 from tests.web.support import (

@@ -1,4 +1,4 @@
-"""A printed next step: its commands are about the place that the command was about which prints it.
+"""A printed next step: its commands name the same task, root and host as the command that prints it.
 
 Most hints are worded where nothing is known of the command line: `agentctl list shows them`. After `agentctl show x
 --task build` that would list another task.
@@ -10,11 +10,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.where.command_lines import program_words
-
-if TYPE_CHECKING:
-    pass
 
 #: A command in a sentence, and up to where its own words may go.
 _COMMAND = re.compile(r"\bagentctl (?P<name>[a-z][a-z-]*)(?: (?P<part>[a-z][a-z-]*))?(?=(?P<rest>[^;\n]*))")

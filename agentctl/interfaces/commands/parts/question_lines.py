@@ -1,4 +1,4 @@
-"""A question as lines for a person, and the question back whether it is the one that is meant."""
+"""A question as lines for a person; and asking them whether this is the question that they mean to answer."""
 
 from __future__ import annotations
 

@@ -68,11 +68,6 @@ def workers(rows: Sequence[WorkerRow]) -> Table:
     return table(WORKER_HEADS, (worker_cells(row) for row in rows), wide="command")
 
 
-def draw_workers(rows: Sequence[WorkerRow]) -> None:
-    """Print the table of the workers of a task on stdout."""
-    Console(highlight=False).print(workers(rows))
-
-
 def worker_cells(row: WorkerRow) -> tuple[object, ...]:
     """Return the cells of a worker, one for each of `WORKER_HEADS`."""
     time = duration(elapsed(row))

@@ -1,4 +1,4 @@
-"""Prints the ends that the waits return, and reports a wait that was stopped before an end."""
+"""The line of an end that a wait returns; and what is shown of a wait that was stopped before there was one."""
 
 from __future__ import annotations
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from enum import StrEnum
 
 from agentctl.domain.names import is_name
-from agentctl.domain.question import EVERYTHING, Question, offered, question_within
+from agentctl.domain.question import EVERYTHING, KINDS, Question, offered, question_within
 from agentctl.domain.text.plaintext import distinct, plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
@@ -55,14 +54,6 @@ _NONE = "no open question"
 _MOST_NAMED = 3
 
 
-class Kind(StrEnum):
-    """What an answer can be."""
-
-    SELECT = "select"
-    CONFIRM = "confirm"
-    INPUT = "input"
-
-
 def ask(
     call: Invocation,
     *,
@@ -80,10 +71,10 @@ def ask(
     the default is the answer; without a default the exit code is 4.
     """
     options = [_option(text) for text in option or []]
-    chosen = Kind(kind) if kind else Kind.SELECT if options else Kind.INPUT
+    chosen = kind or ("select" if options else "input")
     answered = ask_question(
         question,
-        kind=chosen.value,
+        kind=chosen,
         options=options,
         default=default,
         deadline_s=deadline_seconds if timeout_seconds is None else timeout_seconds,
@@ -218,7 +209,7 @@ agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
                         "kind",
                         CHOICE,
                         "select with --option, confirm for yes or no, input for any text.",
-                        choices=tuple(Kind),
+                        choices=KINDS,
                     ),
                     Parameter("option", TEXTS, "One to select from; repeatable.", "ID=LABEL"),
                     Parameter("default", TEXT, "The answer if the time runs out.", "ANSWER"),

@@ -1,4 +1,4 @@
-"""The commands for the house itself: damage, notices, trust.
+"""The commands for agentctl itself: damage, notices, trust.
 
 Doors: `doctor`, `notify`, `trust`.
 """

@@ -1,4 +1,4 @@
-"""Which workers a client's process holds: one that is idle, and whose process was killed, is let end by the next one.
+"""Which workers a client's process holds; an idle one whose process was killed is ended by the next process.
 
 Editors kill the programs that they have started. Without this, an agent that was kept would stay for ever.
 """

@@ -1,4 +1,4 @@
-"""The sessions that there are, and what was said in one: for clients that list, load or resume them."""
+"""The sessions that there are, with their titles, and what was said in one: for clients that list, load or resume."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks an agent program something before anything is said to it: what it prints for a command line."""
+"""Runs an agent program once, before it is used, to read what it prints: the person's own settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a command that a worker on a node has carried out at the head, and which commands these are."""
+"""The files through which a worker on a node has a command carried out at the head, and which commands go there."""
 
 from __future__ import annotations
 

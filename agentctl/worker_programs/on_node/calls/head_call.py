@@ -1,4 +1,4 @@
-"""A command of a worker on a node: it is carried out at the head, and looks here as if it were here.
+"""Calls a command at the head for a worker on a node: input, output and Ctrl-C as if it ran here.
 
 Its input goes there as it comes, its output comes back as it is printed; Ctrl-C interrupts it there.
 """

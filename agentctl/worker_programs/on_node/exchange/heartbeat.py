@@ -1,4 +1,4 @@
-"""The node's sign of life: the time at which its heartbeat last changed, on the clock of this machine.
+"""The node's sign of life, and how long its stand-in pauses between two looks.
 
 The clocks of two machines differ, so the time in the file is only compared with itself. Its length tells of news: it is
 one byte longer each time that there is something on the node which the head has to look at. So a look at a worker that

@@ -1,4 +1,4 @@
-"""Runs the processes of tools: a shell command, a search. Bounded in time and output, and stopped with their trees."""
+"""Runs the processes of tools: a shell command, bounded in time and output; a search, bounded in time."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from agentctl.domain.states import Reason
 from agentctl.domain.tree.windows import Window
 from agentctl.lean import NamedTuple
 from agentctl.worker_programs.plain_model.break_off import BreakOff, Interrupted
-from agentctl.worker_programs.plain_model.model import chat, messages_api
+from agentctl.worker_programs.plain_model.model import chat_api, messages_api
 from agentctl.worker_programs.plain_model.model.answer import (
     OVERLOADED,
     REFUSED,
@@ -83,7 +83,7 @@ class Model:
 
     def __init__(self, provider: Mapping[str, Any], key: str | None, breaker: BreakOff, reports: Reports) -> None:
         self._provider, self._breaker, self._reports = provider, breaker, reports
-        self._api: ModuleType = messages_api if provider.get("dialect") == messages_api.DIALECT else chat
+        self._api: ModuleType = messages_api if provider.get("dialect") == messages_api.DIALECT else chat_api
         self._key, self._mask = key, Mask(key)
         #: The optional fields that this server has refused.
         self._without: frozenset[str] = frozenset()
@@ -142,7 +142,7 @@ class Model:
             "Accept": "text/event-stream, application/json", "User-Agent": _AGENT,
         }  # fmt: skip
         url = f"{self._provider['url']}{self._api.PATH}"
-        assembler = self._api.ChatAssembler() if self._api is chat else self._api.MessagesAssembler()
+        assembler = self._api.ChatAssembler() if self._api is chat_api else self._api.MessagesAssembler()
         try:
             answer_s = float(self._provider.get("answerSeconds") or ANSWER_S)
             with HttpAnswer(url, headers, body, self._breaker, answer_s) as reply:

@@ -1,4 +1,4 @@
-"""Delegation by `POST /task` and `POST /task/parallel`, as programs know it that were written for FastAPI services.
+"""The paths of delegation, `POST /task` and `POST /task/parallel`, for programs that were written for FastAPI services.
 
 They are the tools `task` and `task_parallel`, with the same arguments and answers.
 """
