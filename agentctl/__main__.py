@@ -12,8 +12,8 @@ def run() -> None:
     except (ImportError, SyntaxError, FileNotFoundError) as error:
         # The module that has these words, `world_errors`, may be missing, too.
         sys.exit(
-            f"error: agentctl is not whole: {ascii(str(error))[1:-1]}\n"
-            "hint: it may be just being upgraded: try again in a moment; if it stays so, install it again"
+            f"error: agentctl is incomplete: {ascii(str(error))[1:-1]}\n"
+            "hint: an upgrade may be under way: try again in a moment; if that does not help, install it again"
         )
     run_program()
 

@@ -44,7 +44,7 @@ class Next(NamedTuple):
 #: The next steps as worded for a terminal. For tools: `tools/hints.py`.
 COMMANDS = {
     "another name": "choose another --name",
-    "another folder": "--cwd names another",
+    "another folder": "choose another --cwd",
     "another driver": "its definition needs argv; or choose another --driver ({})",
     "look around": "agentctl list shows them",
     "look at questions": "agentctl interact list shows what is open",

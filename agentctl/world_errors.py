@@ -14,7 +14,7 @@ from agentctl.lean import Any
 
 #: The disk has no room; what is written waits for some.
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_CLOSED = "check its owner and its mode; --root names another place"
+_CLOSED = "check its owner and its mode; or choose another --root"
 _FAILS = "the disk does not answer as it should: look at what the system says of it (dmesg), then try again"
 _AWAY = "its file system is gone or does not answer (NFS, FUSE): see that it is mounted, then try again"
 _LOCKED = "it lies in an encrypted folder whose key is missing: unlock that, then try again"
@@ -25,7 +25,7 @@ _NEXT_STEPS = {
     "ENOSPC": "make room on the disk; nothing that was reported before is lost",
     "EDQUOT": "make room within the disk quota; nothing that was reported before is lost",
     "EFBIG": "raise the limit of a file's size: ulimit -f",
-    "EROFS": "the folder cannot be written; --root names another",
+    "EROFS": "the folder cannot be written to; choose another --root",
     "EMFILE": "raise the limit of open files: ulimit -n",
     "ENFILE": "the system has no open file left; end some programs",
     "ENOMEM": "the system has no memory left; end some programs",
@@ -34,11 +34,11 @@ _NEXT_STEPS = {
     "EINTR": "it was interrupted: try again",
     "ENAMETOOLONG": "use a shorter name",
     "ELOOP": "too many links follow one another there: look at it",
-    "EMLINK": "the folder has as many entries as its file system can have; --root names another place",
-    "EOVERFLOW": "its file system has values that this system cannot hold; --root names another place",
+    "EMLINK": "the folder has as many entries as its file system can have; choose another --root",
+    "EOVERFLOW": "its file system has values that this system cannot hold; choose another --root",
     "EXDEV": "something is mounted in its place: look at it",
-    "ENOLCK": "its file system gives no more locks; --root names another place",
-    "EOPNOTSUPP": "its file system cannot do this; --root names another place",
+    "ENOLCK": "its file system gives no more locks; choose another --root",
+    "EOPNOTSUPP": "its file system cannot do this; choose another --root",
     **dict.fromkeys(("EACCES", "EPERM"), _CLOSED),
     **dict.fromkeys(("EBUSY", "ETXTBSY"), _IN_USE),
     **dict.fromkeys(("EIO", "EUCLEAN", "EBADMSG", "EREMOTEIO", "ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE"), _FAILS),
@@ -54,15 +54,15 @@ _NEXT_STEPS = {
 _BY_NUMBER = {getattr(errno, name): step for name, step in _NEXT_STEPS.items() if hasattr(errno, name)}
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 #: After an error for which `missing_part` has words.
-INSTALLED_AGAIN = "it may be just being upgraded: try again in a moment; if it stays so, install it again"
+INSTALLED_AGAIN = "an upgrade may be under way: try again in a moment; if that does not help, install it again"
 
 
 def missing_part(error: BaseException) -> str | None:
     """Return what of agentctl's own files is missing or not whole, if that is the reason of an error."""
     if isinstance(error, ImportError):
-        return f"agentctl is not whole: {error}"
+        return f"agentctl is incomplete: {error}"
     if isinstance(error, SyntaxError | FileNotFoundError | NotADirectoryError) and _is_ours(error.filename):
-        return f"agentctl is not whole: {os.fsdecode(error.filename or '')} is {_state_of(error)}"
+        return f"agentctl is incomplete: {os.fsdecode(error.filename or '')} is {_state_of(error)}"
     return None
 
 

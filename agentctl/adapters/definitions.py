@@ -158,7 +158,7 @@ def _understood(path: Path, form: str, data: bytes) -> dict[str, Any]:
 def _content(path: Path, within: Path | None) -> bytes:
     """Return the content of a plain file of bounded size; refuse a link that leads out of `within`."""
     if within is not None and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(within)):
-        raise UsageError(f"{path}:1: it is a link to outside of {within}")
+        raise UsageError(f"{path}:1: it is a link that leads out of {within}")
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a FIFO would block forever
         try:

@@ -23,7 +23,7 @@ def install_command(extra: str) -> str:
     """
     packages = _packages(extra)
     if not packages:
-        return f"agentctl has to be installed anew: what its extra {extra} needs is not told in {sys.prefix}"
+        return f"install agentctl anew: {sys.prefix} does not say what its extra {extra} needs"
     return shlex.join(_by_pipx(packages) or _by_uv_tool(packages) or _by_pip(packages))
 
 

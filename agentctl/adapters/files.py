@@ -364,7 +364,7 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
         Damaged: As `read_json` does.
     """
     if len(data) > _MOST_MARKS and sum(map(data.count, _MARKS)) > _MOST_MARKS:
-        raise OddFile(f"{path} holds more values than any of ours", hint="agentctl doctor looks at it")
+        raise OddFile(f"{path} holds more values than any file of agentctl", hint="agentctl doctor looks at it")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -372,7 +372,7 @@ def json_in(data: bytes, path: AnyPath) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Damaged(f"{path} is damaged: not a JSON object", hint="agentctl doctor --fix")
     if data.count(b"[") + data.count(b"{") > _MANY_BRACKETS and _is_too_deep(value):
-        raise OddFile(f"{path} is nested deeper than any of ours", hint="agentctl doctor looks at it")
+        raise OddFile(f"{path} is nested deeper than any file of agentctl", hint="agentctl doctor looks at it")
     return value
 
 

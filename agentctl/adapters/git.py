@@ -208,7 +208,7 @@ def _refuse_hidden(folder: str) -> None:
     place = os.path.realpath(folder)
     while not os.path.lexists(os.path.join(place, ".git")):
         if _is_gits(place):
-            raise GitError(f"{place} is a folder of git's own, not a working tree", hint="--cwd names another")
+            raise GitError(f"{place} is a folder of git's own, not a working tree", hint="choose another --cwd")
         if place == os.path.dirname(place):
             return
         place = os.path.dirname(place)
@@ -227,8 +227,8 @@ def _error(args: tuple[str, ...], code: int, said: str) -> GitError:
     settings = (value for name, value in os.environ.items() if name.startswith("GIT_CONFIG_"))
     if any("safe.directory" in value.lower() for value in settings):
         words += (
-            "; safe.directory in GIT_CONFIG_COUNT or GIT_CONFIG_PARAMETERS does not count here: what looks at the"
-            " repository later does not have these variables"
+            "; safe.directory in GIT_CONFIG_COUNT or GIT_CONFIG_PARAMETERS is not enough: the repository is"
+            " looked at again later, without these variables"
         )
     return GitError(words, hint=advised[1])
 

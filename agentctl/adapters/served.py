@@ -97,7 +97,7 @@ def forget_token(folder: FilePath, root: Root) -> None:
 
 
 def announce(folder: FilePath, root: Root, served: RootServer, at: KeptPlace | None = None) -> None:
-    """Say where the server of a root is; only for who holds it, and once it listens.
+    """Say where the server of a root is; only for the process that holds it, and once it listens.
 
     Args:
         at: Where it listens, for the next one.

@@ -166,8 +166,8 @@ def _check_option(text: str) -> None:
         meant = option[:2] if option[1] in _OURS_SHORT else None
         if meant is None and len(text) > 2 and text[1] not in _SHORT_WITH_VALUE:
             raise UsageError(
-                f"runner_arg takes one option each, not {text!r}",
-                hint=f"--runner-arg={text[:2]}, and one more for the rest",
+                f"each runner_arg is one option, not {text!r}",
+                hint=f"--runner-arg={text[:2]}, and another --runner-arg for the rest",
             )
     if meant is not None:
         raise UsageError(

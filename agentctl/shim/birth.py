@@ -11,7 +11,7 @@ from agentctl.adapters.opening import open_plain
 from agentctl.adapters.signals import signal
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.lean import NamedTuple, NoReturn
-from agentctl.supervision.worker.spec import WorkerSpec
+from agentctl.supervision.worker.spec import WorkerSpec, with_moved_programs
 
 _READY = b"r"
 _OPEN = b"o"
@@ -54,7 +54,8 @@ def fork_worker(worker: WorkerDir, spec: WorkerSpec, environ: dict[bytes, bytes]
         BirthError: The worker has no folder to run in, or its program does not exist.
         OSError: Its output files cannot be opened, or the system refuses another process or descriptor.
     """
-    program, argv = _program_of(spec, environ), [os.fsencode(part) for part in spec.argv]
+    words = spec.argv if spec.order is None else with_moved_programs(spec.argv)
+    program, argv = _program_of(spec, environ), list(map(os.fsencode, words))
     gate_read, gate_write = os.pipe()
     report_read, report_write = os.pipe()
     outputs = _open_outputs(worker)
@@ -121,7 +122,7 @@ def _run_child(
         os.execve(program, argv, environ)
     except OSError as error:
         where = os.fsdecode(error.filename or program)
-        hint = " (has it a #! line?)" if error.errno == errno.ENOEXEC else ""
+        hint = " (does it have a #! line?)" if error.errno == errno.ENOEXEC else ""
         with contextlib.suppress(OSError):
             os.write(report, f"{where}: {os.strerror(error.errno or 0)}{hint}".encode(errors="replace"))
     except BaseException as error:  # noqa: BLE001 - the parent raises what is reported here

@@ -82,7 +82,7 @@ def followed(
             return _joined(verdict, ending)
         useless = 0 if guard.known(partial(is_away, worker)) else useless + 1
         if useless >= _MOST_USELESS or not guard.known(worker.task.path.exists):
-            message = ending.message or f"what follows it here ends at once: see {worker.stderr}"
+            message = ending.message or f"its stand-in here ends at once: see {worker.stderr}"
             return ending._replace(status=Status.FAILED, reason=Reason.NOT_STARTED, message=message)
         guard.note(f"{worker.instance}: its stand-in ended without a verdict ({ending.signal or ending.exit_code})")
         rest(pause_s)

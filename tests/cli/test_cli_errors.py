@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[int, str, str]] = {
     "spawn true --name x": (2, "a command follows --", "agentctl spawn [OPTIONS] -- CMD"),
     "spawn --agent general -- look": (2, "--agent is for an agent, and there is no prompt", "goes before --"),
     "spawn --shell true -- true": (2, "give one of PROMPT, -- CMD", "agentctl spawn --help"),
-    "spawn --name b --batch -": (2, "an option of one worker", "--"),
+    "spawn --name b --batch -": (2, "an option for one worker", "--"),
     "spawn --after-any -- true": (2, "--after-any goes with --after", ""),
     "spawn --env NOPE -- true": (2, "--env 'NOPE' is not of the form K=V", ""),
     "spawn --after nobody -- true": (3, "no worker 'nobody'", "agentctl list"),

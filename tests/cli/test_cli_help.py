@@ -220,7 +220,7 @@ def test_help_loads_no_command(root: Path) -> None:
     loaded = loaded_by("--help")
 
     assert not {name for name in loaded if name.startswith("agentctl.operations")}
-    assert not loaded & {f"agentctl.interfaces.cli.{listed.module}" for listed in VERBS.values()}
+    assert not loaded & {f"agentctl.interfaces.commands.{listed.module}" for listed in VERBS.values()}
     assert not loaded & SLOW
 
 

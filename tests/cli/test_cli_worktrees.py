@@ -171,7 +171,7 @@ def test_show_and_list_tell_files_patch_and_overlaps(task: Task, repository: Pat
     listed = run("worktrees")
     paths = {name: record(task, name)["path"] for name in "ab"}
     assert listed.out == "".join(f"{n}\tuncommitted\t1\t0\t1\tagentctl/t1/{n}\t{paths[n]}\n" for n in "ab")
-    assert listed.err == "a and b touched the same: a.txt\n"
+    assert listed.err == "a and b touched the same files: a.txt\n"
     assert run("worktrees", "list", "--task", "t1", "--json").json == run("worktrees", "--json").json
     _, drawn = on_a_terminal([sys.executable, "-m", "agentctl", "worktrees"])
     assert b"uncommitted" in drawn

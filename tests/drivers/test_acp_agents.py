@@ -92,7 +92,7 @@ def test_a_turn_with_the_role_before_the_prompt(task: Task) -> None:
         ("overflows", "truncated", "limit of output"),
         ("goes_round", "max_turns", "own limit"),
         ("broke", "billing", "429 insufficient_quota: no money"),
-        ("v2", "not_started", "speaks version 2 of the protocol, and agentctl version 1"),
+        ("v2", "not_started", "speaks version 2 of the protocol, but agentctl speaks 1"),
         ("locked", "auth", "log in first"),
     ],
 )
@@ -317,7 +317,7 @@ def test_who_may_only_read_is_refused_where_nothing_enforces_that(task: Task) ->
     told = run("spawn", "--agent", "explore", "--driver", "polite", "look", check=False)
     assert told.code == 1
     assert "cannot honour readOnly" in told.err
-    assert "the key readOnly of its row in acp.yaml" in told.err
+    assert "say in its row of acp.yaml (readOnly)" in told.err
 
 
 def test_a_preference_that_it_cannot_honour_is_left_out_as_the_warning_says(task: Task) -> None:
@@ -335,7 +335,7 @@ def test_one_that_begins_in_a_mode_that_nobody_ordered_gets_no_prompt(task: Task
         spawn("loose", *options, name=name)
         end = ends(name)
         assert (end["status"], end["reason"]) == ("failed", "not_started"), end
-        assert "loose is in the mode auto, of which its row says nothing" in end["message"]
+        assert "loose is in the mode auto, about which its row says nothing" in end["message"]
         assert "session/prompt" not in [message["method"] for message in said(task, name)]
     nothing_lives(task)
 
@@ -356,7 +356,7 @@ def test_one_that_leaves_its_mode_is_stopped_however_it_was_begun(task: Task, be
         agent = run("resume", "--json", "a", "again").json["agentInstance"]
     end = ends(agent)
     assert (end["status"], end["reason"]) == ("failed", "permission_denied"), end
-    assert "drifts is in the mode auto, and ask was ordered" in end["message"]
+    assert "drifts is in the mode auto, but ask was ordered" in end["message"]
     nothing_lives(task)
 
 
@@ -468,7 +468,7 @@ def test_one_that_does_not_speak_acp_is_told_with_its_arguments(task: Task) -> N
     spawn("nonsense")
     end = ends()
     assert (end["status"], end["reason"]) == ("failed", "not_started"), end
-    assert "exit code 3: out of luck (it may not speak ACP, or only with other arguments" in end["message"]
+    assert "exit code 3: out of luck (it may not speak ACP, or may need other arguments" in end["message"]
     assert "args of its row: nonsense" in end["message"]
 
 

@@ -518,7 +518,7 @@ def test_doctor_says_what_keeps_a_persons_own_providers_from_being_used(lab: Lab
     assert (silent["severity"], silent["next"]) == ("warning", "run it")
     assert "answering: it has the models stand-in, org/stand-in-small" in found
     assert found["keyless: its key is not here: NO_KEY is not set"]["next"] == "export NO_KEY=KEY"
-    assert "mute: there is no no-such-program, which prints its key" in found
+    assert "mute: there is no program no-such-program to print its key" in found
 
 
 def test_doctor_asks_no_other_machine(lab: Lab) -> None:

@@ -27,7 +27,7 @@ def refused(*command: str | Path, says: str, env: dict[str, str] | None = None) 
 
 
 def test_another_folder_and_another_name(task: Task, tmp_path: Path) -> None:
-    refused("spawn", "--cwd", tmp_path / "none", "--", "true", says="--cwd names another")
+    refused("spawn", "--cwd", tmp_path / "none", "--", "true", says="choose another --cwd")
     spawn(["true"], "--cwd", tmp_path, "--wait", name="a")
 
     refused("spawn", "--name", "a", "--", "true", says="choose another --name")
@@ -82,8 +82,8 @@ def test_the_file_of_a_result_is_there(task: Task, tmp_path: Path) -> None:
     (tmp_path / "made").touch()
     command = ("report", "result", "--file")
 
-    refused(*command, tmp_path / "none", says="--file names a file that exists", env=env)
-    refused(*command, tmp_path, says="--file names a plain file", env=env)
+    refused(*command, tmp_path / "none", says="give --file a file that exists", env=env)
+    refused(*command, tmp_path, says="give --file a plain file", env=env)
     run(*command, tmp_path / "made", env=env)
 
     run("cancel", "a")

@@ -174,7 +174,7 @@ def test_an_agent_that_was_lost_days_ago_is_left_alone_and_named(task: Task, is_
     assert (quiet.out, quiet.err) == ("", ""), "cron would send it by mail at each boot"
     _, shown = on_a_terminal([*PROGRAM, "resume", "--lost"])
     command = f"agentctl resume --lost --task {task.path.name}"
-    assert f"a of {task.path.name}; {command}" in shown.decode()
+    assert f"a of {task.path.name}; to continue: {command}" in shown.decode()
     told = run(*command.split()[1:], "--json").json
     assert [one["message"] for one in told] == [f"continues a, lost since {two_days_ago}"]
     run("use", task.path.name)

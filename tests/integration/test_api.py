@@ -146,7 +146,7 @@ def test_errors_speak_of_arguments_and_calls(task: Task) -> None:
     chosen.spawn(argv=["true"], name="a")
     for raised, hint in (
         ({"name": "a"}, "choose another name="),
-        ({"name": "b", "cwd": "/nowhere"}, "cwd= names another"),
+        ({"name": "b", "cwd": "/nowhere"}, "choose another cwd="),
     ):
         with pytest.raises(agentctl.AgentctlError) as refused:
             chosen.spawn(argv=["true"], **raised)  # type: ignore[arg-type]
@@ -155,7 +155,7 @@ def test_errors_speak_of_arguments_and_calls(task: Task) -> None:
         assert str(failed.error).endswith(f"({hint})")
     with pytest.raises(agentctl.NotFound) as missing:
         agentctl.Task.find(root="nowhere")
-    assert missing.value.hint == 'Task.create("TITLE") starts a task here; root= names another place'
+    assert missing.value.hint == 'Task.create("TITLE") starts a task here; or choose another root='
     (failed,) = execute([{"argv": ["true"], "key": "k", "reuse": True}])
     assert str(failed.error).startswith("reuse=True and key= exclude each other")
 

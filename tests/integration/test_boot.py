@@ -124,5 +124,5 @@ def test_a_path_that_could_be_read_otherwise_is_refused(root: Path, tmp_path: Pa
     place = tmp_path / "two\nlines" / ".agentctl"
     place.parent.mkdir()
     run("new", "A task", "--id", "t1", "--root", place)
-    assert "cannot stand in a unit" in run("install", "boot", "--root", place, check=False).err
+    assert "neither a systemd unit nor a crontab" in run("install", "boot", "--root", place, check=False).err
     assert run("install", "claude", "--write", check=False).code == 2

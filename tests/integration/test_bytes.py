@@ -146,7 +146,7 @@ def test_an_agent_program_that_cannot_be_told_of_its_folder_is_not_started(
     for one in (folder, other):
         one.mkdir()
     told = run("spawn", "--agent", "general", "--cwd", folder, "touch it", check=False)
-    assert (told.code, "that name is not UTF-8" in told.err, "--cwd names another" in told.err) == (1, True, True)
+    assert (told.code, "that name is not UTF-8" in told.err, "choose another --cwd" in told.err) == (1, True, True)
     run("new", "Another", "--root", folder / ".agentctl", env={"AGENTCTL_ROOT": None})
     told = run("spawn", "--root", folder / ".agentctl", "--agent", "general", "say it", check=False)
     assert (told.code, "keep the root elsewhere" in told.err) == (1, True)

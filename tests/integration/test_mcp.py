@@ -126,6 +126,8 @@ def test_an_unknown_client_is_answered_before_it_gives_up(task: Task, tmp_path: 
         assert (still["still_running"], still["ids"]) == (True, ["wait"])
         (tmp_path / "gate").touch()
         ended = await call(client, "wait", ids=still["ids"])
+        while ended.get("still_running"):  # On a busy machine, the end takes longer than a call may.
+            ended = await call(client, "wait", ids=still["ids"])
         assert ended["results"]["wait"]["output"] == "at last"
 
     talk(to, "--call-seconds", "0.2")

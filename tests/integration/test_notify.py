@@ -272,7 +272,7 @@ def test_what_a_server_refuses_is_not_tried_again_and_what_it_fails_at_is(hook: 
     assert [post["agentInstance"] for post in hook.posts] == ["b", "b", "c"]
     (row,) = run("notify", "list", "--json").json
     assert (row["sent"], row["refused"], row["lastError"]) == (1, 1, "HTTP 404 Not Found")
-    assert "the target hook was not told 1 notice: HTTP 404" in run("doctor", check=False).out
+    assert "the target hook did not get 1 notice: HTTP 404" in run("doctor", check=False).out
 
 
 def test_a_wait_tells_what_a_killed_shim_cannot(hook: Listener, home: Path) -> None:

@@ -116,7 +116,7 @@ def test_a_worker_whose_environment_is_gone_waits_for_resume_queue(root: Path, t
     assert run("resume-queue", "--json", env={"TOLD": "now"}).json == ["b"]
     task.ended("b", "c")
     assert (task.agent("b") / "stdout.log").read_text() == "now\n"
-    assert run("resume-queue").err == "no queued worker lacks its environment\n"
+    assert run("resume-queue").err == "every queued worker has its environment\n"
     assert run("spawn", "--resume-queue", "--json").json == [], "the flag from before the command works too"
 
 

@@ -190,7 +190,7 @@ def test_a_cap_of_0_is_let_go_in_the_file_alone(root: Path) -> None:
     refused = run("unpause", check=False)
     assert refused.code == 1
     assert refused.err.splitlines() == [
-        f"error: the queue of t1 rests for another reason: maxConcurrentAgents is 0 in {task.path / 'task.yaml'}",
+        f"error: the queue of t1 is held for another reason: maxConcurrentAgents is 0 in {task.path / 'task.yaml'}",
         "hint: a number above 0 in its task.yaml ends that",
     ]
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import WorkerDir
+from agentctl.worker_programs.agent_host.main import order_and_driver
 from tests.agent_steps import agent_world, blocked, plays
 from tests.installed import Installed, without
 from tests.placed import ask_engine, there
@@ -166,6 +168,33 @@ def test_an_agent_that_would_start_meanwhile_starts_once_the_files_are_there_aga
     task.ended("next")
     assert ending_of(task, "next") == ("completed", None)
     assert run("result", "next").out == "hello\n"
+
+
+def test_an_agent_that_waited_while_its_program_moved_within_the_package_starts(
+    root: Path, tmp_path: Path, installed: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, gate = agent_world(tmp_path, monkeypatch, cap=1), tmp_path / "gate"
+    starts, now = installed.package / "operations" / "start", {}
+    for module, here, before in (
+        ("agent_order.py", '"worker_programs" / "agent_host"', '"driving"'),
+        ("agent_server.py", '"interfaces" / "cli"', '"cli"'),
+    ):
+        now[module] = (starts / module).read_text()
+        assert here in now[module]
+        (starts / module).write_text(now[module].replace(here, before))
+    installed.spawn(after(gate), name="first")
+    done = installed.run("spawn", "--queue", "--agent", "general", "--name", "next", "say hello")
+    assert done.code == 0, done
+    spec = (task.agent("next") / "spec.json").read_text()
+    assert ("agentctl/driving/__main__.py" in spec, "agentctl/cli/early.py" in spec) == (True, True)
+    for module, text in now.items():
+        (starts / module).write_text(text)
+    gate.touch()
+    task.ended("next")
+    assert ending_of(task, "next") == ("completed", None)
+    assert run("result", "next").out == "hello\n"
+    order, _ = order_and_driver(WorkerDir(task.agent("next")))
+    assert str(installed.package / "interfaces/cli/early.py") in order.mcp_servers["agentctl"]["args"]
 
 
 def test_a_host_half_of_which_is_there_is_started_again(

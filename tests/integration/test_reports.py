@@ -33,8 +33,8 @@ def test_other_words_are_a_text(word: str) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["1/0", "x"], "1/0 is not a fraction of a whole"),
-        (["step", "0"], "'step' is neither a percentage nor a fraction, and two words need quotes"),
+        (["1/0", "x"], "1/0 is not a fraction: the whole is 0"),
+        (["step", "0"], "'step' is neither a percentage nor a fraction, and a text of several words needs quotes"),
         (["40", "step", "0"], "after 40 there is more than one text: 'step' '0'"),
     ],
 )

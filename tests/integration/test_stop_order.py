@@ -52,7 +52,7 @@ def test_it_says_how_many_were_started_in_between(root: Path, tmp_path: Path) ->
     new_task(cap=1)
     spawn_batch([held(tmp_path / "gate", "first"), *short_ones(3)])
     told = run("cancel", "--all")
-    assert told.err == "started in between: 0\n"
+    assert told.err == "started in the meantime: 0\n"
     assert told.out.splitlines() == [f"{name} cancelled" for name in ("first", "n0", "n1", "n2")]
 
 

@@ -75,7 +75,7 @@ def test_a_wait_goes_on_with_those_that_can_be_read_and_ends_with_the_error_of_t
     faulty.fail(task.agent("bad"), LOOKS, errno.EIO)
     waiting = start("wait-all")
     assert waiting.stderr is not None
-    assert "it is not known how t1/bad is: " in waiting.stderr.readline()
+    assert "the state of t1/bad is unknown: " in waiting.stderr.readline()
     assert run("wait-any", "--json").json["agentInstance"] == "done"
     (tmp_path / "good").touch()
     assert run("wait-any", "--json").json["agentInstance"] == "good"
@@ -118,7 +118,7 @@ def test_doctor_names_the_one_and_looks_at_the_others(task: Task, faulty: Faults
     found = run("doctor", "--fix", "--json", check=False)
     assert found.code == 1, found
     problems = [one for one in found.json if one["severity"] == "error"]
-    assert [one for one in problems if one["where"] == "t1/bad" and "it is not known how it is" in one["what"]]
+    assert [one for one in problems if one["where"] == "t1/bad" and "its state is unknown" in one["what"]]
     if file == "exit.json":
         assert [one for one in problems if one["where"] == str(task.agent("bad"))], "its processes may be left over"
     assert not [one for one in problems if "remove" in one["next"] or "Errno" in one["what"]], problems

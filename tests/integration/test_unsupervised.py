@@ -81,7 +81,7 @@ def test_an_unsupervised_stubborn_tree_is_cancelled_whole(root: Path, tmp_path: 
         "agentInstance": "a", "cancelled": True, "status": "cancelled", "survivors": [], "unguarded": True,
     }  # fmt: skip
     assert living(tree.values()) == []
-    assert is_settled(task, "a")["message"].startswith("its shim was gone; the exit was not seen, and processes that")
+    assert is_settled(task, "a")["message"].startswith("its shim was gone; the exit was not seen, and any ")
     assert spawn(["true"], "--wait", name="b").code == 0
 
 
@@ -98,7 +98,7 @@ def test_what_was_hidden_before_the_shim_was_killed_is_not_said_to_be_gone(
     root: Path, tmp_path: Path, how: str
 ) -> None:
     """It has no mark of its worker, and is in no session of it: only a live shim has it below itself."""
-    task, unknown = new_task(), "processes that it had hidden before cannot be known"
+    task, unknown = new_task(), "any processes that it had hidden cannot be found"
     spawn(["sh", "-c", HIDES, str(tmp_path)], name="a")
     hidden, leader = known(int(wait_for_text(tmp_path / "pid"))), leader_of(task, "a")
     kill_shims(task, "a")

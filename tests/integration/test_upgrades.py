@@ -11,7 +11,7 @@ from tests.installed import Installed, without
 
 pytestmark = pytest.mark.slow
 
-HINT = "hint: it may be just being upgraded: try again in a moment; if it stays so, install it again"
+HINT = "hint: an upgrade may be under way: try again in a moment; if that does not help, install it again"
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 @pytest.mark.parametrize(
     ("part", "command", "names"),
     [
-        ("cli", ["list"], "agentctl.interfaces.cli"),
+        ("interfaces/cli", ["list"], "agentctl.interfaces.cli"),
         ("interfaces/cli/app.py", ["list"], "agentctl.interfaces.cli.app"),
         ("errors.py", ["list"], "agentctl.errors"),
         ("world_errors.py", ["list"], "agentctl.world_errors"),
@@ -45,7 +45,7 @@ def test_what_meets_agentctl_being_replaced_is_told_and_told_as_no_bug(
         done = installed.run(*command)
     assert (done.code, done.out) == (1, ""), done
     message, hint = done.err.splitlines()
-    assert message.startswith("error: agentctl is not whole: ")
+    assert message.startswith("error: agentctl is incomplete: ")
     assert names in message
     assert hint == HINT
     assert not (tmp_path / "home" / ".local" / "state" / "agentctl" / "bugs.log").exists()
@@ -60,7 +60,7 @@ def test_a_file_of_agentctl_that_is_written_in_part_is_told_as_no_bug(root: Path
         module.write_text(f"{text[: len(text) // 2]}\ndef cut(", encoding="utf-8")
         done = installed.run("tasks")
     assert done.code == 1
-    assert done.err.splitlines() == [f"error: agentctl is not whole: {module} is written in part", HINT]
+    assert done.err.splitlines() == [f"error: agentctl is incomplete: {module} is written in part", HINT]
 
 
 def test_a_server_tells_that_agentctl_is_being_replaced(tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ def test_a_server_tells_that_agentctl_is_being_replaced(tmp_path: Path) -> None:
         record,
     )
     assert response.status_code == 503
-    assert b"agentctl is not whole" in response.body
+    assert b"agentctl is incomplete" in response.body

@@ -137,7 +137,7 @@ def test_what_git_advises_for_a_repository_of_somebody_else_is_passed_on_and_hel
     assert "GIT_CONFIG_COUNT" not in refused.err
     again = run(*asked, env=environ | in_variables, check=False)
     assert (refused.code, again.code) == (1, 1)
-    assert "GIT_CONFIG_COUNT or GIT_CONFIG_PARAMETERS does not count here" in again.err
+    assert "GIT_CONFIG_COUNT or GIT_CONFIG_PARAMETERS is not enough" in again.err
     hints = {line for line in (refused.err + again.err).splitlines() if line.startswith("hint: ")}
     (hint,) = hints
     assert hint.startswith("hint: git config --global --add safe.directory ")

@@ -51,7 +51,7 @@ def test_what_nobody_can_tell_any_more_is_a_note_and_no_advice(task: Task, repos
     away = f"git worktree remove --force $PWD; cd /; git -C '{repository}' branch -D agentctl/t1/a"
     work(repository, f"{COMMIT}; {away}")
     assert record(task, "a")["changes"]["lost"] is True
-    assert "cannot be told any more" in run("result", "a").err
+    assert "is no longer known" in run("result", "a").err
     (found,) = [one for one in run("doctor", "--fix", "--json").json if "was not recorded" in one["what"]]
     assert (found["severity"], found["next"]) == ("note", "")
     run("worktrees", "remove", "a")
@@ -200,7 +200,7 @@ def test_a_retry_says_which_folder_is_gone_and_the_step_that_helps(task: Task, t
     spawn(["pwd"], "--cwd", place, "--wait", name="a")
     place.rmdir()
     told = run("retry", "a", check=False)
-    assert f"the folder {place} is gone, in which a worked" in told.err
+    assert f"the folder in which a worked is gone: {place}" in told.err
     subprocess.run(["/bin/sh", "-ec", told.err.partition("hint: ")[2].partition(" makes it again")[0]], check=True)
     run("retry", "a", "--name", "b")
     run("wait", "b")

@@ -27,7 +27,7 @@ MOST_FLAGS = 3
 #: Functions of one interface, each called by its module's name: `serving.serve`, `typers.main`.
 INTERFACE = {"main", "install", "load", "run", "serve", "to_json"}
 #: German in word order: "X is no Y", "is none", "shown to who".
-GERMAN = re.compile(r"(?<![Tt]here )\b(?:is|are) no(?:ne)?\b(?! longer| more)|\bto who (?=\w)")
+GERMAN = re.compile(r"(?<![Tt]here )\b(?:is|are) no(?:ne)?\b(?! longer| more)|\b(?:by|for|to) who (?=\w)")
 DOCUMENTS = [
     *(REPOSITORY / name for name in ("README.md", "SECURITY.md", "CHANGELOG.md")),
     *sorted((REPOSITORY / "docs").rglob("*.md")),
@@ -117,7 +117,7 @@ def test_the_english_has_the_word_order_of_english() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("text", ["the port is none", "it is no name", "as it was shown to who asked"])
+@pytest.mark.parametrize("text", ["the port is none", "it is no name", "as it was shown to who asked", "for who asked"])
 def test_the_rule_about_english_can_be_broken(text: str) -> None:
     assert GERMAN.search(text)
     assert not GERMAN.search("There is no port; None where there is none; it is no longer there, is not, is no more")

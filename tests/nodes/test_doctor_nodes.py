@@ -192,7 +192,7 @@ def test_a_worker_may_not_test_a_runner(root: Path, slurm: FakeSlurm, monkeypatc
 @pytest.mark.parametrize(
     ("options", "code", "words"),
     [
-        (("--partition", "short"), 2, "--runner slurm names whose"),
+        (("--partition", "short"), 2, "add --runner slurm"),
         *alike(
             (("--runner", "local"), 2, "the runner local has no nodes"),
             (("--runner", "slurm", "--network", "nowhere"), 2, "--network takes HOST:PORT or agents, not 'nowhere'"),
@@ -249,7 +249,7 @@ def test_an_acceptance_counts_for_its_file_system_and_its_machine_alone(
     accepted.accept(os.environ, shared / ".agentctl", NFS, "slurm")
     assert why_refused() == ""
     mount_from(shared, "other:/shared")
-    assert "was accepted on another file system" in why_refused()
+    assert "was accepted while it lay on another file system" in why_refused()
     mount_from(shared, "server:/shared")
     (shared / "more" / ".agentctl").mkdir(parents=True, mode=0o700)
     monkeypatch.setenv("AGENTCTL_ROOT", str(shared / "more" / ".agentctl"))

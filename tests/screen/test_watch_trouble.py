@@ -20,7 +20,7 @@ def test_a_disk_that_could_not_be_read_stops_it_for_that_time_only(root: Path, f
     watch.until("first")
     fault = faulty.fail(root / "tasks", layer.SCAN | layer.OPEN, errno.EIO)
     task.path.joinpath("changed").touch()
-    watch.until("not of now: ")
+    watch.until("out of date: ")
     assert faulty.hits(fault)
     faulty.mend()
     spawn(worker("sleeps", 60), name="second")

@@ -196,7 +196,7 @@ def test_a_node_that_is_cut_off_from_slurm_alone_tells_the_end_of_its_worker(par
     says("a", NODE_FAILS_S, state="dropped", words="NODE_FAIL")
     passes(LONG_SILENCE_S + 3 * POLL_S)
     assert statuses() == {"a": "running"}
-    assert "n2 has told no end" in run("why", "a").out
+    assert "n2 has reported no end" in run("why", "a").out
     gate.touch()
     assert ended_once(task, "a", runs)["status"] == "completed"
 

@@ -186,7 +186,7 @@ def test_a_mode_that_is_not_there_names_the_package_that_has_it() -> None:
     assert talk.outcome.reason is Reason.NOT_STARTED
     assert str(talk.outcome.message).endswith(
         "cannot take the mode careful: it knows x; another package may have a program of that name: "
-        "the one that is meant comes by `npm install -g @one/codex-acp`"
+        "`npm install -g @one/codex-acp` installs the right one"
     )
 
 

@@ -46,7 +46,7 @@ def is_working(talk: Talk) -> bool:
 @pytest.mark.parametrize("policy", ["ask", "deny"])
 @pytest.mark.parametrize("resume", [None, "old"])
 def test_a_mode_that_nobody_ordered_is_an_end_before_the_first_prompt(policy: str, resume: str | None) -> None:
-    for row, words in ((UNTOLD, "of which its row says nothing"), (BY_ARGUMENTS, "and ask was ordered")):
+    for row, words in ((UNTOLD, "about which its row says nothing"), (BY_ARGUMENTS, "but ask was ordered")):
         talk = under(row, policy, resume=resume).opened({"loadSession": True}, modes=modes("auto"))
         ended(talk, Reason.NOT_STARTED, "in the mode auto", words, "`--permissions own`", "acp.yaml")
         assert "session/prompt" not in talk.methods
@@ -62,7 +62,7 @@ def test_a_mode_that_it_says_it_took_and_did_not_take_is_an_end() -> None:
     talk = under(ASKS, "ask").opened(configOptions=options("auto"))
     assert talk.methods[-1] == "session/set_config_option"
     talk.result(configOptions=options("auto"))
-    ended(talk, Reason.NOT_STARTED, "in the mode auto", "and ask or plan was ordered")
+    ended(talk, Reason.NOT_STARTED, "in the mode auto", "but ask or plan was ordered")
 
 
 def test_a_mode_that_it_took_is_believed_where_it_does_not_tell_it_once_more() -> None:
@@ -107,7 +107,7 @@ def test_an_agent_that_may_only_read_is_not_told_to_let_its_settings_decide() ->
     talk = under(READS, "allow", read_only=True).opened(modes=modes("plan"))
     assert is_working(talk)
     talk.update("current_mode_update", currentModeId="ask")
-    ended(talk, Reason.PERMISSION_DENIED, "in the mode ask", "and plan was ordered")
+    ended(talk, Reason.PERMISSION_DENIED, "in the mode ask", "but plan was ordered")
     assert "--permissions own" not in str(talk.outcome.message)
 
 
@@ -125,7 +125,7 @@ def test_where_all_is_allowed_the_ordered_mode_is_looked_at_once() -> None:
     assert is_working(talk)
     talk = under(ASKS, "allow").opened(configOptions=options("ask"))
     talk.result(configOptions=options("auto"))
-    ended(talk, Reason.NOT_STARTED, "and all was ordered")
+    ended(talk, Reason.NOT_STARTED, "but all was ordered")
 
 
 def test_where_ones_own_settings_decide_every_mode_is_theirs() -> None:

@@ -198,14 +198,14 @@ def test_links_fifos_and_folders_are_left_out(places: Places) -> None:
     found = read(folder, within=places.project)
     assert [definition.spec.name for definition in found.definitions] == ["good", "good"]
     problems = {Path(line.split(":")[0]).name: line for line in found.warnings}
-    assert "a link to outside" in problems["link.md"]
-    assert "a link to outside" in problems["device.md"]
+    assert "a link that leads out" in problems["link.md"]
+    assert "a link that leads out" in problems["device.md"]
     assert "not a plain file" in problems["fifo.md"]
     assert "not a plain file" in problems["folder.md"]
     assert "No such file" in problems["dangling.md"]
     (places.project / "linked").symlink_to(secret.parent / "home")
     places.write("home/x.md", md("x"))
-    assert "a link to outside" in read(places.project / "linked", within=places.project).warnings[0]
+    assert "a link that leads out" in read(places.project / "linked", within=places.project).warnings[0]
 
 
 # -- trust -----------------------------------------------------------------------------------------------------

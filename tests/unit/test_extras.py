@@ -67,10 +67,7 @@ def test_where_nothing_is_installed_the_checkout_is(monkeypatch: pytest.MonkeyPa
 
 def test_what_cannot_be_known_is_said_in_words(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment(monkeypatch, prefix / "env")
-    assert (
-        install_command("odd")
-        == f"agentctl has to be installed anew: what its extra odd needs is not told in {prefix}/env"
-    )
+    assert install_command("odd") == f"install agentctl anew: {prefix}/env does not say what its extra odd needs"
 
 
 # -- pip ---------------------------------------------------------------------------------------------------------------

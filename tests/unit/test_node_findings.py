@@ -43,7 +43,7 @@ def in_place(path: Any, data: bytes, **_: object) -> None:
 @pytest.mark.parametrize(
     ("broken", "problem"),
     [
-        ((os, "link", copies), "a hard link: two processes have made 20 names, each once, "),
+        ((os, "link", copies), "a hard link: two processes have made 20 names "),
         (
             (filesystem_trial, "is_alive_held", lambda _: False),
             "a liveness lock: a lock of another process is not seen",
@@ -105,7 +105,7 @@ def test_a_node_as_it_should_be_gives_no_warning(root: Path) -> None:
     [
         ({"skew_s": -7.0}, "warning", "the clock of n1 differs by -7.0 s"),
         ({"back_s": 30.0}, "warning", "files take 30.00 s"),
-        ({"begun": {"version": "0.0.1"}}, "error", "agentctl 0.0.1 is on n1"),
+        ({"begun": {"version": "0.0.1"}}, "error", "n1 has agentctl 0.0.1"),
         ({"begun": {"code": "0"}}, "warning", "is not the same code"),
         ({"found": {"imports": "ModuleNotFoundError: yaml"}}, "error", "cannot run on n1: ModuleNotFoundError: yaml"),
         ({"found": {"files": ["a FIFO: Operation not permitted"]}}, "error", "a FIFO: Operation not permitted"),

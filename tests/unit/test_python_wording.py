@@ -14,7 +14,7 @@ from agentctl.interfaces.python.wording import _STEPS, for_python, worded
     ("hint", "told"),
     [
         (Next("another name"), "choose another name="),
-        (Next("another folder"), "cwd= names another"),
+        (Next("another folder"), "choose another cwd="),
         (Next("read result", "a1"), "Task.result('a1')"),
         ("--queue waits for a free one; agentctl wait-any waits for the next to end",
          "queue=True waits for a free one; wait_any() waits for the next to end"),
@@ -22,8 +22,8 @@ from agentctl.interfaces.python.wording import _STEPS, for_python, worded
          "it needs a git repository with a commit; leave reuse=True out"),
         ("start it in another folder (--cwd), or start one that may only read: --agent explore",
          "start it in another folder (cwd=), or start one that may only read: agent='explore'"),
-        ('agentctl new "TITLE" starts a task here; --root names another place',
-         'Task.create("TITLE") starts a task here; root= names another place'),
+        ('agentctl new "TITLE" starts a task here; or choose another --root',
+         'Task.create("TITLE") starts a task here; or choose another root='),
         ("--root /a/b", "root='/a/b'"),
         ("--force uses it all the same", None),
         ("agentctl doctor --fix", "agentctl doctor --fix"),
@@ -47,10 +47,10 @@ def test_what_somebody_has_written_is_left_alone() -> None:
 def test_a_traceback_shows_the_next_step_once() -> None:
     @for_python()
     def inner() -> None:
-        raise Refused("--permissions is not JSON", hint="--cwd names another")
+        raise Refused("--permissions is not JSON", hint="choose another --cwd")
 
     with pytest.raises(Refused) as refused, for_python():
         inner()
     shown = "".join(traceback.format_exception(refused.value))
-    assert "Refused: permissions= is not JSON\nhint: cwd= names another\n" in shown
+    assert "Refused: permissions= is not JSON\nhint: choose another cwd=\n" in shown
     assert shown.count("hint:") == 1

@@ -249,7 +249,7 @@ def test_a_model_is_told_no_command_line_and_no_tool_that_it_lacks(tools: set[st
         hint = error_result(Refused("no", hint=Next(step, "a1")), tools).get("hint", "")
         assert "agentctl " not in hint
         assert not set(re.findall(r"[a-z]+_[a-z_]+", hint)) & (every - tools)
-    for hint in ("agentctl doctor --fix", "--cwd names another", "give --cwd", "take it out, or agentctl use T"):
+    for hint in ("agentctl doctor --fix", "choose another --cwd", "give --cwd", "take it out, or agentctl use T"):
         assert "hint" not in error_result(Refused("no", hint=hint), tools)
     assert error_result(Refused("no", hint="agentctl list; or deny it"), tools)["hint"] == "deny it"
     assert error_result(Refused("no", hint="did you mean explore?"), tools)["hint"] == "did you mean explore?"

@@ -48,10 +48,10 @@ def _host(document: Document, name: str, value: object) -> CommandHost:
     document.check_keys(at, given, _KEYS)
     destination = given.get("ssh")
     if not isinstance(destination, str) or not is_destination(destination):
-        raise document.error((*at, "ssh"), f"ssh must be a destination as ssh takes it, not {destination!r}")
+        raise document.error((*at, "ssh"), f"ssh must be a destination that ssh accepts, not {destination!r}")
     program = given.get("agentctl")
     if program is not None and not (isinstance(program, str) and is_program(program)):
-        problem = "agentctl must be the path of agentctl there: letters, digits and ._+@/- alone, perhaps ~/ in front"
+        problem = "agentctl must be the path of agentctl there: only letters, digits and ._+@/-, perhaps ~/ in front"
         raise document.error((*at, "agentctl"), problem)
     folder = given.get("folder")
     if folder is not None and not (isinstance(folder, str) and folder and "\0" not in folder):

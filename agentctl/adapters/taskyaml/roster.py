@@ -70,7 +70,10 @@ def read_head(task: TaskDir) -> bytes:
     if tail is None:
         line = MARKER.decode().strip()
         where = f"{task.task_file}:{head.count(_LINE) + 1}"
-        raise UsageError(f"{where}: the line {line!r} is missing", hint="is it being saved? agentctl doctor --fix")
+        raise UsageError(
+            f"{where}: the line {line!r} is missing",
+            hint="if it is just being saved, try again; otherwise: agentctl doctor --fix",
+        )
     return head
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentctl.domain.text.plaintext import plain
 
 #: Said of an end that no shim has seen: all that a worker starts is below its shim, and without it only found by marks.
-HIDDEN = "processes that it had hidden before cannot be known"
+HIDDEN = "any processes that it had hidden cannot be found"
 
 
 def end_in_words(status: str, reason: str | None, exit_code: int | None = None, signal: str | int | None = None) -> str:

@@ -136,14 +136,14 @@ class AcpDialogue(Complaining):
         """What may be wrong with a program that does not greet."""
         of = "argv of its definition" if self.order.driver == ANY_ACP else "args of its row"
         given = " ".join(self.row.args) or "none"
-        return f"it may not speak ACP, or only with other arguments than it was given ({of}: {given})"
+        return f"it may not speak ACP, or may need other arguments ({of}: {given})"
 
     def _greeted(self, result: Mapping[str, Any]) -> Actions:
         greeted = read_as_model(InitializeResponse, result)
         version = result.get("protocolVersion")
         if greeted is None or greeted.protocol_version != PROTOCOL_VERSION:
             spoken = f"version {version!r}"[:40]
-            what = f"{self.order.driver} speaks {spoken} of the protocol, and agentctl version {PROTOCOL_VERSION}"
+            what = f"{self.order.driver} speaks {spoken} of the protocol, but agentctl speaks {PROTOCOL_VERSION}"
             return self._stop(Reason.NOT_STARTED, what)
         self._happen(DialogueHappening.GREETED)
         self._ways_to_log_in = result.get("authMethods")
@@ -243,7 +243,7 @@ class AcpDialogue(Complaining):
         """Return what is said if a mode of the row is not there, as with a program of the same name by others."""
         if not self.row.install:
             return ""
-        return f"; another package may have a program of that name: the one that is meant comes by `{self.row.install}`"
+        return f"; another package may have a program of that name: `{self.row.install}` installs the right one"
 
     def _not_opened(self, error: RpcError) -> Actions:
         reason, message = failed(error)

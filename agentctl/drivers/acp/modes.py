@@ -11,7 +11,7 @@ from agentctl.drivers.order import ALLOWING, BY_OWN_SETTINGS, READ_ONLY
 from agentctl.drivers.values import bounded_text, text_in
 
 #: What the person may say instead.
-_ROW = "a row of acp.yaml says which other modes are as strict (`modes`)"
+_ROW = "list in a row of acp.yaml the modes that are as strict (`modes`)"
 
 
 class Modes:
@@ -43,7 +43,7 @@ class Modes:
             return None
         known = " or ".join(sorted(self._allowed))
         what = f"{self._driver} is in the mode {bounded_text(self._current)}, "
-        ordered = f"and {known} was ordered" if known else "of which its row says nothing"
+        ordered = f"but {known} was ordered" if known else "about which its row says nothing"
         return f"{what}{ordered}: what it asks before it acts is not known ({self._way_out})"
 
     def problem_later(self) -> str | None:
@@ -65,7 +65,7 @@ class Modes:
     @property
     def _way_out(self) -> str:
         """Return what a person can do about it: of an agent that may only read, no word of theirs loosens that."""
-        own = f"`--permissions {BY_OWN_SETTINGS}` lets your own settings of it decide; "
+        own = f"`--permissions {BY_OWN_SETTINGS}` lets your own settings of it decide; or "
         return _ROW if self._stance == READ_ONLY else own + _ROW
 
 

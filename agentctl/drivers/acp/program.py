@@ -206,7 +206,7 @@ def driver_of(name: str, row: AcpProgram) -> Driver:
         version_argv=row.version_args,
         tested=row.tested,
         install=row.install
-        or (f"install {row.program} and put it into PATH" if row.program else "its definition's argv names it"),
+        or (f"install {row.program} and put it into PATH" if row.program else "correct argv in its definition"),
         honours=(_HONOURS | ({"readOnly"} if row.read_only else set())) - set(row.cannot),
         argv=argv,
         environ=partial(_environ_for, row),
@@ -358,7 +358,7 @@ def _environ(value: Any, place: tuple[str, ...]) -> dict[str, str]:
 def _answers(value: Any, place: tuple[str, ...]) -> dict[str, str]:
     found = {name: _one_of(*ANSWERS)(item, (*place, name)) for name, item in _object(value, place).items()}
     if "*" not in found:
-        raise BadValue(place, f'{place[-1]} must say what is so of every other tool: "*"')
+        raise BadValue(place, f'{place[-1]} needs the key "*", which says what holds for every other tool')
     return found
 
 

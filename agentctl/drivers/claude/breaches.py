@@ -35,7 +35,7 @@ class Breaches:
         if not self._is_pinned or mode is None or mode in MODES:
             return None
         return bounded_text(
-            f"Claude Code says that it works in the mode {mode!r}, in which it may do things that were not asked about:"
+            f"Claude Code says that it works in the mode {mode!r}, in which it may do things without asking:"
             f" it was stopped ({self._way_out})"
         )
 

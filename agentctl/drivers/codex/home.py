@@ -156,14 +156,14 @@ def _notes(unread: list[str], configured: Mapping[str, Any], *, has_file: bool) 
     """Yield what does not count here of the person's own: rules that could not be read, a login that is not a file."""
     if unread:
         yield (
-            f"rules of Codex were left out, since only rules of literals can be read: {', '.join(unread)}. What they"
-            " forbid is not forbidden by them here"
+            f"rules of Codex that agentctl cannot read (it reads only literals) are left out: {', '.join(unread)}. What"
+            " they forbid is not forbidden here"
         )
     store = text_in(configured.get("cli_auth_credentials_store"))
     if store in _KEYRING and not has_file:
         yield (
-            f"a login of Codex in the keyring is not found from here (cli_auth_credentials_store is {store}): with"
-            ' cli_auth_credentials_store = "file" and another `codex login` it is'
+            f"a login of Codex in the keyring is not found from here (cli_auth_credentials_store is {store}): set"
+            ' cli_auth_credentials_store = "file" and run `codex login` again'
         )
 
 

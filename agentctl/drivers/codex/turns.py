@@ -24,7 +24,7 @@ _UNKNOWN_METHOD = re.compile(r"unknown variant|method not found", re.IGNORECASE)
 #: The ways out, where what decides cannot be set: the second one where no word of the person's would loosen it.
 _OWN_HINT = "--permissions own starts it with your settings as they are, whatever these let it do"
 _ELSE_HINT = (
-    "what this machine prescribes (/etc/codex) may do that, or another version of Codex; or take another --driver"
+    "this machine's own settings (/etc/codex) or another version of Codex may be the cause; or choose another --driver"
 )
 
 

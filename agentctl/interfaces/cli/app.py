@@ -88,7 +88,7 @@ def _refuse_platform() -> None:
     if os.name == "nt":
         raise AgentctlError("agentctl does not run on Windows", hint="use it in WSL 2")
     if not hasattr(os, "waitid"):
-        raise AgentctlError("agentctl needs Python 3.13 or newer on macOS", hint="os.waitid is missing before it")
+        raise AgentctlError("agentctl needs Python 3.13 or newer on macOS", hint="older ones lack os.waitid")
 
 
 def _carried_out(argv: list[str], begun: Any) -> int:

@@ -113,7 +113,7 @@ def _start(
         typer.Option(
             "--host",
             metavar="HOST",
-            help="Carry the command out there, over ssh: a name of your config.yaml, or user@machine. It comes first.",
+            help="Run the command there, over ssh: a name in your config.yaml, or user@machine. Put it first.",
             autocompletion=lambda incomplete: names_offered(HOST, incomplete),
         ),
     ] = None,

@@ -400,8 +400,4 @@ def _options(choices: Choices, root: Root | None) -> dict[str, Any]:
 def _notes_of_kept(servers: ClientServers) -> tuple[str, ...]:
     """Return what the user of a session that is taken up should know about the servers of their client."""
     names = ", ".join([*servers.usable, *servers.left_out][:10])
-    return (
-        (f"The MCP servers of a session are those with which it was begun ({names} of now are not used).",)
-        if names
-        else ()
-    )
+    return (f"A session keeps the MCP servers with which it began ({names} are not used).",) if names else ()

@@ -78,14 +78,14 @@ def _prepare(order: FarOrder) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     if FROM_WORKER in order.environ and command_of(order) in _OF_PERSONS:
         message = f"a worker may not call {command_of(order)} on another host"
-        raise Refused(message, hint="a person does, in their own terminal")
+        raise Refused(message, hint="only a person can, in their own terminal")
     folder = order.folder
     if folder is None:
         return
     try:
         os.chdir(os.path.expanduser(folder))
     except OSError as error:
-        hint = "`folder` of this host in config.yaml names it"
+        hint = "correct `folder` of this host in config.yaml"
         raise NotFound(f"cannot go to {folder}: {error.strerror}", hint=hint) from error
 
 

@@ -247,7 +247,7 @@ class Task:
             instance, question_id = question.agent_instance, question.id
         if instance is None or question_id is None:
             raise UsageError(
-                "it is not said which question is answered",
+                "it is not clear which question to answer",
                 hint="respond(answer, question=...) with one of questions(), or instance= and question_id=",
             )
         task = self.folder if question is None else self.folder.sibling(question.task_id)

@@ -16,7 +16,7 @@ from agentctl.world_errors import error_in_words
 #: The next steps that a terminal takes by an option or a command, and a program by its own means.
 _STEPS = {
     "another name": "choose another name=",
-    "another folder": "cwd= names another",
+    "another folder": "choose another cwd=",
     "another driver": "its definition needs argv; or choose another driver= ({})",
     "look around": "Task.workers() shows them",
     "look at questions": "Task.questions() shows what is open",

@@ -242,7 +242,7 @@ class WatchApp(WorkerKeys, App[int]):
             head.append(", " if parts else "")
         head.append(", ".join(parts))
         if self._trouble:
-            head.append(f"  not of now: {self._trouble}", "bold red")
+            head.append(f"  out of date: {self._trouble}", "bold red")
         elif glance.is_partial:
             head.append("  reading…", "dim")
         if self._filter:

@@ -199,7 +199,8 @@ class Website:
         entered = self._sessions.enter(nonce, shown, cookies) if not name else None
         if entered is None:
             return problem(
-                401, "this opens nothing here", "a link works once, and soon: agentctl serve --link prints another",
+                401, "this opens nothing here",
+                "a link works once, within 10 minutes: agentctl serve --link prints another",
                 headers={"WWW-Authenticate": "Bearer"},
             )  # fmt: skip
         answer = JSONResponse({"session": entered.session, "page": entered.page, "key": entered.key}, headers=unstored)

@@ -143,7 +143,7 @@ class Gate:
     def _from_elsewhere(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the answer to a request under another name, or from another page; None for any other."""
         if len(headers.getlist("host")) != 1 or not self._access.is_called(headers["host"]):
-            return problem(403, "this server is not called so", "open the link that agentctl serve prints")
+            return problem(403, "this server does not have that name", "open the link that agentctl serve prints")
         if not all(self._access.is_of_the_page(origin, headers["host"]) for origin in headers.getlist("origin")):
             return problem(403, "another page may not call this server")
         if headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or _is_visit(scope, headers):
@@ -201,7 +201,7 @@ class Gate:
         return problem(403, "this server only shows", "it was started with --read-only")
 
     async def _late(self, scope: Scope, headers: Headers, signed: Signed | None) -> Response | None:
-        """Return the answer to a request that is refused for who makes it."""
+        """Return the answer to a request that is refused because of the one who makes it."""
         # What a page shows that has another address has not come through the proxy, whatever it says.
         origin = signed.session.origin if signed is not None else headers.get("origin", "")
         is_of_a_page = signed is not None or scope["path"] == SESSION

@@ -33,7 +33,7 @@ _OF_NOW = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, er
 
 #: The next steps that the command line words as options, as a request has them.
 _HINTS = {
-    "another name": "choose another name", "another folder": "cwd names another",
+    "another name": "choose another name", "another folder": "choose another cwd",
     "another driver": "its definition needs argv; or choose another driver ({})",
     "look around": "GET …/list shows them", "look at questions": "GET …/interact shows what is open",
     "read result": "GET …/workers/{}/result", "send": "POST …/workers/{}/send",

@@ -108,7 +108,7 @@ def check_address(place: ListenAddress) -> None:
         raise UsageError(
             f"{place.host} can be reached from other machines, and what is sent there could be read on its way",
             hint="--tls-cert FILE --tls-key FILE encrypts it; a tunnel needs no --host:"
-            " ssh -L 8932:127.0.0.1:8932 HOST; --insecure does without",
+            " ssh -L 8932:127.0.0.1:8932 HOST; --insecure allows it unencrypted",
         )
     if place.url is not None and not _is_address(place.url):
         raise UsageError(f"--url {place.url!r} is not of the form https://NAME or https://NAME:PORT")
@@ -134,7 +134,7 @@ def _check_certificate(certificate: str, key: str) -> None:
     except OSError as error:  # Also ssl.SSLError.
         raise UsageError(
             f"{certificate} and {key} are not a certificate and its key: {error}",
-            hint="--tls-cert takes a PEM file with the certificate and those above it, --tls-key its private key",
+            hint="--tls-cert takes a PEM file with the certificate and its chain, --tls-key its private key",
         ) from error
 
 
@@ -364,14 +364,14 @@ def way_to(place: ListenAddress) -> Way:
     return Way.TUNNEL if is_loopback(urlsplit(place.url).hostname or "") else Way.PROXY
 
 
-_COMMANDS = "use its commands or its tools, which know who calls"
-_PROXY = "if that is a proxy of yours, start the server with --url ADDRESS, by which it is reached there"
-_TUNNEL = "if that is a tunnel of yours, start the server with --url http://127.0.0.1:PORT, where it begins"
+_COMMANDS = "use the commands or tools of agentctl, which know who calls"
+_PROXY = "if that is a proxy of yours, start the server with --url ADDRESS, where the proxy makes it reachable"
+_TUNNEL = "if that is a tunnel of yours, start the server with --url http://127.0.0.1:PORT, where the tunnel begins"
 _WHY = {
     PeerKind.OTHER_USER: Refusal("this comes from a process of another user", _PROXY),
-    PeerKind.GONE: Refusal("it cannot be told which process sent this", "send it again, and wait for the answer"),
+    PeerKind.GONE: Refusal("it is unknown which process sent this", "send it again, and wait for the answer"),
 }
-_HIDDEN = Refusal("this comes from a process that cannot be looked into, as those of ssh", _TUNNEL)
+_HIDDEN = Refusal("this comes from a process that cannot be examined, such as one of ssh", _TUNNEL)
 
 
 def _refusing(way: Way) -> Refuse:

@@ -37,11 +37,11 @@ def headline(why: Why) -> str:
 
 def _since(at: str | None) -> str:
     if at is None:
-        return "since when is unknown"
+        return "since an unknown time"
     try:
         lasted = (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()
     except (TypeError, ValueError):
-        return "since when is unknown"
+        return "since an unknown time"
     return f"since {local_time(at)}, for {duration(max(0.0, lasted))}"
 
 

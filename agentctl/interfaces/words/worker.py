@@ -44,9 +44,9 @@ def refused_words(worker: WorkerId, refusal: DiskRefusal) -> str:
     """Return what a disk refuses of a worker that is waited for, and what helps."""
     who = f"{worker.task_id}/{worker.instance}"
     if not refusal.is_end:
-        return plain(f"it is not known how {who} is: {refusal.problem}; the wait goes on with the others")
+        return plain(f"the state of {who} is unknown: {refusal.problem}; the wait goes on with the others")
     what = f"{who} has ended, and its end waits in memory: {refusal.problem}"
-    return plain(f"{what}; once the disk takes it, its shim writes it: leave that alone")
+    return plain(f"{what}; its shim writes it once the disk takes it: leave the shim alone")
 
 
 def respond_command(worker: WorkerId, question_id: str, answers: str, root: str) -> str:

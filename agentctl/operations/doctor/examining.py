@@ -304,7 +304,7 @@ def _held(tree: TreeDir, fix: bool) -> Iterator[Finding]:
             yield finding("note", hold_in_words(tree, hold), tree.held, "")
 
 
-_NOTHING_STARTS = "nothing is started before it is gone: agentctl doctor --fix sets it aside"
+_NOTHING_STARTS = "nothing is started until it is gone: agentctl doctor --fix sets it aside"
 
 
 def _agent_files(worker: WorkerDir, fix: bool) -> Iterator[Finding]:
@@ -372,9 +372,9 @@ def _refused(task: TaskDir, view: TaskView) -> Iterator[Finding]:
     for worker in view.workers.values():
         if worker.is_terminal or not worker.refused:
             continue
-        held = "it has ended, and its end" if "end" in worker.refused else "what it is asked"
+        held = "it has ended, and its end" if "end" in worker.refused else "a request to it"
         what = f"{held} waits in memory: {worker.refused.get('problem')}"
-        helps = "make the disk take files again; whoever guards it writes it down then, and is to be left alone"
+        helps = "make the disk take files again; the process that guards it then writes it: leave that process alone"
         yield finding("error", what, f"{task.id}/{worker.instance}", helps)
 
 
@@ -382,7 +382,7 @@ def _unreadable(task: TaskDir, view: TaskView) -> Iterator[Finding]:
     """Yield the workers whose files cannot be read: how they are is not known, and nothing is decided about them."""
     for worker in view.workers.values():
         if worker.unreadable is not None and not worker.is_terminal:
-            what = f"it is not known how it is: {worker.unreadable.message}"
+            what = f"its state is unknown: {worker.unreadable.message}"
             yield finding("error", what, f"{task.id}/{worker.instance}", worker.unreadable.hint or "")
 
 
@@ -454,7 +454,7 @@ def _standstill(tree: TreeDir, found: Standstill, fix: bool) -> Iterator[Finding
         if fix:
             dispatch(tree)
         yield finding(
-            "error", f"the queue stands still, nobody is alive who would move it: {_stranded(found.unmoved)}",
+            "error", f"the queue stands still, and no live process will move it: {_stranded(found.unmoved)}",
             tree.path, command_line(tree, "resume", "--lost"), fixed=fix and not standstill_of(tree).unmoved,
         )  # fmt: skip
     if found.without_environment:

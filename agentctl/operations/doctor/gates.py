@@ -48,7 +48,7 @@ def examine_targets(task: TaskDir) -> Iterator[Finding]:
     from agentctl.operations.notify.target_report import failing  # Few tasks are told of.
 
     for target, number, said in () if tree_of(task).path != task.path else failing(task):
-        what = f"the target {target} was not told {number} notice{'' if number == 1 else 's'}: {said}"
+        what = f"the target {target} did not get {number} notice{'' if number == 1 else 's'}: {said}"
         yield finding("warning", what, task.id, command_line(task, "notify", "test", target))
 
 

@@ -61,7 +61,7 @@ def _without_key(name: str, row: Mapping[str, Any], environ: Mapping[str, str]) 
     variable, command = row.get("keyVariable"), row.get("keyCommand")
     if command and program_at(command[0], environ.get("PATH")) is None:
         yield finding(
-            "warning", f"{name}: there is no {command[0]}, which prints its key", "", "correct its keyCommand"
+            "warning", f"{name}: there is no program {command[0]} to print its key", "", "correct its keyCommand"
         )
     elif variable and not command and not environ.get(variable):
         yield finding("warning", f"{name}: its key is not here: {variable} is not set", "", f"export {variable}=KEY")

@@ -160,7 +160,7 @@ class _NodeExamination:
             next_ = f"set runners.RUNNER.silenceSeconds in {personal_file()} to {enough_s} or more"
             yield finding("warning", f"{took}, and {silence}: its end could be seen too late", self.base, next_)
         elif answer.back_s > _MOST_BACK_S:
-            yield finding("warning", f"{took}: so long do a cancel and an answer take", self.base, _OTHER_FOLDER)
+            yield finding("warning", f"{took}: a cancel and an answer take that long", self.base, _OTHER_FOLDER)
         else:
             yield finding("ok", took, self.base)
         problems = answer.found.get("files") or []
@@ -178,7 +178,7 @@ class _NodeExamination:
         if abs(answer.skew_s) <= _MOST_SKEW_S + inexact_s:
             return finding("ok", skew, answer.node)
         next_ = "let both follow a time server; no limit and no verdict depends on it"
-        return finding("warning", f"{skew}: times of its workers are shown as it tells them", answer.node, next_)
+        return finding("warning", f"{skew}: times of its workers are shown by that clock", answer.node, next_)
 
     def _program(self, answer: ProbeAnswer) -> Iterator[Finding]:
         begun, imports = answer.begun, answer.found.get("imports")
@@ -188,7 +188,7 @@ class _NodeExamination:
         if imports:
             yield finding("error", f"agentctl cannot run on {answer.node}: {imports}", python, set_python)
         if begun.get("version") != agentctl.__version__:
-            there = f"agentctl {begun.get('version')} is on {answer.node}, and {agentctl.__version__} here"
+            there = f"{answer.node} has agentctl {begun.get('version')}, but this machine has {agentctl.__version__}"
             yield finding("error", there, SCRIPT, install)
         elif begun.get("code") != code_mark():
             what = f"agentctl {agentctl.__version__} on {answer.node} is not the same code as here"

@@ -38,8 +38,8 @@ def examine_strays(runner: Runner, root: Root, folder: FilePath | None, *, fix: 
             next_ = f"agentctl doctor --runner {runner.name} --fix ends it"
             yield finding("warning", what, known[launch_id].path, next_, fixed=fix)
         else:
-            what = f"{runner.name} carries out {PREFIX}{launch_id}, of which nothing is known here"
-            next_ = "it may be of another root, or of another machine; if it is not, cancel it by its name"
+            what = f"{runner.name} carries out {PREFIX}{launch_id}, which is unknown here"
+            next_ = "it may belong to another root or another machine; if not, cancel it by its name"
             yield finding("note", what, "", next_)
 
 

@@ -64,7 +64,7 @@ def boot_entry(root: Root, environ: Mapping[str, str]) -> BootEntry:
 def _check(text: str) -> None:
     if not text.isprintable() or any("\ud800" <= character <= "\udfff" for character in text):
         raise UsageError(
-            f"{text!r} has a character that cannot stand in a unit of systemd or in a crontab",
+            f"{text!r} has a character that neither a systemd unit nor a crontab can hold",
             hint="have your own script call agentctl resume --lost at boot",
         )
 

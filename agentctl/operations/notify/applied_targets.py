@@ -160,7 +160,7 @@ def switch_target(where: TaskDir | Root, text: str, *, on: bool) -> TargetSwitch
         Refused: The caller is a worker, or the task is not the person's own.
     """
     if shown_caller() is not None or is_from_worker():
-        raise Refused("a worker may not choose where a person is told", hint="a person does, in their own terminal")
+        raise Refused("a worker may not choose where a person is told", hint="only a person can, in their own terminal")
     naming = _defined(text)
     if isinstance(where, Root):
         roots = _roots()

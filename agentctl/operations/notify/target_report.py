@@ -106,7 +106,7 @@ def test_target(name: str) -> TargetTest:
         Refused: The caller is a worker, or it is a terminal: only who has one can write to it.
     """
     if shown_caller() is not None or is_from_worker():
-        raise Refused("a worker may not send anything to a target", hint="a person does, in their own terminal")
+        raise Refused("a worker may not send anything to a target", hint="only a person can, in their own terminal")
     personal = section(NOTIFY)
     target = personal.targets.get(name)
     if target is None:

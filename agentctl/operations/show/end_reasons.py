@@ -64,7 +64,7 @@ def end_part(facts: WorkerFacts) -> Part:
         worker = facts.worker_dir
         gone = [lock_says(worker.shim), *process_says(identity_from(read_known(worker.shim)), "its shim")]
         gone += process_says(facts.leader(), "its first process")
-        statements.append(Statement("Neither of them is alive.", gone))
+        statements.append(Statement("Neither its shim nor its first process is alive.", gone))
     statements += _by_request(facts)
     if decision is not None:
         statements += _left_behind(facts, decision)
@@ -111,7 +111,7 @@ def _by_request(facts: WorkerFacts) -> list[Statement]:
         return []
     request = read_known(path)
     by = shown(request.get("by") or "an unknown caller")
-    was = "" if facts.view.status is Status.CANCELLED else ", which came too late or was not what ended it"
+    was = "" if facts.view.status is Status.CANCELLED else ", but too late, or something else ended it"
     evidence = [file_says(path, evidence_fields(request, "by", "at")), *facts.event(ev.CANCEL_REQUESTED)]
     return [Statement(f"Its end was requested by {by}{was}.", evidence)]
 
@@ -146,7 +146,7 @@ def _attempts(facts: WorkerFacts) -> list[Statement]:
     files = [facts.worker_dir.attempt_exit(number) for number in range(1, min(attempt, 20))]
     evidence = [file_says(one, evidence_fields(read_known(one), "reason", "exitCode", "signal")) for one in files]
     evidence.append(file_says(facts.worker_dir.spec, f"retries {retries}"))
-    return [Statement(f"It ended in attempt {attempt}; --retries allowed {retries} more than one.", evidence)]
+    return [Statement(f"It ended in attempt {attempt}; --retries allowed {retries} after the first.", evidence)]
 
 
 def _breaker(facts: WorkerFacts) -> Part:
@@ -175,17 +175,18 @@ def _breaker(facts: WorkerFacts) -> Part:
 def _ways(facts: WorkerFacts) -> list[WayOut]:
     view = facts.view
     if view.status is Status.COMPLETED:
-        return [WayOut("nothing changes an end; its result", facts.command("result", facts.name))]
-    ways = [WayOut("nothing changes an end; what it wrote", facts.command("logs", facts.name))]
+        return [WayOut("nothing changes an end; this prints its result", facts.command("result", facts.name))]
+    ways = [WayOut("nothing changes an end; this prints what it wrote", facts.command("logs", facts.name))]
     if view.driver is not None and refusal_of_resume(facts.worker_dir) is None:
         held = held_by(facts.worker_dir)
         if held is not None:
             ways.append(WayOut(f"it can be continued once nothing else holds it: {held.said}", held.way))
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
     awaited = _awaited_in_vain(facts)
-    ways += [WayOut("it waited for this, whose work comes first", facts.command("retry", name)) for name in awaited]
+    first = "it waited for this worker, whose work comes first"
+    ways += [WayOut(first, facts.command("retry", name)) for name in awaited]
     if refusal_of_retry(facts.worker_dir) is None:
-        alone = "; it waits for nothing then" if awaited else ""
+        alone = ", without waiting for other workers" if awaited else ""
         ways.append(WayOut(f"the same work can be started once more{alone}", facts.command("retry", facts.name)))
     return ways
 

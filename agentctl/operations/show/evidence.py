@@ -77,7 +77,7 @@ def part_of(side: Callable[[_T], Part], facts: _T) -> Part:
     try:
         return side(facts)
     except (AgentctlError, OSError) as error:
-        text = f"One side of its state is unknown, since something cannot be read: {beginning(str(error), LONGEST)}"
+        text = f"Part of its state is unknown, because something cannot be read: {beginning(str(error), LONGEST)}"
         return [Statement(text)], []
 
 
@@ -126,7 +126,7 @@ def process_says(identity: Identity | None, what: str) -> list[Evidence]:
     if stat is not None:
         says = f"{what}: alive, {_STATES.get(stat.state, stat.state)}"
     elif life is Life.ELSEWHERE:
-        says = f"{what}: of another machine or pid namespace, so whether it lives is unknown from here"
+        says = f"{what}: on another machine or in another pid namespace, so it is unknown whether it is alive"
     else:
         says = f"{what}: gone"
     return [Evidence(PROCESS, f"pid {identity.pid}", says)]

@@ -70,8 +70,8 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
     folder, is_worktree = where_begun(worker, spec.cwd)
     if not FilePath(folder).is_dir():
         if is_worktree:
-            return Refused(f"{folder} is gone: the worktree of {name} was made from there")
-        return Refused(f"the folder {folder} is gone, in which {name} worked", hint=_made_by_hand(folder))
+            return Refused(f"the folder from which the worktree of {name} was made is gone: {folder}")
+        return Refused(f"the folder in which {name} worked is gone: {folder}", hint=_made_by_hand(folder))
     return None
 
 
@@ -103,7 +103,7 @@ def _of_resume(worker: WorkerDir) -> AgentctlError | None:
         return NotFound(f"{name} has left no session to continue", hint="spawn it again")
     folder = read_spec(worker.spec).cwd
     if not worker.worktree.exists() and not FilePath(folder).is_dir():  # A worktree can be made again.
-        return Refused(f"the folder {folder} is gone, in which {name} worked", hint=_made_by_hand(folder))
+        return Refused(f"the folder in which {name} worked is gone: {folder}", hint=_made_by_hand(folder))
     return None
 
 

@@ -71,8 +71,8 @@ def _guardian(facts: WorkerFacts) -> Part:
         ]
     if condition is Condition.UNSUPERVISED:
         text = (
-            "Its shim is gone, since when is unknown, and something of it is alive: its limits are not enforced any"
-            " more, and nobody will see how it exits."
+            "Its shim is gone (it is unknown since when), but some of its processes are alive: its limits are no longer"
+            " enforced, and nobody will see how it exits."
         )
         evidence += [*process_says(facts.leader(), "its first process"), *_living(facts)]
         return [Statement(text, evidence)], [
@@ -80,7 +80,7 @@ def _guardian(facts: WorkerFacts) -> Part:
             WayOut("a cancel stops all of it that can be found", facts.command("cancel", facts.name)),
         ]
     if condition is Condition.UNFOLLOWED:
-        text = "It is on a node, and its shim here is gone: how it is there is not known until another one follows it."
+        text = "It is on a node, and its shim here is gone: its state is unknown until another shim follows it."
         return [Statement(text, evidence)], [
             WayOut("any wait or cancel gives it another shim", facts.command("wait", facts.name))
         ]
@@ -89,7 +89,7 @@ def _guardian(facts: WorkerFacts) -> Part:
         return [Statement(text, evidence)], [WayOut("continue the shim", f"kill -CONT {shim.pid}")]
     if condition is Condition.SUPERVISED:
         return [Statement("A live shim guards it.", evidence)], []
-    return [Statement("Who looks after it is unknown.", evidence)], []
+    return [Statement("It is unknown whether a shim guards it.", evidence)], []
 
 
 def _elsewhere(worker: WorkerDir) -> Iterator[Evidence]:
@@ -116,7 +116,7 @@ def _refused(facts: WorkerFacts) -> Part:
     if not refused:
         return [], []
     problem, end = shown(refused.get("problem")), refused.get("end")
-    text = f"Its disk refuses what it is asked: {problem}."
+    text = f"Its disk refuses a request to it: {problem}."
     if isinstance(end, dict):
         how = evidence_fields(end, "status", "reason", "exitCode", "signal")
         text = f"It has ended ({how}), but its disk refuses that: {problem}."
@@ -142,7 +142,7 @@ def _cancel(facts: WorkerFacts) -> Part:
         statements.append(Statement("Its own stop begins when the workers that it started have ended.", states))
     if facts.view.survivors:
         pids = ", ".join(shown(one.get("pid")) for one in facts.view.survivors[:_MOST])
-        text = f"Processes of it have outlived SIGKILL: {pids}. They are sent it again and again."
+        text = f"Some of its processes have outlived SIGKILL: {pids}. The signal is sent again and again."
         statements.append(Statement(text, facts.event(ev.CANCEL_FAILED)))
     command = facts.command("cancel", facts.name, "--grace-seconds", "0")
     return statements, [WayOut("the end of its processes; a shorter pause between the signals", command)]
@@ -153,7 +153,7 @@ def _pause(facts: WorkerFacts) -> Part:
         return [], []
     request = pause_request.pause_request_of(facts.worker_dir)
     by = shown(request.get("by") or "an unknown caller")
-    says = evidence_fields(request, "by", "at") or "there is none: it is about to continue"
+    says = evidence_fields(request, "by", "at") or "there is no such file: it is about to continue"
     evidence = [file_says(facts.worker_dir.pause, says), *facts.event(ev.PAUSED)]
     text = f"It is paused, by {by}: all of its processes are stopped, and its clock stands still."
     return [Statement(text, evidence)], [WayOut("let it continue", facts.command("unpause", facts.name))]
@@ -192,7 +192,7 @@ def _of_question(facts: WorkerFacts, question: Question, is_waiting: bool) -> tu
     if is_waiting:
         text = f"It asks, and its asker waits for the answer to {name}: {asked}"
         return text, WayOut(f"an answer to {name} ({answers})", command)
-    text = f"Its question {name} is open, but its asker has gone, so it is not blocked by it: {asked}"
+    text = f"Its question {name} is open, but its asker has gone, so the worker is not blocked: {asked}"
     return text, WayOut(f"an answer to {name} ({answers}), for an asker that takes the question up again", command)
 
 
@@ -292,7 +292,7 @@ def _output(facts: WorkerFacts) -> Part:
             f"It is stalled: no output, activity or report of it for {limit or 0:.15g} s (stallSeconds), since {since}."
         )
         return [Statement(text, [*facts.event(ev.STALLED), *evidence])], [
-            WayOut("any output or report; to see what it wrote last", facts.command("logs", facts.name))
+            WayOut("any output or report; this shows what it wrote last", facts.command("logs", facts.name))
         ]
     progress = facts.row["progress"]
     reported = "" if progress is None else evidence_fields(progress, "at", "percent", "text")

@@ -48,16 +48,17 @@ _STAND_IN = "its stand-in"
 def _why_not_there(placed: Mapping[str, object]) -> str:
     runner = shown(placed.get("runner"))
     if placed.get("problem"):
-        return f"{runner} has not taken it yet: {shown(placed['problem'])}. It is asked again and again."
+        return f"{runner} has not taken it yet: {shown(placed['problem'])}. The request is repeated."
     if placed.get("state") == "unknown":
         return (
-            f"{runner} does not answer ({shown(placed.get('reason') or 'no reason given')}): where it is, is unknown."
+            f"{runner} does not answer ({shown(placed.get('reason') or 'no reason given')}):"
+            " it is unknown where the worker is."
         )
     if placed.get("state") == "running":
         return f"{runner} has given it a node, and it waits for a slot here (submitAhead)."
     words = shown(placed.get("words") or "no answer yet")
     why = f", because of {shown(placed['reason'])}" if placed.get("reason") else ""
-    return f"It waits in the queue of {runner}, which says {words} of it{why}."
+    return f"It waits in the queue of {runner}: {words}{why}."
 
 
 def _how_there(placed: Mapping[str, object], node: str) -> str:
@@ -68,8 +69,8 @@ def _how_there(placed: Mapping[str, object], node: str) -> str:
         return f"It runs on {node}, as far as is known: {runner} does not answer ({shown(placed.get('reason') or '')})."
     if state in ("ended", "dropped", "absent"):
         words = shown(placed.get("words") or "that there is no such job")
-        return f"{runner} says {words}, but {node} has told no end: it is lost once the node has been silent for long."
-    return f"It runs on {node}, where a shim guards it; what is said here follows it."
+        return f"{runner} says {words}, but {node} has reported no end: it counts as lost if the node stays silent."
+    return f"It runs on {node}, where a shim guards it; what is known here comes from that shim."
 
 
 def _ways_there(placed: Mapping[str, object]) -> list[WayOut]:

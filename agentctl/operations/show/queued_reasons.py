@@ -104,7 +104,7 @@ def _unmet(worker: WorkerDir, any_end: bool) -> tuple[str, list[Evidence]] | Non
     """Return a dependency that is not met yet, with its state; None for one that is."""
     if not worker.has_ended:
         says = "it has not ended" if worker.path.exists() else "its folder was removed"
-        return worker.instance, [file_says(worker.exit, f"there is none: {says}"), lock_says(worker.shim)]
+        return worker.instance, [file_says(worker.exit, f"there is no such file: {says}"), lock_says(worker.shim)]
     if is_alive_held(worker.shim):
         return worker.instance, [lock_says(worker.shim), file_says(worker.exit, "its shim is still finishing its end")]
     status = status_at_end(worker)
@@ -119,7 +119,7 @@ def _environment(waiting: _Waiting) -> Part:
     path = waiting.tree.queue / waiting.ticket
     if token == NO_ENVIRONMENT:
         text = "Only the command that is starting it can start it: it was spawned without --queue."
-        says = "its environment is 0: that command has it"
+        says = "names no environment (0): that command has it"
         return [Statement(text, [file_says(path, says)])], [WayOut("if that command is gone, the next look ends it")]
     try:
         folder = store_folder()
@@ -141,8 +141,8 @@ def _movers(waiting: _Waiting) -> Part:
         return [], []
     shown = file_says(tree.slots, "none of the places has a live shim")
     evidence = [shown, *([lock_says(tree.waker)] if facts.row["awaitsAccount"] else [])]
-    text = "It is stranded: whoever would start it was killed, or the machine was restarted."
-    ways = [WayOut("all that is queued and was lost goes on", facts.command("resume", "--lost")),
+    text = "It is stranded: the process that would start it was killed, or the machine was restarted."
+    ways = [WayOut("everything that is queued or was lost goes on", facts.command("resume", "--lost")),
             WayOut("any command that waits moves the queue too", facts.command("wait", facts.name))]  # fmt: skip
     return [Statement(text, evidence)], ways
 
@@ -175,7 +175,10 @@ def _account(waiting: _Waiting) -> Part:
     evidence = [file_says(account.path if account else "", evidence_fields(held, "account", "window", "until"))]
     return [Statement(text, evidence)], [
         WayOut(f"the time: it starts by itself after {held['until']}"),
-        WayOut("if you know better", waiting.facts.command("doctor", "--free-account", str(held["account"]))),
+        WayOut(
+            "if the account can be used already",
+            waiting.facts.command("doctor", "--free-account", str(held["account"])),
+        ),
     ]
 
 

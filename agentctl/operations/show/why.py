@@ -107,13 +107,13 @@ def _stop_order(facts: WorkerFacts) -> Part:
     try:
         order = read_stop_order(tree_of(worker.task))
     except Damaged as error:
-        text = "A decision to stop workers cannot be read: nothing is started before it is gone."
-        way = WayOut("it is set aside", facts.command("doctor", "--fix"))
+        text = "A decision to stop workers cannot be read: nothing is started until it is gone."
+        way = WayOut("this sets it aside", facts.command("doctor", "--fix"))
         return [Statement(text, [file_says(order_file, error.message)])], [way]
     if worker.id not in order.workers:
         return [], []
-    text = f"{shown(order.by)} has decided to stop it; whoever was to carry that out is gone, or at it."
-    evidence = file_says(order_file, f"it names {len(order.workers)} workers, of which this is one")
+    text = f"{shown(order.by)} has decided to stop it; the process that was to do so is gone, or is doing it now."
+    evidence = file_says(order_file, f"it names {len(order.workers)} workers, this one among them")
     way = WayOut("the next look at the queue carries it out", facts.command("doctor", "--fix"))
     return [Statement(text, [evidence])], [way]
 
@@ -122,7 +122,7 @@ def _policy(facts: WorkerFacts) -> list[Statement]:
     """Say under whose permissions an agent works where that is not agentctl's alone."""
     if facts.view.permissions != OWN:
         return []
-    text = f"What your own settings of {facts.view.driver} allow, it does without asking (permissions: {OWN})."
+    text = f"It does without asking whatever your own settings of {facts.view.driver} allow (permissions: {OWN})."
     return [Statement(text, [file_says(facts.worker_dir.spec, f"order.permissions: {OWN}")])]
 
 
@@ -172,7 +172,7 @@ def _running_since(facts: WorkerFacts) -> str | None:
 
 def _unaccepted(facts: WorkerFacts) -> Why:
     task = facts.worker_dir.task
-    text = "What it is, is unknown: it has a folder, but no event of the log is about it, so it was never accepted."
+    text = "It is unknown what this is: it has a folder, but no event in the log is about it, so it was never accepted."
     evidence = [
         file_says(facts.worker_dir.path, "its folder is there"),
         file_says(task.events, "no event is about it"),

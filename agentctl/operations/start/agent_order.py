@@ -51,7 +51,7 @@ _OWN_UNDER_RULES = "ownUnderRules"
 _PREFERENCES = ("model", "effort")
 #: How much of an agent program's configuration is read at most; a longer file counts as empty.
 _MOST_BYTES = 16 << 20
-_ASKING_HINT = "or a row in acp.yaml says how it is brought to ask (`asking`; docs/agents.md)"
+_ASKING_HINT = "or say in a row of acp.yaml how to make it ask (`asking`; docs/agents.md)"
 _PROGRAM = Path(agentctl.__file__).resolve().parent / "worker_programs" / "agent_host" / "__main__.py"
 
 
@@ -260,7 +260,7 @@ def _check_own(driver: Driver, order: Order) -> None:
     others = [name for name in AGENT_DRIVERS if _OWN_UNDER_RULES in load(name).honours]
     raise Refused(
         f"with permissions {OWN}, what {driver.name} asks is up to your own settings of it: {rule} would not hold",
-        hint=f"--permissions ask holds it; drivers that hold rules beside {OWN}: {', '.join(others) or 'none'}",
+        hint=f"--permissions ask enforces it; drivers that enforce rules with {OWN}: {', '.join(others) or 'none'}",
     )
 
 
@@ -277,7 +277,7 @@ def _hint_for(driver: Driver, key: str) -> str:
     hint = f"drivers that can: {', '.join(others)}" if others else f"leave {key} out"
     if key != "readOnly" or driver.extra is None:
         return hint
-    return f"{hint}; or the key readOnly of its row in acp.yaml says what keeps its program from changing anything"
+    return f"{hint}; or say in its row of acp.yaml (readOnly) what keeps its program from changing anything"
 
 
 def _as_honoured(driver: Driver, order: Order) -> tuple[Order, tuple[str, ...]]:

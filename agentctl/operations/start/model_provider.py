@@ -64,8 +64,8 @@ def provider_for(
         )
     if (work.max_budget_usd or spec.max_budget_usd) and not has_prices(provider):
         raise Refused(
-            f"the driver {driver.name} cannot honour maxBudgetUsd: nobody says what"
-            f" {provider_and_model(provider)} costs",
+            f"the driver {driver.name} cannot honour maxBudgetUsd: no price is known for"
+            f" {provider_and_model(provider)}",
             hint="give the model prices in ~/.config/agentctl/providers.yaml, or leave the limit out",
         )
     return provider

@@ -119,7 +119,7 @@ def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[s
 def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable[[str], bool]) -> TaskDir:
     """Take a name by mkdir: if two race, each gets one of its own."""
     if os.path.islink(root.tasks):
-        raise Refused(f"{root.tasks} is a link: no task is made behind a link", hint="--root names another place")
+        raise Refused(f"{root.tasks} is a link: no task is made behind a link", hint="choose another --root")
     from agentctl.operations.worktree.making import keep_out_of_git  # Most commands make no task.
 
     make_folders(root.tasks)

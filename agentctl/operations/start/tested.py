@@ -21,7 +21,7 @@ def version_warnings(driver: Driver, order: Order) -> tuple[str, ...]:
         return ()
     if not driver.tested:
         is_restricted = driver.extra is not None and order.stance in (ASKING, READ_ONLY)
-        what = f"no version of {driver.program} was tried: what it asks, and what it may not do, is what its row says"
+        what = f"no version of {driver.program} was tried: only its row says what it asks, and what it may not do"
         return (what,) if is_restricted else ()
     version = version_of(order.program, tuple(driver.version_argv))
     if version is None:

@@ -74,7 +74,8 @@ def refuse_behind_walls(worker: WorkerDir, cwd: str, walls: Mapping[str, Any]) -
     around = [path for path in walls["closed"] if path == workspace or lies_in(workspace, path)]
     if around and not is_worktree:
         raise Refused(
-            f"an agent that may write cannot be started in {cwd}: files in {around[0]} decide what runs outside of it",
+            f"an agent that may write cannot be started in {cwd}: files in {around[0]} decide what runs outside of the"
+            " agent",
             hint="start it in another folder (--cwd), or start one that may only read: --agent explore",
         )
 

@@ -44,11 +44,11 @@ def let_task_go(task: TaskDir) -> QueueStanding:
     usable_config(tree)  # Makes a raised cap known to all that dispatch.
     own = read_holds(tree).get(task.id)
     if own is not None and own.by == _PERSON and shown_caller() is not None:
-        raise Refused(f"{by} may not let go the queue of {task.id}: a person holds it", hint="leave that to them")
+        raise Refused(f"{by} may not let the queue of {task.id} go: a person holds it", hint="leave that to them")
     if end_hold(tree, task):
         _note(task, ev.QUEUE_LET_GO, by)
     elif (hold := QueueHolds(tree).of_task(task.id)) is not None:
-        raise Refused(f"the queue of {task.id} rests for another reason: {hold.in_words(tree)}", hint=hold.way_out())
+        raise Refused(f"the queue of {task.id} is held for another reason: {hold.in_words(tree)}", hint=hold.way_out())
     run_queue(task)
     return _standing(task)
 

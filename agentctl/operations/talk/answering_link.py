@@ -46,7 +46,9 @@ def answer_by_link(root: Root, signed: str, token: str, now: float) -> AcceptedA
             f"{link.question} of {link.instance} is a different question by now", hint=Next("look at questions")
         )
     if link.answer not in {one.answer for one in buttons_for(question)}:
-        raise Refused(f"no link may answer {link.question} of {link.instance} so", hint=Next("look at questions"))
+        raise Refused(
+            f"no link may give this answer to {link.question} of {link.instance}", hint=Next("look at questions")
+        )
     return answer_open_question(
         root, task=worker.task, instance=link.instance, question_id=link.question, answer=link.answer,
         answerer=_THE_PERSON, shown=question,

@@ -165,9 +165,9 @@ def _declared(path: Path) -> DeclaredFile:
     try:
         fd = open_plain(os.path.realpath(path))
     except OddFile as error:
-        raise UsageError(error.message, hint="--file names a plain file") from error
+        raise UsageError(error.message, hint="give --file a plain file") from error
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"there is no file {path}", hint="--file names a file that exists") from error
+        raise UsageError(f"there is no file {path}", hint="give --file a file that exists") from error
     digest = hashlib.sha256()
     with open(fd, "rb") as file:
         while chunk := file.read(1 << 20):

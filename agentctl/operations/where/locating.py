@@ -33,7 +33,7 @@ def find_root(explicit: str | None, *, create: bool = False, apart: bool = False
     if not path.is_dir():
         if not create:
             raise NotFound(
-                f"there is no {path}", hint='agentctl new "TITLE" starts a task here; --root names another place'
+                f"there is no {path}", hint='agentctl new "TITLE" starts a task here; or choose another --root'
             )
         make_folders(path / "tasks")
     elif not is_named:
@@ -91,7 +91,7 @@ def _outside(found: FilePath) -> RootAbove | None:
     import shlex
 
     return RootAbove(
-        f"{found} lies above the repository {top}, so it is used only where it is named",
+        f"{found} lies above the repository {top}, so it is used only if you name it",
         hint=f'agentctl new "TITLE" starts a task here; --root {shlex.quote(found)} names that one',
     )
 
@@ -121,7 +121,7 @@ def _refuse_link(path: FilePath) -> None:
     if os.path.islink(path):
         import shlex  # Only for a refusal.
 
-        raise Refused(f"{path} is a link, which must be named if it is meant", hint=f"--root {shlex.quote(path)}")
+        raise Refused(f"{path} is a link: it is used only if you name it", hint=f"--root {shlex.quote(path)}")
 
 
 def _refuse_others(path: FilePath) -> None:

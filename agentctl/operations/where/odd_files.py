@@ -125,7 +125,7 @@ def _problem(path: str, is_folder: bool) -> str | None:
     if not stat.S_ISREG(found.st_mode):
         return f"is not a file, but {kind_of(path) or 'something else'}"
     if path.endswith(".json") and found.st_size > MOST_BYTES:
-        return f"is larger than any of ours: {found.st_size} bytes"
+        return f"is larger than any file of agentctl: {found.st_size} bytes"
     return None if found.st_mode & 0o600 == 0o600 else f"has the mode {stat.S_IMODE(found.st_mode):04o}"
 
 
@@ -183,7 +183,7 @@ def _refuse_entry(task: TaskDir, entry: os.DirEntry[str]) -> None:
     if stat.S_ISFIFO(found.st_mode) and _is_control(task, entry.path):
         kind = None
     if kind is not None:
-        raise Refused(f"{entry.path} is {kind}: no task of ours has one there", hint="look at it, and remove it")
+        raise Refused(f"{entry.path} is {kind}: no task has one there", hint="look at it, and remove it")
     if found.st_uid != os.geteuid():
         raise Refused(f"{entry.path} belongs to somebody else (uid {found.st_uid})", hint="look at it, and remove it")
 
@@ -255,8 +255,8 @@ def examine_notes(tree: TreeDir, *, fix: bool) -> Iterator[Finding]:
     aside = _aside(path) if fix else None
     where, text = aside or path, (_end_of(aside) if aside else None) or text
     if _FAILED.search(text):
-        what = "a shim failed unexpectedly" + ("; please report it with this file" if aside else "")
-        next_ = "please report it with this file; agentctl doctor --fix sets it aside"
+        what = "a shim failed unexpectedly" + ("; report it with this file" if aside else "")
+        next_ = "report it with this file; agentctl doctor --fix sets it aside"
         yield finding("error", what, where, next_, fixed=aside is not None)
     else:
         last = text.strip().splitlines()[-1].decode(errors="replace")

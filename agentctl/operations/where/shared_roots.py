@@ -14,7 +14,7 @@ from agentctl.adapters.mounts import Mount
 from agentctl.adapters.paths import FilePath
 from agentctl.errors import Refused
 
-_OTHERWISE = "--root names a local folder; --force uses it all the same"
+_OTHERWISE = "choose a local --root; --force uses it all the same"
 
 
 def check_accepted(path: FilePath, mount: Mount) -> None:
@@ -28,13 +28,13 @@ def check_accepted(path: FilePath, mount: Mount) -> None:
     test = f"agentctl doctor --runner {accepted.runner or 'slurm'}"
     if accepted.file_system != mount.identity:
         raise Refused(
-            f"{path} was accepted on another file system ({accepted.file_system}) than it lies on now"
-            f" ({mount.identity})",
+            f"{path} was accepted while it lay on another file system ({accepted.file_system}); now it lies on"
+            f" {mount.identity}",
             hint=f"{test} tests it again; {_OTHERWISE}",
         )
     if not accepted.is_of_this_machine:
         raise Refused(
             f"{path} lies on a network file system ({mount.kind}), and is used from {accepted.host or 'elsewhere'}: its"
-            " locks count among the processes of one machine alone",
+            " locks work only among the processes of one machine",
             hint=f"use it there; once no command and no worker of it is left there, {test} moves it here",
         )

@@ -96,7 +96,7 @@ def make_diff(
             return _recorded(worker, record, changes, since, into, most_bytes)
     if record.get("removed"):
         raise Refused(
-            f"the worktree of {instance} was removed: what was changed in it since then can no longer be told",
+            f"the worktree of {instance} was removed: what was changed in it since then is no longer known",
             hint=f"agentctl worktrees diff {instance}",
         )
     return _live(worker, record, since, tree, into, most_bytes, limit_s)

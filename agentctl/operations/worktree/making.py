@@ -240,7 +240,7 @@ def _warnings(git: Git, record: Mapping[str, Any]) -> list[str]:
     if os.path.exists(os.path.join(record["path"], ".gitmodules")):
         found.append(
             "submodules are empty in a worktree until git submodule update --init is run there; what is committed or"
-            " changed in them goes into files of its own, not into changes.patch"
+            " changed in them goes into separate files, not into changes.patch"
         )
     return found
 

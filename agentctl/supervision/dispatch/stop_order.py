@@ -131,7 +131,7 @@ def read_stop_order(tree: TreeDir) -> StopOrder:
     return StopOrder(by if isinstance(by, str) else "agentctl", grace_s, [WorkerId(*found) for found in parts])
 
 
-_HINT = "nothing is started before it is gone: look with agentctl list, then agentctl doctor --fix"
+_HINT = "nothing is started until it is gone: look with agentctl list, then agentctl doctor --fix"
 
 
 def _left_over(tree: TreeDir) -> StopOrder | None:

@@ -226,7 +226,7 @@ def _placed_ending(worker: WorkerDir, record: Record) -> Decision | None:
         return verdict._replace(attempt=record.attempt, started_at=started_at, ended_at=None)
     if has_launch(worker, record.attempt):
         return None
-    message = "what was to give it to its engine was killed before any engine had heard of it"
+    message = "the process that was to give it to its engine was killed before it did so"
     return Decision(
         status=Status.FAILED, reason=Reason.NOT_STARTED, message=message, started_at=record.started_at,
         attempt=record.attempt,

@@ -76,7 +76,7 @@ class Book:
         size = os.fstat(fd).st_size
         if size > MOST_BYTES:
             raise OddFile(
-                f"{self._path} is larger than {MOST_BYTES} bytes", hint="remove it: some notices are repeated"
+                f"{self._path} is larger than {MOST_BYTES} bytes", hint="remove it: some notices are then repeated"
             )
         if size < self._offset:  # Somebody has removed lines.
             self._offset, self.steps = 0, {}

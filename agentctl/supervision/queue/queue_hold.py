@@ -206,7 +206,7 @@ def _worker_at(tree: TreeDir, key: str) -> WorkerDir:
 def _parsed(tree: TreeDir, value: Mapping[str, Any] | None) -> _Holds:
     held = {} if value is None else value.get("held")
     if not isinstance(held, dict) or not all(_is_key(key) and isinstance(one, dict) for key, one in held.items()):
-        hint = "nothing is started before it is gone: agentctl doctor --fix sets it aside"
+        hint = "nothing is started until it is gone: agentctl doctor --fix sets it aside"
         raise Damaged(f"{tree.held} does not say what is held", hint=hint)
     return {key: _hold_from(key, one) for key, one in held.items()}
 

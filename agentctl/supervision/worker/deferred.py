@@ -63,7 +63,7 @@ def _name(whose: WorkerDir | TaskDir, kind: str) -> FilePath:
     task, name = (whose, _NO_WORKER) if isinstance(whose, TaskDir) else (whose.task, whose.instance)
     nonce = task.nonce()
     if not nonce.isalnum():
-        raise Refused(f"{task.path} has no `origin`, under which something of it could wait in memory")
+        raise Refused(f"{task.path} has no `origin`, so nothing of it can wait in memory")
     return place() / f"{nonce}.{name}.{kind}"
 
 

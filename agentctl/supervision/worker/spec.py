@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 
 from agentctl.adapters.files import AnyPath, json_in, read_json, read_known
@@ -23,6 +24,11 @@ except ImportError:
 SPEC_DIGEST = "AGENTCTL_SPEC_DIGEST"
 _DIGEST_BYTES = 16
 _TEXT = frozenset({str})
+#: Where programs of ours lay in the package -> where they lie now: a spec may be older than the code that reads it.
+_MOVED = {
+    "agentctl/driving/__main__.py": "agentctl/worker_programs/agent_host/__main__.py",
+    "agentctl/cli/early.py": "agentctl/interfaces/cli/early.py",
+}
 
 
 class WorkerSpec(NamedTuple):
@@ -185,6 +191,22 @@ def _spec_from(value: Mapping[str, Any], path: AnyPath) -> WorkerSpec:
         if not _KINDS[field](found) and not (found is None and field in _NOTHING):
             raise _damaged(path, _NAMES[field])
     return WorkerSpec(**fields)
+
+
+def with_moved_programs(argv: Sequence[str]) -> list[str]:
+    """Return a command line of an agent's spec, with the programs of ours in it where an upgrade has put them.
+
+    >>> with_moved_programs(["python", "/nowhere/agentctl/driving/__main__.py", "codex"])
+    ['python', '/nowhere/agentctl/worker_programs/agent_host/__main__.py', 'codex']
+    """
+    return [_where_it_lies(word) for word in argv]
+
+
+def _where_it_lies(word: str) -> str:
+    for before, now in _MOVED.items():
+        if word.endswith(f"/{before}") and not os.path.exists(word):
+            return word.removesuffix(before) + now
+    return word
 
 
 def order_of(worker: WorkerDir) -> Mapping[str, Any]:

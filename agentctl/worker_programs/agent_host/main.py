@@ -10,12 +10,13 @@ from typing import Any
 from agentctl.adapters.files import json_in, read_json, read_known, storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.agent.own_tools import SERVER
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import Order, order_changes, order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import Damaged
 from agentctl.supervision.worker.environment import AGENT_DIR
-from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of
+from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of, with_moved_programs
 from agentctl.worker_programs.agent_host.program.program_start import (
     HeldSignals,
     StartedProgram,
@@ -94,7 +95,15 @@ def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver
     if not isinstance(spec.get("order"), dict):
         raise Damaged(f"{worker.spec} does not hold an order for an agent", hint="spawn it again")
     order = order_from(spec["order"])
+    server = order.mcp_servers.get(SERVER)
+    if server is not None and _are_texts(server.get("args")):
+        server = {**server, "args": with_moved_programs(server["args"])}
+        order = order._replace(mcp_servers={**order.mcp_servers, SERVER: server})
     return order, driver_for(order)
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _order_of_attempt(worker: WorkerDir, order: Order) -> Order:

@@ -144,7 +144,7 @@ def _link(folder: FilePath, other: _Second) -> str:
     other.done("ready")  # So that both begin at once.
     other.begin("link")
     won = _won(folder, "first") + int(other.answer())
-    return "" if won == _RACES else f"two processes have made {_RACES} names, each once, {won} times in all"
+    return "" if won == _RACES else f"two processes have made {_RACES} names {won} times, and not once each"
 
 
 def _won(folder: FilePath, mark: str) -> int:
@@ -194,7 +194,7 @@ def _appends(folder: FilePath, other: _Second) -> str:
     other.answer()
     lines = (folder / "log").read_bytes().decode(errors="replace").splitlines()
     wanted = sorted(f"{mark} {number}" for mark in ("first", "second") for number in range(_LINES))
-    return "" if sorted(lines) == wanted else f"of {2 * _LINES} lines of two processes {len(lines)} are there, or torn"
+    return "" if sorted(lines) == wanted else f"of {2 * _LINES} lines of two processes, some are torn or missing"
 
 
 def _append(folder: FilePath, mark: str) -> None:

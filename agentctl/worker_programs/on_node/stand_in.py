@@ -240,7 +240,7 @@ class StandIn:
         silence_s = self.placement.silence_s
         if monotonic() < self.state.unseen_since + silence_s:
             return True
-        self.note(f"what its node has written is still not all seen here, {silence_s:g} s after its end")
+        self.note(f"not everything that its node has written is seen here, {silence_s:g} s after its end")
         return False
 
     def _reap(self) -> None:

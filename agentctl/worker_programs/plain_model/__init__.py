@@ -1,4 +1,4 @@
-"""The agent program of the driver `llm`: models, tools and a loop, for who has a model but no agent program.
+"""The agent program of the driver `llm`: models, tools and a loop, for those who have a model but no agent program.
 
 Its host runs it as it runs any other program, and speaks to it in lines of JSON:
 

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { distinct, oneLine, plain, plainLines, plainOutput } from '../../../agentctl/interfaces/web/page/js/safe_text.js';
+import {
+  distinct, oneLine, plain, plainLines, plainOutput,
+} from '../../../agentctl/interfaces/web/page/js/safe_text.js';
 
 test('what would be obeyed is spelled out', () => {
   assert.equal(plain('a\x1b[31mb\x07\r\n\tc'), 'a\\x1b[31mb\\x07\\r\\n\\tc');

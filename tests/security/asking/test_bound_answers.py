@@ -62,7 +62,7 @@ def test_an_agent_that_swaps_its_request_gets_no_answer_to_the_other(task: Task,
     assert (late.code, "q1 of a is closed" in late.err) == (1, True)
     for words in (["a", "allow"], ["allow"], ["--id", "q2", "allow"]):
         unsaid = run("interact", "respond", *words, check=False)
-        assert (unsaid.code, "not said which question" in unsaid.err) == (2, True)
+        assert (unsaid.code, "not clear which question" in unsaid.err) == (2, True)
         assert "interact respond a --task t1 --id q2 ANSWER (ANSWER: allow, deny)" in unsaid.err
     assert answers(task) == []
     run("interact", "respond", "a", "--id", "q2", "deny")

@@ -47,7 +47,7 @@ def test_it_is_named_wherever_the_worker_is_shown(task: Task) -> None:
     assert row("a")["permissions"] == "own"
     assert b"general (permissions own)" in on_a_terminal([*PROGRAM, "list"])[1]
     told = run("why", "a")
-    assert "your own settings of claude allow, it does without asking (permissions: own)" in told.out
+    assert "without asking whatever your own settings of claude allow (permissions: own)" in told.out
     for shown in (run("interact", "list").out, on_a_terminal([*PROGRAM, "interact", "list"])[1].decode()):
         assert "permissions own" in " ".join(shown.split()), shown
     run("cancel", "a")
@@ -125,7 +125,7 @@ def test_no_rule_is_given_that_would_not_hold(task: Task, root: Path, tmp_path: 
     refused = run(*line, "own", "say x", check=False)
     assert refused.code == 1
     assert 'what codex asks is up to your own settings of it: {"tool": "Bash"' in refused.err
-    assert "--permissions ask holds it" in refused.err
+    assert "--permissions ask enforces it" in refused.err
     assert run(*line, "ask", "--name", "a", "say x", check=False).code == 0
     run("cancel", "a", check=False)
 

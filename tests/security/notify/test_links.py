@@ -239,7 +239,7 @@ def test_a_message_offers_to_deny_and_never_to_allow(
     assert labels(post) == [("http", "Deny"), ("view", "Open")]
     assert "Allow Bash: rm x?" in json.dumps(post), "the message names the command"
     for answer in ("allow", "allow_always", "Yes", "yes", "Always"):
-        with pytest.raises(Refused, match="no link may answer q1 of a so"):
+        with pytest.raises(Refused, match="no link may give this answer to q1 of a"):
             used(root, link_to(root, answer))
     assert list(questions.answered()) == []
     pressed(root, post, "Deny")
@@ -271,7 +271,7 @@ def test_a_question_that_is_not_shown_as_it_is_has_only_a_link(question: str, nt
         (post,) = ntfy.told(1)
         assert post["click"] == f"{URL}/tasks/t1/workers/a?question=q1"
         assert labels(post) == [("view", "Open")]
-        with pytest.raises(Refused, match="no link may answer"):
+        with pytest.raises(Refused, match="no link may give this answer"):
             used(root, link_to(root, "yes"))
         assert answered(task) == []
 

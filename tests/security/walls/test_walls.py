@@ -318,7 +318,7 @@ def test_a_link_behind_a_link_is_named(task: Task, tmp_path: Path, target: str) 
 def test_no_agent_that_may_write_gets_what_is_closed_for_its_folder(task: Task, tmp_path: Path, folder: str) -> None:
     (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     refused = agent("say hello", "--cwd", tmp_path / folder, check=False)
-    assert (refused.code, "decide what runs outside of it" in refused.err) == (1, True)
+    assert (refused.code, "decide what runs outside of the agent" in refused.err) == (1, True)
     assert not task.agent("a").exists()
     run("spawn", "--agent", "explore", "--name", "a", "--cwd", tmp_path / folder, "say hello")
     assert ends()["status"] == "completed"

@@ -55,7 +55,7 @@ class Invocation:
         try:
             return self.root()
         except RootAbove as error:
-            self.note(f"{error.message}: --root names it")
+            self.note(f"{error.message} with --root")
             return None
         except NotFound:
             if self.root_named is not None:

@@ -39,10 +39,13 @@ JSON_BY_LINE = JSON._replace(help="Print one JSON object per line.")
 ANYWHERE = (JSON,)
 IN_ROOT = (ROOT, FORCE, JSON)
 IN_TASK = (TASK, *IN_ROOT)
+#: Of a command that is about all tasks.
+ONE_TASK = TASK._replace(help="Only this task; by default all tasks.")
+IN_ALL_TASKS = (ONE_TASK, *IN_ROOT)
 SHOWN_IN_TASK = (TASK, ROOT, FORCE)
 BY_LINE_IN_TASK = (*SHOWN_IN_TASK, JSON_BY_LINE)
 
-HOSTS = Parameter("hosts", TEXT, "On these hosts at once: all, or names with commas between; here is this machine.",
+HOSTS = Parameter("hosts", TEXT, "On these hosts at once: all, or names with commas between; `here` is this machine.",
                   "LIST", completes=HOST_LIST, group=PLACE)  # fmt: skip
 INSTANCE = Parameter("instance", TEXT, "The worker.", "INSTANCE", is_argument=True, is_required=True,
                      completes=INSTANCES)  # fmt: skip

@@ -134,7 +134,7 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> Showing:
         report_failed(call, merged.failed)
         names = first_of([plain(answer.host.name) for answer in merged.failed])
         hint = "name the host: agentctl --host HOST interact respond ..."
-        raise Refused(f"the question may be on {names} too, which cannot be asked: nothing was answered", hint=hint)
+        raise Refused(f"{names} cannot be asked, and may have the question: nothing was answered", hint=hint)
     found = [
         (host, one)
         for host, one in merged.shown

@@ -77,7 +77,7 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
     one = asked.question
     way = answer_command(asked, host)
     if call.json or not (call.is_terminal("stdin") and call.is_terminal("stderr")):
-        raise UsageError("it is not said which question is answered", hint=f"name it: {way}")
+        raise UsageError("it is not clear which question to answer", hint=f"name it: {way}")
     given = check_answer(one, answer)
     for line in question_lines(asked, host):
         call.note(line)

@@ -16,7 +16,7 @@ def worktree_notes(worktree: Mapping[str, Any]) -> Iterator[str]:
     if worktree.get("next"):
         yield f"what it changed in its worktree was not recorded; to record it: {plain(worktree['next'])}"
     elif changes.get("lost"):
-        yield f"what it changed cannot be told any more: {plain(str(changes.get('error')))}"
+        yield f"what it changed is no longer known: {plain(str(changes.get('error')))}"
     if changes.get("onlyCommits"):
         yield "its worktree was gone when its changes were recorded: what was not committed is lost"
     for one in changes.get("submodules") or ():

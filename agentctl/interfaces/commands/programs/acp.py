@@ -49,7 +49,7 @@ agentctl acp --driver claude --model opus --permissions ask
             Parameter("agent", TEXT, "Which agent new sessions have.", "AGENT", default="general"),
             Parameter("driver", TEXT, "claude, opencode, llm, ...; else the first found.", "DRIVER"),
             Parameter("model", TEXT, "The agent's model, as its program names it.", "MODEL"),
-            Parameter("permissions", TEXT, "ask, allow, deny, or rules in JSON; by default as defined.", "POLICY"),
+            Parameter("permissions", TEXT, "ask, allow, deny, or rules in JSON; else the definition's.", "POLICY"),
             Parameter(
                 "keep", FLAG, "Keep each agent after its answer, for the next prompt.", default=True, off="no-keep"
             ),

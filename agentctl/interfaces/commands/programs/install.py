@@ -47,8 +47,8 @@ def install(
     a section of AGENTS.md) that tells a parent how to delegate. Everything else in the files stays as it is; a copy
     of the earlier content is kept beside each file.
 
-    `boot` has this root go on after each restart of the machine (agentctl resume --lost). It prints a unit of your own
-    systemd, or a line of your crontab where you have none; --write writes it, --undo removes it.
+    `boot` makes this root go on after each restart of the machine (agentctl resume --lost). It prints a unit for your
+    own systemd, or, where there is none, a line for your crontab; --write writes it, --undo removes it.
     """
     if client == Client.BOOT:
         if project or hooks or (write and undo):
@@ -137,7 +137,7 @@ agentctl install boot --write
             Parameter("yes", FLAG, "Do not ask.", short="y"),
             Parameter("project", FLAG, "In the project of this folder, instead of for yourself."),
             Parameter("hooks", FLAG, "Show the program's own sub-agents too (claude): see `hook`."),
-            Parameter("write", FLAG, "Of `boot`: write what is printed otherwise."),
+            Parameter("write", FLAG, "With `boot`: write it, instead of printing it."),
         ),
     ),
 )

@@ -19,9 +19,9 @@ def mcp(
 ) -> None:
     """Serve the tools for agents over MCP.
 
-    With them an agent starts sub-agents, waits for them, answers and stops them. On standard input and output, for one
-    client: the server of a worker starts that worker's children; that of a person's session works in the task that
-    `spawn` would use. No worker ends when a client goes away.
+    With them an agent starts sub-agents, waits for them, answers and stops them. By default there is one client, on
+    standard input and output. Inside a worker the server starts that worker's children; in a session of yours it works
+    in the task that `spawn` would use. No worker ends when a client goes away.
     """
     from agentctl.interfaces.mcp.entry import Serving, check_mcp_library, serve
 

@@ -37,15 +37,15 @@ def serve(
 ) -> Carried[ServerLink]:
     """Serve the workers of all tasks to a browser, and over HTTP.
 
-    Prints a link to open: once, within 10 minutes. Whoever opens it may do what you may do; --link prints another. The
-    server owns nothing: Ctrl-C, or any other end of it, stops no worker, and a page that is open goes on with the next
-    one. It is for this machine alone unless --host says otherwise. Needs the extra `serve`, and says how to install it
+    Prints a link that opens once, within 10 minutes. Whoever opens it may do what you may do; --link prints another.
+    Ctrl-C, or any other end of the server, stops no worker, and a page that is open goes on with the next server. The
+    server is for this machine alone unless --host says otherwise. Needs the extra `serve`, and says how to install it
     where it is missing.
     """
     check_libraries()
     if link:
         if any((port, tls_cert, tls_key, url, insecure, read_only, new_token)) or port == 0 or host != "127.0.0.1":
-            raise UsageError("--link goes with --qr alone: it is about the server that runs already")
+            raise UsageError("--link takes no option but --qr: it is about the server that is already running")
         return _another_link(call, with_qr=qr)
     # A short command looks for no garbage. A server would keep each failed request, in the circle of an error and the
     # frames that it has passed.
@@ -136,7 +136,7 @@ agentctl serve --link --qr
             Parameter(
                 "port",
                 WHOLE,
-                "The port; by default that of the last time, else 8932 or a free one.",
+                "The port; by default the last one used, else 8932 or a free one.",
                 "N",
                 least=0,
                 most=65535,
@@ -144,10 +144,10 @@ agentctl serve --link --qr
             Parameter("host", TEXT, "Where it listens.", "ADDRESS", default="127.0.0.1", group=_ACCESS),
             Parameter("tls_cert", TEXT, "Encrypt, with this certificate.", "FILE", group=_ACCESS),
             Parameter("tls_key", TEXT, "The key of the certificate.", "FILE", group=_ACCESS),
-            Parameter("url", TEXT, "Under which address a proxy or tunnel makes it reachable.", "URL", group=_ACCESS),
+            Parameter("url", TEXT, "The address where a proxy or tunnel makes it reachable.", "URL", group=_ACCESS),
             Parameter("insecure", FLAG, "Let other machines reach it without encryption.", group=_ACCESS),
             Parameter("read_only", FLAG, "Only show; nothing can be started, stopped or answered.", group=_ACCESS),
-            Parameter("new_token", FLAG, "Let in nobody who was let in before.", group=_ACCESS),
+            Parameter("new_token", FLAG, "Shut out everyone who was let in before.", group=_ACCESS),
             Parameter("link", FLAG, "Only print one more link to the server that runs."),
             Parameter("qr", FLAG, "Print the link as a QR code too."),
         ),

@@ -30,7 +30,7 @@ def list_task(
 
     To a pipe, one line each: instance, status, reason, seconds, progress, command, separated by tabs, with `-` for
     nothing; with --recursive the instance is written as task/instance; with --hosts
-    the host stands in front. Starts nothing and waits for nothing.
+    the host comes first. Starts nothing and waits for nothing.
     """
     if hosts is not None:
         return (yield from _list_across(call, hosts, recursive=recursive))

@@ -17,7 +17,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK
+from agentctl.interfaces.commands.model.parameters import IN_ALL_TASKS
 from agentctl.interfaces.words.outline import fields
 from agentctl.interfaces.words.search import excerpt_parts, hit_line, hit_of, more_line
 from agentctl.lean import TYPE_CHECKING
@@ -85,7 +85,7 @@ COMMANDS = (
     Command(
         "search",
         search,
-        IN_TASK,
+        IN_ALL_TASKS,
         """
 agentctl search deadlock
 agentctl search "no such file" config --logs
@@ -96,7 +96,7 @@ agentctl search --regex 'E[0-9]{4}' --most 50 --json
                 "terms", TEXTS, "All of these must be in one text.", "TEXT...", is_argument=True, is_required=True
             ),
             Parameter("logs", FLAG, "Search the raw output of workers too."),
-            Parameter("regex", FLAG, "Each TEXT is a regular expression. Ctrl-C ends one that never ends."),
+            Parameter("regex", FLAG, "Each TEXT is a regular expression. Ctrl-C stops one that takes too long."),
             Parameter("case_sensitive", FLAG, "Tell upper from lower case."),
             Parameter("most", WHOLE, "How many hits of one worker to print.", "N", default=MOST, least=1),
         ),

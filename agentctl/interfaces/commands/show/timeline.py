@@ -131,7 +131,7 @@ agentctl timeline --json
 agentctl timeline | sort -t "$(printf '\\t')" -k 5 -rn | head
 """,
         (
-            Parameter("named", TEXT, "The task, as by --task.", "[TASK]", is_argument=True, completes=TASKS),
+            Parameter("named", TEXT, "The task, the same as --task.", "[TASK]", is_argument=True, completes=TASKS),
             Parameter("svg", TEXT, "Write a picture; - is stdout.", "FILE"),
             Parameter("html", TEXT, "Write the picture and its figures; - is stdout.", "FILE"),
         ),

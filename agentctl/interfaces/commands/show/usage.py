@@ -27,7 +27,8 @@ def usage(call: Invocation, *, recursive: bool = True) -> Shown[TreeUsageReport]
 
     Tokens, money and time per worker, agent, task and tree. To a pipe, one line each: what it is (worker, agent, task,
     tree), its name, workers, tokens in, out and from a cache, US dollars, seconds at work; - for what is unknown.
-    Where some agents' programs tell none, a sum is the least that was used: marked at a terminal, `atLeast` in --json.
+    Where an agent's program reports no figures, a sum is the least that was used: marked at a terminal, `atLeast` in
+    --json.
     The limits (maxTokens, maxCostUsd, maxWorkers, maxWallSeconds) are in the config of the root task.
     """
     used = read_usage(call.task_to_show(), recursive=recursive)

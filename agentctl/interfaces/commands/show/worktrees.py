@@ -41,7 +41,7 @@ def list_worktrees_command(call: Invocation) -> Shown[list[WorktreeRow]]:
     """List the worktrees of a task, and whether they contain work that is nowhere else.
 
     To a pipe, one line each: instance, state, uncommitted files, unmerged commits, files changed, branch, path.
-    State: in-use, clean (can be removed), uncommitted, unmerged, removed, gone (not by agentctl), unknown.
+    State: in-use, clean (can be removed), uncommitted, unmerged, removed, gone (not removed by agentctl), unknown.
     """
     rows = list_worktrees(call.task_to_show())
     columns = [
@@ -73,7 +73,7 @@ def _overlaps(rows: list[WorktreeRow]) -> Iterator[str]:
             if overlap["instance"] < row["agentInstance"]:
                 continue  # Noted with the other one.
             files = ", ".join(overlap["files"][:5]) + (", ..." if len(overlap["files"]) > 5 else "")
-            yield f"{row['agentInstance']} and {overlap['instance']} touched the same: {plain(files)}"
+            yield f"{row['agentInstance']} and {overlap['instance']} touched the same files: {plain(files)}"
 
 
 def _table(columns: Sequence[Sequence[object]]) -> Table | list[str]:
@@ -90,8 +90,8 @@ def diff(call: Invocation, *, instance: str, since: str = Since.BASE, stat: bool
     """Show what a worker has changed in its worktree, also while it works: commits, changes and new files.
 
     On a terminal control characters are shown, not obeyed; to a pipe every byte is passed unchanged. With --stat, one
-    line for each file: added lines, removed lines (- where it is not text), what was done to it, its path. Of a worker
-    that has ended: what it had changed by then.
+    line for each file: added lines, removed lines (- where it is not text), what was done to it, its path. For a worker
+    that has ended, this is what it had changed by then.
     """
     task = call.task_to_show()
     with tempfile.TemporaryFile() as text:

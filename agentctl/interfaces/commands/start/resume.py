@@ -47,8 +47,8 @@ def resume(
 
     With --lost, what a crash or a reboot has stopped goes on: the queues of all tasks of the root (with your
     environment, where theirs is lost), and the agents that were found lost since the machine was started, but no more
-    than a day ago. Others are named: with --task all that is of that task goes on, whenever it was lost. `agentctl
-    install boot` has it done at each boot.
+    than a day ago. Agents lost earlier are only named; with --task, everything of that task goes on, whenever it was
+    lost. `agentctl install boot` runs this at each boot.
     """
     if lost == (instance is not None):
         raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")
@@ -78,7 +78,7 @@ def _notes(found: Recovered) -> Iterator[str]:
     for one in found.left:
         words = [*program_words(), "resume", "--lost", "--task", one.task.id, *root_option(one.task.root)]
         lost = f"{first_of(one.instances)} of {one.task.id}"
-        yield f"left alone, as lost before ({local_time(one.lost_at)}): {lost}; {' '.join(words)}"
+        yield f"left alone, because lost earlier ({local_time(one.lost_at)}): {lost}; to continue: {' '.join(words)}"
 
 
 COMMANDS = (

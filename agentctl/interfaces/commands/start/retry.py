@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def retry(call: Invocation, *, instance: str, name: str | None = None, queue: bool = False) -> Shown[SpawnedWorker]:
     """Start the work of an ended worker once more.
 
-    A new worker gets the same command, or the same agent, prompt and options, in the same folder; if the old one had a
-    worktree, in a new one. It has the environment of this call, waits for no other worker, and what it may do is
+    A new worker gets the same command, or the same agent, prompt and options, in the same folder, or in a new worktree
+    if the old worker had one. It has the environment of this call, waits for no other worker, and what it may do is
     decided as for a new start. `resume` continues an agent instead.
     """
     spawned = retry_worker(call.task(), instance, queue=queue, name=name)

@@ -76,8 +76,8 @@ def spawn(
     many = command is None and shell is None and prompt is None
     if many and request != SpawnRequest():
         raise UsageError(
-            "an option of one worker is given, but not its command",
-            hint="-- CMD follows it; the lines of a batch have options of their own",
+            "an option for one worker is given, but no command",
+            hint="add -- CMD; the lines of a batch have options of their own",
         )
     if request.after_any and not request.after:
         raise UsageError("--after-any goes with --after")
@@ -125,7 +125,7 @@ def requeue(call: Invocation) -> Shown[list[str]]:
     from agentctl.operations.start.requeuing import requeue_workers  # Only after a reboot.
 
     resumed = requeue_workers(call.task())
-    notes = [] if resumed else ["no queued worker lacks its environment"]
+    notes = [] if resumed else ["every queued worker has its environment"]
     return Shown(resumed, (f"{instance} has an environment again" for instance in resumed), notes=notes)
 
 

@@ -150,7 +150,7 @@ def _ended(end: SubtaskEnd) -> Showing[SubtaskAnswer | RunningSubtask]:
 
 def _lines(end: SubtaskEnd) -> Iterator[str]:
     if end.status is None:
-        yield f"{end.task_id} runs on ({end.stopped})"
+        yield f"{end.task_id} keeps running ({end.stopped})"
         return
     yield f"{end.task_id}: {end.status}" + (f": {plain(end.failure_reason)}" if end.failure_reason else "")
     for text in dict.fromkeys(filter(None, (end.summary, end.final_message))):

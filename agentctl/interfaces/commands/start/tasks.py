@@ -152,7 +152,7 @@ def tasks(call: Invocation, *, hosts: str | None = None) -> Showing[Iterable[Tas
 
     Each is followed by its sub-tasks. A parent says what it waits for: `awaits children`, or `a child asks`. To a pipe,
     one line each: task, state, workers, `*` if it is the chosen one, createdAt, path, title, what the parent waits for;
-    with --hosts the host stands in front.
+    with --hosts the host comes first.
     """
     if hosts is not None:
         from agentctl.interfaces.commands.model.far_line import far_line
@@ -215,8 +215,9 @@ def _cells(row: TaskRow) -> tuple[str, ...]:
 def templates(call: Invocation) -> Shown[list[TemplateRow]]:
     """List the templates that `new --template` knows.
 
-    A project's templates are the folders in `templates/` of the root. One hides a shipped one of the same name, and is
-    used once you trust it (`agentctl trust FOLDER`). To a pipe, one line each: name, source, description, `untrusted`.
+    A project's templates are the folders in `templates/` of the root. Such a template hides a shipped one of the same
+    name, and is used only if you trust it (`agentctl trust FOLDER`). To a pipe, one line each: name, source,
+    description, `untrusted`.
     """
     from agentctl.operations.start.from_template import list_templates
 
@@ -266,7 +267,10 @@ agentctl new "Port the parser" --notify phone:blocked,failed
             Parameter("no_use", FLAG, "Do not choose it."),
             Parameter("start", FLAG, "Start the template's workers at once."),
             Parameter(
-                "notify", TEXTS, "Tell you there: a target of your config.yaml, phone:blocked; repeatable.", "TARGET"
+                "notify",
+                TEXTS,
+                "Where to tell you: a target of your config.yaml, as in phone:blocked; repeatable.",
+                "TARGET",
             ),
         ),
     ),

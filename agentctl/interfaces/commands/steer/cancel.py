@@ -39,7 +39,7 @@ def cancel(
 ) -> Carried[CancelledWorker | CancelledTree | list[CancelledWorker]]:
     """Stop workers with all their processes.
 
-    SIGINT, then SIGTERM, then SIGKILL, each after a grace period. A worker is cancelled when nothing of its
+    SIGINT, after a grace period SIGTERM, after another one SIGKILL. A worker is cancelled when nothing of its
     process tree is alive; survivors are listed. The workers that it started are cancelled first, in sub-tasks too.
     Ctrl-C leaves the escalation running.
     """
@@ -77,7 +77,7 @@ def _with_those_below(rows: list[CancelledWorker]) -> CancelledWorker | Cancelle
 def _meanwhile(done: list[Cancelled]) -> str:
     """Say how many workers have left the queue to run since the command began."""
     started = [_name(one) for one in done if one.started_meanwhile]
-    return f"started in between: {len(started)}" + (f" ({first_of(started)})" if started else "")
+    return f"started in the meantime: {len(started)}" + (f" ({first_of(started)})" if started else "")
 
 
 def _is_as_asked(one: Cancelled, *, waited: bool) -> bool:

@@ -24,7 +24,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import ANYWHERE, HOSTS, IN_TASK
+from agentctl.interfaces.commands.model.parameters import ANYWHERE, HOSTS, IN_ALL_TASKS
 from agentctl.interfaces.commands.parts.question_lines import (
     ASKER_GONE,
     TypedAnswer,
@@ -97,7 +97,7 @@ def list_questions_command(
     """List the open questions of all tasks.
 
     To a pipe, one line each: task, instance, id, kind, question, then a field ID=LABEL for each option; with --hosts
-    the host stands in front.
+    the host comes first.
     """
     if hosts is not None:
         return (yield from _list_across(call, hosts, recursive=recursive))
@@ -146,8 +146,9 @@ def respond(
 ) -> Carried[AcceptedAnswer]:
     """Answer a question.
 
-    With the worker and the --id, as every list names them, exactly that question is answered, and never another that is
-    open by now. Without these, a terminal shows the only open question and asks back; anything else is refused.
+    With the worker and the --id, as every list names them, exactly that question is answered, never one that was asked
+    later. Without these, a terminal shows the only open question and asks you to confirm; in any other case the answer
+    is refused.
 
     The first valid answer counts; a second one is refused. A request for permission takes allow, deny and, if it
     offers that, allow_always, whatever the program calls them. Several answers are separated by commas.
@@ -228,21 +229,21 @@ agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
             Command(
                 "list",
                 list_questions_command,
-                IN_TASK,
+                IN_ALL_TASKS,
                 """
 agentctl interact list
 agentctl interact list --recursive --task survey-auth --json
 agentctl interact list --hosts all
 """,
                 (
-                    Parameter("recursive", FLAG, "Of the task and its sub-tasks; by default of all tasks."),
+                    Parameter("recursive", FLAG, "Only those of the task and its sub-tasks."),
                     HOSTS,
                 ),
             ),
             Command(
                 "respond",
                 respond,
-                IN_TASK,
+                IN_ALL_TASKS,
                 """
 agentctl interact respond explore-1 --id q1 api
 agentctl interact respond explore-1 --id q2 "42"

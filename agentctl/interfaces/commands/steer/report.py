@@ -35,7 +35,7 @@ def percent_in(word: str) -> float | None:
     except ValueError:
         return None
     except ZeroDivisionError:
-        what = f"{plain(word)} is not a fraction of a whole"
+        what = f"{plain(word)} is not a fraction: the whole is 0"
         raise UsageError(what, hint="agentctl report progress 1/4 TEXT") from None
 
 
@@ -43,7 +43,7 @@ def _too_many(first: str, rest: list[str], *, has_percent: bool) -> UsageError:
     if has_percent:
         said = f"after {plain(first)} there is more than one text: {plain(' '.join(map(repr, rest)))}"
     else:
-        said = f"{plain(repr(first))} is neither a percentage nor a fraction, and two words need quotes"
+        said = f"{plain(repr(first))} is neither a percentage nor a fraction, and a text of several words needs quotes"
     return UsageError(said, hint='for example: agentctl report progress 40 "reading the tests"')
 
 

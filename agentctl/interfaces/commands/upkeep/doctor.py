@@ -34,13 +34,13 @@ def doctor(
 ) -> Shown[list[FindingRow] | ClosedBreaker | FreedAccount]:
     """Look for damage and leftovers, and repair what is safe to repair.
 
-    Damaged files, lost and unsupervised workers, stray processes, missing programs, a login manager that
-    kills processes at logout; which agent programs are installed, and whether their versions are the tested
-    ones. Exits with 1 while an error remains.
+    It finds damaged files, lost and unsupervised workers, stray processes, missing programs, and a login manager that
+    kills processes at logout; and it says which agent programs are installed, and whether their versions are the
+    tested ones. Exits with 1 while an error remains.
 
-    With --runner only the nodes are looked at: a probe is started on one as a worker would be, and tells what it finds
-    there. A root on a network file system that passes is accepted: commands need no --force in it any more. --fix also
-    ends launches that no worker wants.
+    With --runner it looks only at the nodes: it starts a probe on one, as it would start a worker, and the probe
+    reports what it finds there. A root on a network file system that passes is accepted: commands no longer need
+    --force in it. --fix also ends launches whose worker has ended.
     """
     if close_breaker is not None:
         return _close(call, close_breaker)
@@ -49,7 +49,7 @@ def doctor(
     given = {"partition": partition, "args": runner_arg, "network": network, "limit_s": timeout_seconds}
     test = {name: value for name, value in given.items() if value is not None}
     if runner is None and test:
-        raise UsageError("these options are for a test of nodes", hint="--runner slurm names whose")
+        raise UsageError("these options are for a test of nodes", hint="add --runner slurm")
     if runner is not None:
         return _shown(call, _nodes(call, {**test, "runner": runner, "fix": fix}))
     return _shown(call, examine(call.root_if_any(), fix=fix))
@@ -122,11 +122,11 @@ agentctl doctor --runner slurm --partition short --runner-arg=--account=lab --ti
             Parameter(
                 "network",
                 TEXTS,
-                "Have a node connect there; `agents`: to what the agent programs here need. Repeatable.",
+                "Have a node connect there; `agents`: to the hosts that the agent programs here need. Repeatable.",
                 "HOST:PORT",
                 group=NODES,
             ),
-            Parameter("timeout_seconds", SECONDS, "How long the probe may take; 60.", "N", group=NODES),
+            Parameter("timeout_seconds", SECONDS, "How long the probe may take; by default 60.", "N", group=NODES),
         ),
         exits=(ExitCode.NOT_FOUND,),
     ),

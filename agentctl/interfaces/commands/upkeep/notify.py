@@ -32,11 +32,12 @@ _HEADS = ("target", "where", "applies", "events", "told", "last error")
 _TARGET = Parameter(
     "target",
     TEXT,
-    "A target of your config.yaml; for `on` also phone:blocked,failed.",
+    "A target of your config.yaml.",
     "TARGET",
     is_argument=True,
     is_required=True,
 )
+_TARGET_WITH_EVENTS = _TARGET._replace(help="A target of your config.yaml, and its events: phone:blocked,failed.")
 _WHOLE_ROOT = Parameter("whole_root", FLAG, "For all tasks of the root, instead of this one.", typed="all")
 
 
@@ -44,7 +45,7 @@ def list_targets_command(call: Invocation) -> Shown[list[TargetRow]]:
     """List your targets, which of them apply to a task and its sub-tasks, and what they were told.
 
     To a pipe, one line each: target, type, where, named by (always, root, task.yaml or task), events, how many notices
-    were sent, wait (for quiet hours to end, or for the next sender) and fail, the last error.
+    were sent, how many wait (for quiet hours to end, or for the next sender), how many failed, the last error.
     """
     rows = list_targets(_task_if_any(call))
     return Shown(rows, map(_line, rows), lambda: _table(rows), _quiet(rows))
@@ -114,12 +115,12 @@ def test(call: Invocation, *, target: str) -> Shown[TargetTest]:
 
 
 def on(call: Invocation, *, target: str, whole_root: bool = False) -> Shown[TargetSwitch]:
-    """Let a target be told of a task and its sub-tasks, from now on."""
+    """Tell a target about a task and its sub-tasks from now on."""
     return _shown(switch_target(_place(call, whole_root=whole_root), target, on=True))
 
 
 def off(call: Invocation, *, target: str, whole_root: bool = False) -> Shown[TargetSwitch]:
-    """Let a target not be told of a task and its sub-tasks, even if it is always told otherwise."""
+    """Tell a target nothing about a task and its sub-tasks, even if it is one that is always told."""
     return _shown(switch_target(_place(call, whole_root=whole_root), target, on=False))
 
 
@@ -167,7 +168,7 @@ agentctl notify on phone:blocked,failed
                 IN_TASK,
                 "agentctl notify on phone\nagentctl notify on desk:failed --all",
                 (
-                    _TARGET,
+                    _TARGET_WITH_EVENTS,
                     _WHOLE_ROOT,
                 ),
             ),

@@ -24,9 +24,9 @@ def trust(
 
     Look at the files first: once trusted, they may do what they say. Definitions, templates and the config.yaml of the
     root (where workers run) are trusted as they are now: any change has to be trusted again. A task of somebody else,
-    or from elsewhere, becomes yours, with all in it.
-    Rules in a task.yaml that allow something must be trusted once they were changed by hand; those that only restrict
-    need no trust. Without a FILE: the same as --list.
+    or from elsewhere, becomes yours, with everything in it.
+    Rules in a task.yaml that allow something must be trusted after a change by hand; those that only restrict need no
+    trust. Without a FILE: the same as --list.
     To a pipe, one line each: path, `trusted` or `untrusted`, agent, what it allows, kind.
     """
     if wanted and (files or revoke):

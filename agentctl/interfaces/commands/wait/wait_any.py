@@ -44,7 +44,7 @@ def wait_any_command(
 
     Prints the earliest end or block that this consumer has not been given yet, at once if there is one. Without
     --timeout-seconds the task's `timeoutSeconds` is the limit. With --hosts it is one wait over several hosts: each
-    keeps what its consumer was given, and the host stands in front of the end.
+    remembers what its consumer was given, and the name of the host comes first.
     """
     statuses = _statuses(kinds)
     if hosts is not None:

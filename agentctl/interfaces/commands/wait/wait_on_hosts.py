@@ -172,7 +172,7 @@ class _HostsWait:
             return Refused(f"no host takes part: {self._names()}", hint=next(iter(self._silent.values())).hint)
         return Refused(
             f"nothing is left to wait for on the others, but {self._names()} may have more",
-            hint="it counts as given only once it was printed: wait again when they answer",
+            hint="an end counts as given only once it is printed, so none is lost: wait again when they answer",
         )
 
     def _names(self) -> str:

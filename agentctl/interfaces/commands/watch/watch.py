@@ -7,7 +7,7 @@ import os
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, INSTANCES, TEXT, Carried, Command, Parameter
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import HOSTS, SHOWN_IN_TASK
+from agentctl.interfaces.commands.model.parameters import FORCE, HOSTS, ONE_TASK, ROOT
 
 
 def watch(
@@ -16,9 +16,9 @@ def watch(
     """Watch the workers of all tasks, and answer those that ask.
 
     On a terminal it is a screen, or, without the extra `tui`, a table that is drawn again and again. To a pipe, on a
-    dumb terminal and with --plain it prints lines: the state of now by need, then one line for each change. With --task
-    it shows only that task and those below it, by default all. With an INSTANCE it prints that worker's state, its
-    output as `logs -f` does, its questions and its end, and exits as `wait` does. Ctrl-C leaves it; no worker is
+    dumb terminal and with --plain it prints lines: the current state by need, then one line for each change. With
+    --task it shows only that task and those below it, by default all. With an INSTANCE it prints that worker's state,
+    its output as `logs -f` does, its questions and its end, and exits as `wait` does. Ctrl-C leaves it; no worker is
     stopped. With --hosts it prints the lines of several hosts, each with its host in front.
     """
     if hosts is not None:
@@ -64,7 +64,7 @@ COMMANDS = (
     Command(
         "watch",
         watch,
-        SHOWN_IN_TASK,
+        (ONE_TASK, ROOT, FORCE),
         """
 agentctl watch
 agentctl watch --task survey-auth

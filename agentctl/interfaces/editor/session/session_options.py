@@ -23,7 +23,10 @@ _PERMISSIONS = {
     "ask": ("Ask", "You are asked about everything that the agent may not do by itself."),
     "allow": ("Allow", "Whatever the agent asks for is allowed."),
     "deny": ("Deny", "Whatever the agent asks for is denied."),
-    OWN: ("Your own settings", "What your own settings of its program allow is done unasked; you are asked the rest."),
+    OWN: (
+        "Your own settings",
+        "What your own settings of its program allow is done without asking; you are asked about the rest.",
+    ),
 }
 _MOST_AGENTS, _LONGEST = 200, 300
 

@@ -19,7 +19,7 @@ OF_JOBS = (
     "ROCR_VISIBLE_DEVICES",
 )
 
-#: A sign of life of who waits for the command, and how long without one until it is taken to be gone.
+#: A sign of life of whoever waits for the command, and how long without one until it is taken to be gone.
 ALIVE_EVERY_S, GONE_AFTER_S = 5.0, 60.0
 
 
