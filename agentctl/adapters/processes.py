@@ -88,7 +88,9 @@ def boot_id() -> str:
     text = _read_text("/proc/sys/kernel/random/boot_id")
     if text:
         return text
-    return _ask("sysctl", "-n", "kern.bootsessionuuid") or "unknown"
+    with contextlib.suppress(FileNotFoundError):  # A system without that program.
+        text = _ask("sysctl", "-n", "kern.bootsessionuuid")
+    return text or "unknown"
 
 
 @cache  # It never changes: unshare(2) and setns(2) move only a process's children.
@@ -142,15 +144,17 @@ def _content_of(path: str) -> bytes:
 
 
 def _ask(*argv: str) -> str:
-    """Return what a program prints; for systems without /proc."""
+    """Return what a program prints; for systems without /proc.
+
+    Raises:
+        OSError: It cannot be run: what it would have said is not known, and not nothing.
+    """
     import subprocess
 
     from agentctl.adapters.searchpath import OF_THE_SYSTEM
 
-    with contextlib.suppress(OSError):
-        environ = {"PATH": OF_THE_SYSTEM, "LC_ALL": "C"}
-        return os.fsdecode(subprocess.run(argv, env=environ, capture_output=True, check=False).stdout).strip()
-    return ""
+    environ = {"PATH": OF_THE_SYSTEM, "LC_ALL": "C"}
+    return os.fsdecode(subprocess.run(argv, env=environ, capture_output=True, check=False).stdout).strip()
 
 
 #: Of the flags of a task (include/linux/sched.h).
@@ -241,7 +245,7 @@ def _read_stat_by_ps(pid: int) -> Stat | None:
     import time
 
     started = int(time.mktime(time.strptime(row[2].strip(), "%a %b %d %H:%M:%S %Y")))
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(ProcessLookupError):
         return Stat(row[0][0], int(row[1]), os.getsid(pid), started)
     return None
 
@@ -403,7 +407,9 @@ def is_mounted_over(path: str) -> bool:
 def names_of(pid: int) -> tuple[str, str]:
     """Return what the kernel calls a process, and the path of its program; "" where it cannot be read."""
     if not LINUX:
-        return "", _ask("ps", "-o", "comm=", "-p", str(pid))
+        with contextlib.suppress(OSError):
+            return "", _ask("ps", "-o", "comm=", "-p", str(pid))
+        return "", ""
     program = ""
     with contextlib.suppress(OSError):
         program = os.readlink(f"/proc/{pid}/exe")
