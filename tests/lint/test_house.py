@@ -24,8 +24,8 @@ DEBTS = tomllib.loads((Path(__file__).parent / "debts.toml").read_text(encoding=
 MOST_MODULES = 12
 #: A class with more ways to say yes or no has states without names: see `domain/state_tables/attempt_state.py`.
 MOST_FLAGS = 3
-#: Functions of one interface, each called by its module's name: `serving.serve`, `typers.main`.
-INTERFACE = {"main", "install", "load", "run", "serve", "to_json"}
+#: Functions of one interface, each called by its module's name: `app.run`, `typers.main`.
+INTERFACE = {"main", "install", "load", "run"}
 #: German in word order: "X is no Y", "is none", "shown to who".
 GERMAN = re.compile(r"(?<![Tt]here )\b(?:is|are) no(?:ne)?\b(?! longer| more)|\b(?:by|for|to) who (?=\w)")
 DOCUMENTS = [

@@ -124,7 +124,7 @@ def in_orders() -> dict[str, str]:
 def in_specs() -> dict[str, str]:
     """Return the fields of `spec.json` that keep options unchanged."""
     kinds = {specs._is_text: TEXT, specs._is_number: NUMBER, specs._is_whole: WHOLE, specs._is_flag: FLAG,
-             specs._are_texts: TEXTS}  # fmt: skip
+             specs.are_texts: TEXTS}  # fmt: skip
     fields = {str(option.kept): option.name for option in OF_WORKERS if option.kept}
     return {fields[name]: kinds[specs._KINDS[name]] for name in specs.WorkerSpec._fields if name in fields}
 

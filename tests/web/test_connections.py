@@ -545,7 +545,7 @@ import socket, sys
 from starlette.applications import Starlette
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
-from agentctl.interfaces.web.connections import Connections, config_for, serve
+from agentctl.interfaces.web.connections import Connections, config_for, serve_connections
 async def ticks(request):
     async def give():
         while True:
@@ -556,7 +556,7 @@ async def ticks(request):
 place = socket.create_server(("127.0.0.1", 0))
 print(place.getsockname()[1], flush=True)
 try:
-    serve(config_for(Starlette(routes=[Route("/ticks", ticks)]), Connections()), [place])
+    serve_connections(config_for(Starlette(routes=[Route("/ticks", ticks)]), Connections()), [place])
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -582,7 +582,7 @@ def test_a_signal_ends_it_without_a_word(number: int, code: int) -> None:
 IS_STOPPED_EARLY = """
 import asyncio, os, socket, sys, weakref
 from starlette.applications import Starlette
-from agentctl.interfaces.web.connections import Connections, config_for, serve
+from agentctl.interfaces.web.connections import Connections, config_for, serve_connections
 
 def stop(*_):
     os.kill(os.getpid(), int(sys.argv[1]))
@@ -602,7 +602,7 @@ if sys.argv[2] == "loop":
     config.get_loop_factory = lambda: loop
 with socket.create_server(("127.0.0.1", 0)) as place:
     try:
-        serve(config, [place], begin)
+        serve_connections(config, [place], begin)
     except KeyboardInterrupt:
         sys.exit(130)
 """

@@ -151,6 +151,6 @@ def _model_of(name: str) -> str | None:
     return model.lower() if not head and model else None
 
 
-def to_json(windows: Iterable[Window]) -> list[Mapping[str, Any]]:
+def windows_to_json(windows: Iterable[Window]) -> list[Mapping[str, Any]]:
     """Return windows as a file has them."""
     return [window.to_json() for window in windows]

@@ -126,7 +126,7 @@ def _serve(argv: list[str], begun: Any) -> int:
     if found is None or COMPLETION_VARIABLE in os.environ:
         return _dispatch(argv)
     if begun is None:
-        entry.serve(found)
+        entry.serve_client(found)
     else:
         entry.go_on(found, begun)
     return ExitCode.DONE
@@ -140,9 +140,9 @@ def _is_of_hosts(argv: list[str]) -> bool:
 def _of_hosts(argv: list[str]) -> int:
     """Have a command carried out on another host; or carry out, as the far end, what another host has ordered."""
     if argv == ["_far"]:
-        from agentctl.interfaces.hosts.far_end import serve
+        from agentctl.interfaces.hosts.far_end import serve_order
 
-        return serve(lambda ordered, first: main(ordered, first=first))
+        return serve_order(lambda ordered, first: main(ordered, first=first))
     if argv[0] == "_names":
         from agentctl.interfaces.cli.completion import print_names
 

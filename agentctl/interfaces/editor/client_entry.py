@@ -24,7 +24,7 @@ def check_acp_library() -> None:
         raise Refused("the Agent Client Protocol's library is not installed", hint=install_command("acp"))
 
 
-def serve(serving: EditorOptions) -> None:
+def serve_editor(serving: EditorOptions) -> None:
     """Serve the client on standard input and output; return once it is gone. Workers that were started go on."""
     logging.basicConfig(level=logging.ERROR, stream=sys.stderr)
     asyncio.run(_serve(serving))

@@ -49,7 +49,7 @@ class _Gone(Exception):
     """The connection is gone."""
 
 
-def serve(main: Main) -> int:
+def serve_order(main: Main) -> int:
     """Take an order from standard input and have it carried out.
 
     Args:

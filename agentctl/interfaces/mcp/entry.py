@@ -37,7 +37,7 @@ class Serving(NamedTuple):
         return Toolbox(source, self.tools, call_s=self.call_seconds)
 
 
-def serve(serving: Serving) -> None:
+def serve_client(serving: Serving) -> None:
     """Serve one client, from its first line on.
 
     Raises:
@@ -61,7 +61,9 @@ def go_on(serving: Serving, begun: OpenedConversation, toolbox: Toolbox | None =
     from agentctl.interfaces.mcp.worker_environment import complete_environment
 
     complete_environment()
-    stdio.serve(toolbox or serving.toolbox(), begun, call_s=serving.call_seconds, progress_s=serving.progress_seconds)
+    stdio.serve_stdio(
+        toolbox or serving.toolbox(), begun, call_s=serving.call_seconds, progress_s=serving.progress_seconds
+    )
 
 
 def check_mcp_library() -> None:

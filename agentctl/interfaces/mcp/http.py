@@ -90,7 +90,7 @@ def make_app(toolbox: Toolbox, port: int, token: str, **settings: Any) -> ASGIAp
     return WithToken(app, token)
 
 
-def serve(
+def serve_http(
     toolbox: Toolbox, place: socket.socket, token: Token, *, call_s: float | None = None,
     progress_s: float = PROGRESS_S,
 ) -> None:  # fmt: skip

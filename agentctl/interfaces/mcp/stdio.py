@@ -18,7 +18,7 @@ from agentctl.interfaces.mcp.server import PROGRESS_S, AgentctlServer
 from agentctl.tools.registry import Toolbox
 
 
-def serve(
+def serve_stdio(
     toolbox: Toolbox, begun: OpenedConversation, *, call_s: float | None = None, progress_s: float = PROGRESS_S
 ) -> None:
     """Serve until standard input ends, or an interrupt. Workers that were started go on.

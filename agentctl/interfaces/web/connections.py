@@ -219,7 +219,9 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(config: Config, places: Sequence[socket.socket], begin: Callable[[], None] = lambda: None) -> None:
+def serve_connections(
+    config: Config, places: Sequence[socket.socket], begin: Callable[[], None] = lambda: None
+) -> None:
     """Serve at sockets that listen until interrupted.
 
     Args:

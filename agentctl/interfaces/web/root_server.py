@@ -34,7 +34,7 @@ from agentctl.adapters.served import (
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import Refused, UsageError
 from agentctl.interfaces.web.app import Website
-from agentctl.interfaces.web.connections import OTHER_END, config_for, serve
+from agentctl.interfaces.web.connections import OTHER_END, config_for, serve_connections
 from agentctl.interfaces.web.delegation_paths import seed_endpoints
 from agentctl.interfaces.web.endpoint import Endpoint
 from agentctl.interfaces.web.gate import LOOPBACK, USUAL_PORTS, Access, Refusal, Refuse
@@ -340,7 +340,7 @@ def run(
     app = site.gated(access, _refusing(way_to(at.place)))
     config = config_for(app, site.connections, certificate=at.place.certificate, key=at.place.key, lifespan="on")
     try:
-        serve(config, at.sockets, say)
+        serve_connections(config, at.sockets, say)
     except SystemExit:
         if site.startup_error is not None:
             raise site.startup_error from None

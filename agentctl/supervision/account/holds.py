@@ -18,8 +18,16 @@ from agentctl.adapters.files import make_folders, read_known
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.text.numbers import finite
-from agentctl.domain.tree.windows import LONGEST_S, Window, concerns, label_of, merged, plausible, windows_from
-from agentctl.domain.tree.windows import to_json as windows_to_json
+from agentctl.domain.tree.windows import (
+    LONGEST_S,
+    Window,
+    concerns,
+    label_of,
+    merged,
+    plausible,
+    windows_from,
+    windows_to_json,
+)
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.account.accounts import Account, write_account
 

@@ -261,12 +261,13 @@ def _is_table(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def _are_texts(value: object) -> bool:
+def are_texts(value: object) -> bool:
+    """Return whether a value of a spec is a list of texts."""
     return isinstance(value, (list, tuple)) and _TEXT.issuperset(map(type, value))
 
 
 def _are_texts_or_none(value: object) -> bool:
-    return value is None or _are_texts(value)
+    return value is None or are_texts(value)
 
 
 def _are_rules(value: object) -> bool:
@@ -282,7 +283,7 @@ def _are_lists_of_rules(value: object) -> bool:
 
 _KINDS = {
     **dict.fromkeys(("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin"), _is_text),
-    **dict.fromkeys(("argv", "env_names", "after", "artifacts"), _are_texts),
+    **dict.fromkeys(("argv", "env_names", "after", "artifacts"), are_texts),
     **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s", "max_park_s"), _is_number),
     **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
     **dict.fromkeys(("after_any", "keep_children", "by_tool"), _is_flag),

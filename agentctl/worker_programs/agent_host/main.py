@@ -16,7 +16,7 @@ from agentctl.drivers.order import Order, order_changes, order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import Damaged
 from agentctl.supervision.worker.environment import AGENT_DIR
-from agentctl.supervision.worker.spec import SPEC_DIGEST, digest_of, with_moved_programs
+from agentctl.supervision.worker.spec import SPEC_DIGEST, are_texts, digest_of, with_moved_programs
 from agentctl.worker_programs.agent_host.program.program_start import (
     HeldSignals,
     StartedProgram,
@@ -96,14 +96,10 @@ def _order_in(spec: Mapping[str, Any], worker: WorkerDir) -> tuple[Order, Driver
         raise Damaged(f"{worker.spec} does not hold an order for an agent", hint="spawn it again")
     order = order_from(spec["order"])
     server = order.mcp_servers.get(SERVER)
-    if server is not None and _are_texts(server.get("args")):
+    if server is not None and are_texts(server.get("args")):
         server = {**server, "args": with_moved_programs(server["args"])}
         order = order._replace(mcp_servers={**order.mcp_servers, SERVER: server})
     return order, driver_for(order)
-
-
-def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _order_of_attempt(worker: WorkerDir, order: Order) -> Order:

@@ -22,13 +22,13 @@ def acp(
     for workers: sub-agents of any program, questions that can be answered anywhere, an end that is proven. No worker is
     stopped when the editor goes away; its session can be loaded again.
     """
-    from agentctl.interfaces.editor.client_entry import check_acp_library, serve
+    from agentctl.interfaces.editor.client_entry import check_acp_library, serve_editor
 
     check_acp_library()
     from agentctl.interfaces.editor.methods import EditorOptions
     from agentctl.interfaces.editor.session.session_options import Choices
 
-    serve(
+    serve_editor(
         EditorOptions(
             Choices(agent, driver, model, permissions, known_model=model), call.task_named, call.root_named, keep
         )

@@ -23,21 +23,21 @@ def mcp(
     standard input and output. Inside a worker the server starts that worker's children; in a session of yours it works
     in the task that `spawn` would use. No worker ends when a client goes away.
     """
-    from agentctl.interfaces.mcp.entry import Serving, check_mcp_library, serve
+    from agentctl.interfaces.mcp.entry import Serving, check_mcp_library, serve_client
 
     check_mcp_library()
     if not progress_seconds:
         raise UsageError("--progress-seconds must be more than 0")
     serving = Serving(tools, agents, call.task_named, call.root_named, call_seconds, progress_seconds)
     if http is None:
-        serve(serving)
+        serve_client(serving)
         return
     from agentctl.interfaces.mcp import http as over_http
 
     place = over_http.listen(http)
     token = over_http.make_token(http)
     call.note(f"http://{over_http.HOST}:{http}{over_http.PATH}, the token is in {token.file}")
-    over_http.serve(serving.toolbox(), place, token, call_s=call_seconds, progress_s=progress_seconds)
+    over_http.serve_http(serving.toolbox(), place, token, call_s=call_seconds, progress_s=progress_seconds)
 
 
 COMMANDS = (
