@@ -195,6 +195,18 @@ def wait_until(
         time.sleep(max(POLL_S, 2 * (time.monotonic() - begun)))
 
 
+def remove(folder: str | os.PathLike[str]) -> None:
+    """Remove a folder as a person does, who says so again where `rm` complains.
+
+    A shim may write into the folder of its task after `rm` has listed it, which then finds that it is not empty.
+    """
+    wait_until(
+        lambda: subprocess.run(["rm", "-rf", folder], capture_output=True, text=True, check=False).stderr,
+        accept=lambda told: told == "",
+        what=f"{folder} to be removed",
+    )
+
+
 def text_in(path: str | Path) -> str:
     """Return what a file holds; nothing while it is not there."""
     try:

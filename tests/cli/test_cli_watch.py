@@ -18,7 +18,7 @@ from tests.agent_steps import agent, agent_world
 from tests.shells import AGENTCTL, define_shells, subtask_line
 from tests.snapshots import snapshot
 from tests.steps import held, kill, new_task, spawn, spawn_batch, statuses
-from tests.support import PROGRAM, run, start, wait_until, worker
+from tests.support import PROGRAM, remove, run, start, wait_until, worker
 from tests.terminal import Terminal
 
 # Not in the folder of that mark: what is here is run over each version of typer.
@@ -308,7 +308,7 @@ def test_one_worker_that_is_removed_with_its_task_ends_it(root: Path) -> None:
     watched = Lines("watch", "a")
     watched.next(1)
     shim, children = task.shim_of("a"), psutil.Process(task.shim_of("a")).children()
-    shutil.rmtree(task.path)
+    remove(task.path)
     _, err = watched.process.communicate(timeout=20)
     assert (watched.process.returncode, "no worker 'a' in task t1" in err) == (3, True)
     kill(shim, *[child.pid for child in children])

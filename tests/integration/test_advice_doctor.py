@@ -17,7 +17,7 @@ from tests.life import orphan
 from tests.ready import ended_task
 from tests.repositories import new_repository
 from tests.steps import Task, kill, new_task, row, spawn, statuses
-from tests.support import is_alive, run, wait_until, worker
+from tests.support import is_alive, remove, run, wait_until, worker
 
 pytestmark = pytest.mark.slow
 
@@ -261,7 +261,7 @@ def test_a_stray_is_ended(root: Path, tmp_path: Path) -> None:
 def test_what_runs_for_a_task_that_is_gone_is_ended(root: Path) -> None:
     task = new_task()
     leader = orphan(task, "a")
-    shutil.rmtree(task.path)
+    remove(task.path)
 
     follow(run("doctor", check=False), FIX)
 
@@ -304,7 +304,7 @@ def test_a_worktree_of_no_worker_is_removed(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(["true"], "--worktree", "--cwd", repository, "--wait", name="w")
     wait_until(lambda: is_alive(task.shim_of("w")), accept=lambda alive: not alive, what="its shim to leave")
-    shutil.rmtree(task.path)
+    remove(task.path)
     folder = root / "worktrees" / "t1" / "w"
 
     deal_with("t1/w", f"git -C {folder} worktree remove {folder}")

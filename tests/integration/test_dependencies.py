@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
-from tests.support import run, wait_until, worker
+from tests.support import remove, run, wait_until, worker
 
 
 def test_after_starts_once_all_have_completed(root: Path, tmp_path: Path) -> None:
@@ -126,7 +125,7 @@ def test_after_one_whose_folder_was_removed_ends_too(root: Path, tmp_path: Path)
     spawn_batch(
         [held(tmp_path / "x", "x"), {"name": "a", "argv": ["true"]}, {"name": "b", "argv": ["true"], "after": ["a"]}]
     )
-    shutil.rmtree(task.agent("a"))
+    remove(task.agent("a"))
     (tmp_path / "x").touch()
     assert run("wait", "b", "--timeout-seconds", "20", check=False).code == 7
     assert (task.exit("b") or {})["reason"] == "dependency"

@@ -20,7 +20,7 @@ from agentctl.operations.fleet.fleet import _TURN_S, Fleet
 from agentctl.operations.fleet.glance import Glance
 from agentctl.operations.fleet.seen import SeenEnds
 from tests.steps import Task, new_task, spawn
-from tests.support import run, wait_until, worker
+from tests.support import remove, run, wait_until, worker
 
 
 def names(glance: Glance) -> set[str]:
@@ -42,12 +42,12 @@ def test_another_task_in_the_place_of_one_is_another(root: Path, tmp_path: Path)
     shutil.copytree(task.path, tmp_path / "copy", ignore=shutil.ignore_patterns("origin", "control"))
     with Fleet(Root(root), SeenEnds(Root(root))) as fleet:
         assert names(fleet.look()) == {"old"}
-        shutil.rmtree(task.path)
+        remove(task.path)
         run("new", "Another one", "--id", "t1")
         ended_worker(task, "new")
         assert names(wait_until(fleet.look, accept=names, what="the new task")) == {"new"}
         assert fleet.look().tasks["t1"].is_own
-        shutil.rmtree(task.path)
+        remove(task.path)
         shutil.move(tmp_path / "copy", task.path)
         found = wait_until(fleet.look, accept=lambda glance: not glance.tasks["t1"].is_own, what="a foreign task")
         assert names(found) == {"old"}

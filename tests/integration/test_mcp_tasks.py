@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from tests.agent_steps import agent_world, define
 from tests.mcp_steps import TasksOfClient, ask_task, call, seen, talk, until
 from tests.steps import Task
-from tests.support import run
+from tests.support import remove, run
 
 
 @pytest.fixture
@@ -117,7 +116,7 @@ def test_a_failed_agent_is_a_completed_task_with_an_error(task: Task) -> None:
 def test_a_worker_under_the_name_of_a_removed_one_has_an_end_of_its_own(task: Task, tmp_path: Path) -> None:
     run("spawn", "--agent", "fails", "--name", "held-1", "x")
     run("wait", "held-1", check=False)
-    shutil.rmtree(task.agent("held-1"))
+    remove(task.agent("held-1"))
 
     async def to(client: Client) -> None:
         token = (await call(client, "task", objective="x", subagent_type="held"))["taskId"]

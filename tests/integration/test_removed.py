@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 from pathlib import Path
 
 import psutil
@@ -14,7 +13,7 @@ import pytest
 from tests.agent_steps import agent_world
 from tests.life import Known, known, leader_of, lives, living, members
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.support import remove, run, wait_until, worker
 
 pytestmark = pytest.mark.slow
 
@@ -38,12 +37,6 @@ def tree_of(task: Task, name: str) -> list[Known]:
     """Return a worker's shim, and every process below it."""
     shim = psutil.Process(task.shim_of(name))
     return [known(process.pid) for process in (shim, *shim.children(recursive=True))]
-
-
-def remove(path: Path) -> None:
-    """Remove a folder as a person does: in one go, and it is gone."""
-    told = subprocess.run(["rm", "-rf", path], capture_output=True, text=True, check=False)
-    assert (told.returncode, told.stderr) == (0, "")
 
 
 def end(*trees: list[Known]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.installed import Installed, without
 from tests.placed import ask_engine, there
 from tests.repositories import new_repository
 from tests.steps import Task, kill, new_task, statuses
-from tests.support import is_alive, run, wait_for_json, wait_until
+from tests.support import is_alive, remove, run, wait_for_json, wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -250,5 +249,5 @@ def test_a_removed_task_takes_its_workers_along_without_them(root: Path, install
     installed.spawn(["true"], "--after", "a", name="b")
     pid, shim = pid_of(task, "a"), task.shim_of("a")
     with without(installed.package):
-        shutil.rmtree(task.path)
+        remove(task.path)
         wait_until(lambda: not is_alive(pid) and not is_alive(shim), what="worker and shim to end")

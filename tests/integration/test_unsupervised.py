@@ -32,6 +32,7 @@ from tests.support import (
     REPOSITORY,
     environment,
     is_alive,
+    remove,
     run,
     start,
     start_argv,
@@ -235,7 +236,7 @@ def test_a_removed_agent_folder_makes_no_living_worker_lost(root: Path, tmp_path
     pids = tmp_path / "pids"
     spawn(worker("stubborn", pids), name="a")
     tree = members(pids)
-    shutil.rmtree(task.agent("a"))
+    remove(task.agent("a"))
     assert statuses() == {"a": "running"}
     assert spawn(["true"], name="b", check=False).code == 5
     assert run("cancel", "a", "--json").json["cancelled"] is True
@@ -251,7 +252,7 @@ def test_a_worker_without_folder_and_shim_is_cancelled_and_keeps_its_end(root: P
     """Its undertaker locks a file in the folder, which the cancel makes again for that."""
     task = new_task(cap=1, grace=0.2)
     leader = orphan(task, "a")
-    shutil.rmtree(task.agent("a"))
+    remove(task.agent("a"))
     assert run("cancel", "a", "--json").json["cancelled"] is True
     assert not lives(leader)
     assert is_settled(task, "a")["status"] == "cancelled"
@@ -264,7 +265,7 @@ def test_a_removed_task_takes_its_workers_along(root: Path, tmp_path: Path) -> N
     spawn(worker("stubborn", pids), name="a")
     tree = members(pids)
     shim = task.shim_of("a")
-    shutil.rmtree(task.path)
+    remove(task.path)
     assert run("list", "--task", "t1", check=False).code == 3
     wait_until(lambda: living(tree.values()), accept=lambda left: not left, what="its processes to end")
     wait_until(lambda: Path(f"/proc/{shim}").exists(), accept=lambda there: not there, what="its shim to end")

@@ -15,7 +15,7 @@ from tests.advice import follow
 from tests.agent_steps import agent_world
 from tests.repositories import branches, git, new_repository, record, worktrees
 from tests.steps import new_task, spawn, statuses
-from tests.support import is_alive, run, start, wait_until, worker
+from tests.support import is_alive, remove, run, start, wait_until, worker
 
 VARIABLE = "AGENTCTL_FAILPOINT"
 
@@ -210,7 +210,7 @@ def test_a_leftover_of_an_earlier_task_is_not_touched(repository: Path) -> None:
     task = new_task()
     work(repository, "echo kept > kept")
     wait_until(lambda: not is_alive(task.shim_of("a")), what="the shim to leave")  # It writes the roster last.
-    shutil.rmtree(task.path)
+    remove(task.path)
     run("new", "Again", "--id", "t1")
     work(repository, "true")
     assert record(task, "a")["branch"] == "agentctl/t1/a-2"

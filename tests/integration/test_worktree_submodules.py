@@ -11,7 +11,7 @@ import pytest
 
 from tests.repositories import branches, commit, git, new_repository, record, worktrees
 from tests.steps import Task, new_task, spawn
-from tests.support import Completed, run
+from tests.support import Completed, remove, run
 
 pytestmark = pytest.mark.slow
 
@@ -141,7 +141,7 @@ def test_wherever_the_commits_are_they_outlive_the_removal(task: Task, repositor
     if before["uncommitted"]:  # The link of the submodule leads to another commit.
         git(record(task, "a")["path"], "commit", "--quiet", "--all", "--message", "as advised")
     git(repository, "merge", "--quiet", "agentctl/t1/a")
-    shutil.rmtree(task.agent("a") / "submodules", ignore_errors=True)  # What was kept at its end does not count here.
+    remove(task.agent("a") / "submodules")  # What was kept at its end does not count here.
     removed = run("worktrees", "remove", "a", "--json").json["submodules"]
     (told,) = [one for one in removed if one["path"] == path]
     assert worktrees(repository) == []

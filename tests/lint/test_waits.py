@@ -136,3 +136,18 @@ def test_all_files_of_a_folder_are_looked_at_in_one_place() -> None:
         and file.name not in STAND_STILL
     ]
     assert found == [], "tests/snapshots.py has snapshot, files_with"
+
+
+#: Removes what shims, hosts or commands may write into meanwhile.
+REMOVES_IN_ONE_GO = re.compile(r'rmtree\(.*(\btask|\.path\b|\broot\b|"tasks")')
+
+
+def test_a_folder_that_others_write_into_is_removed_until_it_is_gone() -> None:
+    """Whoever removes it in one go lists it first, and fails where something has come into it since."""
+    found = [
+        f"{file}:{number}"
+        for file in sorted((REPOSITORY / "tests").rglob("test_*.py"))
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)
+        if REMOVES_IN_ONE_GO.search(line) and file.name != Path(__file__).name and "record(task" not in line
+    ]
+    assert found == [], "tests/support.py has remove"

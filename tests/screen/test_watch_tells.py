@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ from agentctl.supervision.worker.environment import store_folder, switch_of
 from tests.listener import configure
 from tests.screens import Screen, watching
 from tests.steps import new_task, spawn
-from tests.support import PROGRAM, run, worker
+from tests.support import PROGRAM, remove, run, worker
 from tests.terminal import Terminal
 
 
@@ -147,7 +146,7 @@ def test_a_task_that_was_removed_and_made_anew_rings(
     trees.fail("t1")
     trees.look(live=1)
     assert trees.rung == ["\a"]
-    shutil.rmtree(trees.tasks["t1"].path)
+    remove(trees.tasks["t1"].path)
     run("new", "t1", "--id", "t1")
     trees.look(live=1)
     trees.fail("t1")
@@ -163,7 +162,7 @@ def test_what_tells_of_a_task_that_was_removed_is_removed_too(
     trees.arm()
     gone = switch_of(store_folder(), trees.tasks["t1"].nonce())
     assert gone.exists()
-    shutil.rmtree(trees.tasks["t1"].path)
+    remove(trees.tasks["t1"].path)
     again = Trees(monkeypatch, root, ["t1"])
     again.arm()
     assert not gone.exists()

@@ -6,7 +6,6 @@ import base64
 import itertools
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from agentctl.operations.fleet.event_stream import (
     cursor_of,
 )
 from agentctl.operations.fleet.listing_times import ListingTimes, is_being_made
+from tests.support import remove
 
 _FEW = MOST_NAMED + 44
 
@@ -139,9 +139,9 @@ def test_whatever_happens_each_event_comes_once(tmp_path: Path, steps: list[tupl
         elif step == "m" and not root.task(name).events.exists():
             made(root, name, 2)
         elif step == "r":
-            shutil.rmtree(root.task(name).path, ignore_errors=True)
+            remove(root.task(name).path)
         elif step == "x":
-            shutil.rmtree(root.task(name).path, ignore_errors=True)
+            remove(root.task(name).path)
             made(root, name, 3)
         had += [(row.key, row.seq) for row in new_in(stream)]
     now = stream.positions

@@ -17,7 +17,7 @@ import pytest
 
 from agentctl.adapters import eventlog
 from agentctl.domain.events import make_event
-from tests.support import run, wait_until, worker
+from tests.support import remove, run, wait_until, worker
 from tests.web.support import Server, Stream, ended, new_task, serving, spawned
 
 pytestmark = pytest.mark.server
@@ -153,7 +153,7 @@ def test_tasks_made_and_removed_meanwhile(server: Server) -> None:
         cursor = stream.greeting()[-1].id
         noted(server.root, "goes", 1)
         assert keys(stream.events(1)) == [("goes", 2)]
-    shutil.rmtree(server.root / "tasks" / "goes")
+    remove(server.root / "tasks" / "goes")
     new_task(server, "new")
     noted(server.root, "stays", 2)
     with server.stream(cursor=cursor) as stream:
@@ -170,7 +170,7 @@ def test_another_task_of_the_same_name(server: Server, is_followed: bool) -> Non
         noted(server.root, "t", number)
     with server.stream() as stream:
         cursor = stream.greeting()[-1].id
-        shutil.rmtree(server.root / "tasks" / "t")
+        remove(server.root / "tasks" / "t")
         new_task(server, "t")
         for number in range(10, 13):
             noted(server.root, "t", number)
@@ -349,7 +349,7 @@ def test_patches_lead_to_what_a_new_client_gets(server: Server) -> None:
             if dice.random() < 0.3:
                 server.post(f"/tasks/{task}/cancel", {"instances": [workers[-1][1]]})
         new_task(server, "gone")
-        shutil.rmtree(server.root / "tasks" / "gone")
+        remove(server.root / "tasks" / "gone")
         for task in names:
             server.post(f"/tasks/{task}/cancel", {"all": True})
         for task, name in workers:

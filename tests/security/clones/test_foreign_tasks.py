@@ -16,7 +16,7 @@ from agentctl.operations.start import from_template
 from tests.agent_steps import agent, agent_world, ends
 from tests.snapshots import snapshot
 from tests.steps import Task, new_task, spawn, statuses
-from tests.support import alike, by_turns, is_alive, run, wait_for_text, wait_until, worker
+from tests.support import alike, by_turns, is_alive, remove, run, wait_for_text, wait_until, worker
 
 FOREIGN = "was not made here by you"
 #: What starts, writes or decides something, on the worker `w` of the task.
@@ -150,7 +150,7 @@ def test_another_task_in_the_place_of_a_removed_one_is_not_ones_own(root: Path) 
     wait_for_text(task.path / "task.yaml", "completed")
     shutil.copytree(task.path, root / "clone", ignore=shutil.ignore_patterns("control"))
     (root / "clone" / "origin").write_text("0" * 32, encoding="ascii")
-    shutil.rmtree(task.path)
+    remove(task.path)
     (root / "clone").rename(task.path)
     assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
 
@@ -184,7 +184,7 @@ def test_a_task_that_was_trusted_is_not_so_again_by_the_same_files(foreign: Task
     run("trust", foreign.path)
     spec = json.loads((foreign.agent("w") / "spec.json").read_bytes())
     assert spec["origin"] == (foreign.path / "origin").read_text(encoding="ascii").strip(), "its orders stay its own"
-    shutil.rmtree(foreign.path)
+    remove(foreign.path)
     (tmp_path / "shipped").rename(foreign.path)
     assert FOREIGN in run("spawn", "--task", "t1", "--", "true", check=False).err
 

@@ -17,7 +17,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.adapters.treedir import tree_at
 from agentctl.shim.notes import write_note
 from tests.steps import Task, new_task, spawn
-from tests.support import alike, by_turns, run
+from tests.support import alike, by_turns, remove, run
 
 
 def findings(*options: str) -> list[dict[str, str]]:
@@ -92,7 +92,7 @@ def test_what_a_template_brought_is_left_alone(root: Path) -> None:
 def test_a_task_whose_folder_was_set_aside_goes_on(root: Path, tmp_path: Path) -> None:
     task = new_task()
     for name in ("slots", "queue", "cursors"):
-        shutil.rmtree(task.path / name)
+        remove(task.path / name)
         (task.path / name).symlink_to(tmp_path)
     findings("--fix")
     spawn(["true"], "--queue", name="w")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from tests.moments import at_openings
 from tests.shells import AGENTCTL
 from tests.steps import Task, kill, new_task, row, spawn
 from tests.strangers import Strangers
-from tests.support import PROGRAM, alike, run, wait_for_json, wait_until, worker
+from tests.support import PROGRAM, alike, remove, run, wait_for_json, wait_until, worker
 
 
 def whole(process: Known) -> dict[str, int]:
@@ -102,7 +101,7 @@ def test_a_stranger_that_a_slot_names_is_no_shim(strangers: Strangers) -> None:
     leader = orphan(task, "a")
     kill(leader.pid)
     forge(task.path / "slots" / "1", shim={**read(task.agent("a") / "shim.json"), **whole(strangers.leader)})
-    shutil.rmtree(task.agent("a"))
+    remove(task.agent("a"))
     assert row("a")["status"] == "failed"
     strangers.are_untouched()
 
