@@ -7,16 +7,12 @@ from collections.abc import Iterable, Iterator
 from importlib import import_module
 
 from agentctl.adapters.searchpath import program_at
+from agentctl.domain.agent.driver_names import ANY_ACP, COMMAND, PLAIN
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.marks import Marks
 from agentctl.drivers.order import Order
 from agentctl.errors import NotFound, Refused
 
-#: The driver of agents from a model alone.
-PLAIN = "llm"
-COMMAND = "command"
-#: Any program that speaks ACP: the definition names it, as with `command`.
-ANY_ACP = "acp"
 #: The drivers that are modules of their own, in order of preference: the first one that is installed is taken.
 _OWN_DRIVERS = ("claude", "codex")
 _TAKEN = (*_OWN_DRIVERS, PLAIN, COMMAND, ANY_ACP)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from agentctl.domain.agent.driver_names import PLAIN
 from agentctl.domain.agent.permissions import BadValue
 from agentctl.drivers.acp.program import program_from
 from agentctl.drivers.marks import SHIPPED, Marks, name_by_marks
-from agentctl.drivers.registry import AGENT_DRIVERS, PLAIN, load
+from agentctl.drivers.registry import AGENT_DRIVERS, load
 
 NODE = "/usr/bin/node"
 GLOBAL = "/usr/lib/node_modules"

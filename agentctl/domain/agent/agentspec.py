@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from agentctl.domain.agent.driver_names import ANY_ACP, COMMAND
 from agentctl.domain.agent.permissions import BadValue, Rules, parse_policy
 from agentctl.domain.names import NAME_RULE, camel, is_name
 from agentctl.domain.placement import Resources, check_runner, resources_from
@@ -18,7 +19,6 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from agentctl.domain.documents.agents import AgentDefinition
 
-COMMAND, ANY_ACP = "command", "acp"
 EFFORTS = ("low", "medium", "high")
 #: The programs' words for efforts; they have more levels than we do.
 _EFFORT_WORDS = {"none": "low", "minimal": "low", "xhigh": "high", "max": "high", "ultra": "high"} | {

@@ -6,6 +6,7 @@ from typing import NotRequired
 
 from typing_extensions import TypedDict
 
+from agentctl.domain.documents.queue import QueueHoldRow
 from agentctl.domain.documents.workers.starts import SpawnedWorker
 
 
@@ -16,18 +17,6 @@ class ChosenTask(TypedDict):
     path: str
     #: Of a task that was made from a template: the workers that were started at once.
     workers: NotRequired[list[SpawnedWorker]]
-
-
-class QueueHoldRow(TypedDict):
-    """What holds a queue."""
-
-    #: The task itself, or one above it.
-    taskId: str
-    #: The worker below which nothing is started; not there where the queue of a task is held.
-    agentInstance: NotRequired[str]
-    #: Who holds it; null if `maxConcurrentAgents` is 0.
-    by: str | None
-    at: str | None
 
 
 class SubtaskFacts(TypedDict, total=False):

@@ -7,6 +7,7 @@ from typing import Any
 
 import agentctl
 from agentctl.domain.activity.row import Row, RowType
+from agentctl.domain.agent.driver_names import ANY_ACP
 from agentctl.domain.states import Reason
 from agentctl.drivers.acp import asks, settings
 from agentctl.drivers.acp.dialogue_state import DialogueHappening, DialoguePhase, DialogueState, dialogue_after
@@ -46,7 +47,6 @@ from agentctl.drivers.dialogue import (
 )
 from agentctl.drivers.jsonrpc import CANCELLED, Calls, RpcError, notification_of, refuse, reply
 from agentctl.drivers.order import Order
-from agentctl.drivers.registry import ANY_ACP
 from agentctl.drivers.requests import OpenRequests
 from agentctl.drivers.values import bounded_text, list_in, object_in, parse_line, text_in
 from agentctl.lean import NamedTuple

@@ -16,11 +16,12 @@ from agentctl.adapters.files import storage_errors
 from agentctl.adapters.opening import read_bytes
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agent.agentspec import AgentSpec
+from agentctl.domain.agent.driver_names import ANY_ACP, COMMAND, PLAIN
 from agentctl.domain.agent.permissions import Rules
 from agentctl.domain.states import OWN
 from agentctl.drivers.dialogue import Driver
 from agentctl.drivers.order import ASKING, BY_OWN_SETTINGS, Order, order_from
-from agentctl.drivers.registry import AGENT_DRIVERS, ANY_ACP, COMMAND, PLAIN, choose, driver_for, load, program_of
+from agentctl.drivers.registry import AGENT_DRIVERS, choose, driver_for, load, program_of
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Next, NotFound, Refused, UsageError
 from agentctl.lean import NamedTuple

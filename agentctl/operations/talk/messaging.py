@@ -10,7 +10,7 @@ from agentctl.adapters.files import file_text, make_folder, read_known, write_wh
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.adapters.watch import Watch
-from agentctl.drivers.registry import COMMAND
+from agentctl.domain.agent.driver_names import COMMAND
 from agentctl.encoding import as_utf8
 from agentctl.errors import UsageError, WaitTimedOut
 from agentctl.operations.where.calling import caller_or_refuse

@@ -26,7 +26,7 @@ from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.kinship import ancestors
 
 if TYPE_CHECKING:
-    from agentctl.domain.documents.tasks import QueueHoldRow
+    from agentctl.domain.documents.queue import QueueHoldRow
 
 
 class QueueHold(NamedTuple):

@@ -32,7 +32,7 @@ from agentctl.supervision.life.judging import Condition, judge, judge_surely, se
 from agentctl.supervision.life.strangers import is_guardian
 from agentctl.supervision.queue.places import occupants_in, shim_beside
 from agentctl.supervision.queue.tickets import instances_by_task, read_queue, tickets_of
-from agentctl.supervision.stop.undertaker import begin_burial
+from agentctl.supervision.stop.burial import begin_burial
 from agentctl.supervision.worker import deferred, environment
 from agentctl.supervision.worker.cancel_request import put_cancel_request
 from agentctl.supervision.worker.control import poke

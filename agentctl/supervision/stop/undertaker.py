@@ -14,7 +14,6 @@ from functools import partial
 
 from agentctl.adapters import processes
 from agentctl.adapters.clock import monotonic
-from agentctl.adapters.detached import start_detached
 from agentctl.adapters.locks import hold_alive
 from agentctl.adapters.patience import STORAGE_RETRY_S, patiently
 from agentctl.adapters.taskdir import WorkerDir
@@ -28,8 +27,9 @@ from agentctl.lean import TYPE_CHECKING
 from agentctl.supervision.dispatch.dispatch import dispatch
 from agentctl.supervision.life.belonging import claim_of, record_of
 from agentctl.supervision.life.process_tree import ProcessTree, UnsupervisedTree
-from agentctl.supervision.life.strangers import BURY, SHIM_SCRIPT, note_guardian
+from agentctl.supervision.life.strangers import note_guardian
 from agentctl.supervision.notify.switch import Switch
+from agentctl.supervision.stop.burial import READY_FD
 from agentctl.supervision.stop.escalating import enter_stage, stay_in_stage
 from agentctl.supervision.stop.offspring import Offspring
 from agentctl.supervision.worker import cancel_request, deferred, environment
@@ -46,28 +46,6 @@ if TYPE_CHECKING:
 _LOOK_S = 0.02
 _SURVIVOR_LOOK_S = 1.0
 _CHILDREN_LOOK_S = 0.1
-_READY_FD = 3
-
-
-def begin_burial(worker: WorkerDir) -> None:
-    """Start the escalation in a process that outlives this one; returns once it guards the worker.
-
-    It is a program of its own, and gets only those variables that say where environments wait: the sweep of a worker
-    that asked for this cancel must not take it for one of its processes.
-
-    Raises:
-        AgentctlError: That process has failed.
-    """
-    ready_read, ready_write = os.pipe()
-    environ = {key: os.environ[key] for key in environment.FOLDER_VARIABLES if key in os.environ}
-    child = start_detached([SHIM_SCRIPT, BURY, worker.path], environ, {_READY_FD: ready_write})
-    os.close(ready_write)
-    os.waitpid(child, 0)
-    is_ready = os.read(ready_read, 1)
-    os.close(ready_read)
-    if not is_ready:
-        what = f"nothing could be started to stop {worker.instance}, whose shim is gone"
-        raise AgentctlError(what, hint=f"{tree_of(worker.task).shim_log} may say why; then try again")
 
 
 def main(folder: str, keep: Callable[[], None]) -> None:
@@ -76,13 +54,13 @@ def main(folder: str, keep: Callable[[], None]) -> None:
     Args:
         keep: Opens what this process keeps open, once what it has inherited is closed.
     """
-    os.closerange(_READY_FD + 1, 1 << 16)
+    os.closerange(READY_FD + 1, 1 << 16)
     keep()
-    os.set_inheritable(_READY_FD, False)
+    os.set_inheritable(READY_FD, False)
     os.chdir("/")
     os.umask(0o077)
     if os.fork() == 0:
-        _bury(WorkerDir(folder), _READY_FD)
+        _bury(WorkerDir(folder), READY_FD)
 
 
 def _bury(worker: WorkerDir, ready: int) -> None:

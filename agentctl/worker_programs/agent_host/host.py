@@ -16,6 +16,7 @@ from agentctl.adapters.lines import LineBuffer
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.adapters.treedir import tree_of
 from agentctl.adapters.watch import SAFETY_S, SLICE_S, Watch
+from agentctl.domain.agent.driver_names import COMMAND
 from agentctl.domain.states import OWN, Reason
 from agentctl.domain.text.plaintext import whole
 from agentctl.drivers.dialogue import (
@@ -35,7 +36,6 @@ from agentctl.drivers.dialogue import (
     Withdraw,
 )
 from agentctl.drivers.order import BY_OWN_SETTINGS
-from agentctl.drivers.registry import COMMAND
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError
 from agentctl.operations.talk.messaging import next_message

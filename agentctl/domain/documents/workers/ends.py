@@ -7,7 +7,7 @@ from typing import NotRequired, TypeAlias
 
 from typing_extensions import TypedDict
 
-from agentctl.domain.documents.tasks import QueueHoldRow
+from agentctl.domain.documents.queue import QueueHoldRow
 from agentctl.domain.documents.workers.worker import (
     BoundedText,
     DeclaredSummary,

@@ -16,11 +16,11 @@ from functools import partial
 from agentctl.adapters.descriptors import write_some
 from agentctl.adapters.files import make_folder
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.agent.driver_names import COMMAND
 from agentctl.domain.states import Reason
 from agentctl.domain.text.plaintext import whole
 from agentctl.drivers.dialogue import Action, AgentOutcome, Dialogue, Driver, Say
 from agentctl.drivers.order import Order
-from agentctl.drivers.registry import COMMAND
 from agentctl.errors import Refused
 from agentctl.lean import NamedTuple
 from agentctl.supervision.worker.environment import SECRETS

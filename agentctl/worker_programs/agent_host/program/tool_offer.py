@@ -16,9 +16,9 @@ from collections.abc import Mapping
 
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
+from agentctl.domain.agent.driver_names import PLAIN
 from agentctl.domain.agent.own_tools import OFFER, OFFER_VARIABLE, SERVER
 from agentctl.drivers.order import Order
-from agentctl.drivers.registry import PLAIN
 from agentctl.lean import Any
 
 #: The agent's own program has a higher priority.
