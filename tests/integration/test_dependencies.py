@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.agent_steps import agent_world
 from tests.steps import held, kill, new_task, row, spawn, spawn_batch, statuses
 from tests.support import remove, run, wait_until, worker
 
@@ -37,6 +39,45 @@ def test_after_needs_no_queue_option_and_holds_back_nobody_else(root: Path, tmp_
     task.ended("c")
     (tmp_path / "a").touch()
     task.ended("a", "b")
+
+
+def test_what_a_command_needs_may_be_made_by_those_before_it(root: Path, tmp_path: Path) -> None:
+    """Its program, and the folder that it runs in: what is still not there at its start is named."""
+    task, made = new_task(), tmp_path / "made"
+    writes = f"mkdir {made} && printf '#!/bin/sh\\nexit 0\\n' > {made}/tool && chmod +x {made}/tool"
+    rows: list[dict[str, Any]] = [
+        held(tmp_path / "gate", "gate"),
+        {"name": "deps", "argv": ["sh", "-c", writes], "after": ["gate"]},
+        {"name": "by-path", "argv": [str(made / "tool")], "after": ["deps"]},
+        {"name": "in-folder", "argv": ["./tool"], "cwd": str(made), "after": ["deps"]},
+        {"name": "no-program", "argv": [str(made / "other")], "after": ["deps"]},
+        {"name": "no-folder", "argv": ["true"], "cwd": str(tmp_path / "other"), "after": ["deps"]},
+    ]
+    warned = {one["agentInstance"] for one in spawn_batch(rows) if "so far, " in " ".join(one.get("warnings", ()))}
+    assert warned == {"by-path", "in-folder", "no-program", "no-folder"}
+    (tmp_path / "gate").touch()
+    task.ended(*(one["name"] for one in rows))
+    assert statuses() == dict.fromkeys(("gate", "deps", "by-path", "in-folder"), "completed") | dict.fromkeys(
+        ("no-program", "no-folder"), "failed"
+    )
+    for name, missing in (("no-program", made / "other"), ("no-folder", tmp_path / "other")):
+        end = task.exit(name) or {}
+        assert (end["reason"], end["message"]) == ("not_started", f"{missing}: No such file or directory")
+
+
+def test_what_nobody_will_make_is_refused_at_once(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is waited for; those that are have ended; and the folder of an agent, which is looked at before."""
+    task = agent_world(tmp_path, monkeypatch)
+    spawn_batch([{"name": "deps", "argv": ["true"]}, held(tmp_path / "gate", "gate")])
+    task.ended("deps")
+    for options in ((), ("--queue",), ("--after", "deps")):
+        told = spawn([str(tmp_path / "tool")], *options, name="x", check=False)
+        assert (told.code, "there is no program" in told.err) == (2, True)
+    told = run("spawn", "--agent", "general", "--cwd", tmp_path / "other", "--after", "gate", "Do it", check=False)
+    assert (told.code, f"{tmp_path / 'other'} does not exist" in told.err) == (2, True)
+    assert not task.agent("x").exists()
+    (tmp_path / "gate").touch()
+    task.ended("gate")
 
 
 def test_a_failure_fails_all_that_wait_for_it_and_those_behind_them(root: Path, tmp_path: Path) -> None:

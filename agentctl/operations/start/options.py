@@ -62,7 +62,7 @@ OF_WORKERS = (
     Option("timeout_seconds", NUMBER, "N", "How long it may run; by default the task's limit.", LIMITS, (API, SUBTASK)),
     Option("grace_seconds", NUMBER, "N", "The pause between the signals of a cancel.", LIMITS),
     Option("priority", WHOLE, "N", "In the queue, higher starts first.", QUEUE, (API, SUBTASK), "priority"),
-    Option("after", TEXTS, "INSTANCE", "Start when this one has completed; repeatable; implies --queue.", QUEUE,
+    Option("after", TEXTS, "INSTANCE", "Start when this one has completed, which may make what this needs; repeatable; implies --queue.", QUEUE,
            kept="after"),
     Option("after_any", FLAG, None, "Start when those of --after have ended, even if they failed.", QUEUE,
            kept="after_any"),

@@ -227,15 +227,24 @@ def _check_texts(request: SpawnRequest) -> None:
         raise UsageError("env has a name that is empty or contains a =")
 
 
+class NotThere(UsageError):
+    """Something that a worker needs does not exist by now."""
+
+
 def check_program(argv: Sequence[str], cwd: str, environ: Mapping[bytes, bytes]) -> None:
-    """Refuse a missing program before the name is taken."""
+    """Refuse a missing program before the name is taken.
+
+    Raises:
+        UsageError: There is no command at all.
+        NotThere: Its program, or the folder that it is to run in, does not exist.
+    """
     if not argv or not argv[0]:
         raise UsageError("there is no command to run", hint="agentctl spawn -- COMMAND ARGUMENTS...")
     if not os.path.isdir(cwd):
-        raise UsageError(f"the working folder {cwd} does not exist", hint=Next("another folder"))
+        raise NotThere(f"the working folder {cwd} does not exist", hint=Next("another folder"))
     program = argv[0]
     path = os.fsdecode(environ.get(b"PATH", os.fsencode(os.defpath)))
     place = os.path.join(cwd, program) if os.sep in program else program
     if shutil.which(place, path=path) is None:
         where = "or it is not executable" if os.sep in program else "in PATH"
-        raise UsageError(f"there is no program {program!r} {where}", hint="is it installed? a path must be executable")
+        raise NotThere(f"there is no program {program!r} {where}", hint="is it installed? a path must be executable")

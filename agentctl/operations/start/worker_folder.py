@@ -6,7 +6,8 @@ import _thread
 import contextlib
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters import processes
@@ -29,7 +30,7 @@ from agentctl.operations.start.batch_findings import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
 from agentctl.operations.start.placing import placement_for
 from agentctl.operations.start.prepared import Prepared, Site
-from agentctl.operations.start.requests import Spawned, SpawnRequest, check_program
+from agentctl.operations.start.requests import NotThere, Spawned, SpawnRequest, check_program
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import Standing
 from agentctl.operations.where.locating import is_in_log
@@ -57,7 +58,7 @@ def prepare(
     ordered = _order(task, request, environ)
     placement = placement_for(request, ordered, parent, around)
     argv = ordered.argv if ordered else list(request.argv)
-    around.check_program(argv, cwd, environ)
+    lacks = _still_lacks(task, request, partial(around.check_program, argv, cwd, environ))
     if request.reuse:
         request = _keyed(task, request, ordered, cwd)
     worker = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
@@ -84,11 +85,27 @@ def prepare(
         data = to_json(spec.to_json())
         write_whole(worker.spec, data, durable=False)
         failpoints.reached("spawn.after-spec")
-        warnings = (*(ordered.warnings if ordered else ()), *site.warnings)
+        warnings = (*(ordered.warnings if ordered else ()), *site.warnings, *lacks)
         return Prepared(request, worker, spec, digest_of(data), site._replace(warnings=warnings))
     except BaseException:
         remove_folder(worker)
         raise
+
+
+def _still_lacks(task: TaskDir, request: SpawnRequest, check: Callable[[], None]) -> tuple[str, ...]:
+    """Return in words what a command still lacks that waits for other workers: these may make it.
+
+    Raises:
+        NotThere: It waits for nobody, or is an agent, whose folder is looked at before it is in the queue.
+    """
+    try:
+        check()
+    except NotThere as error:
+        waits = any(not task.worker(name).has_ended for name in request.after)
+        if not waits or request.work is not None:
+            raise
+        return (f"so far, {error.message}; that is looked at again when it starts",)
+    return ()
 
 
 def _isolate(
@@ -119,10 +136,11 @@ def _isolate(
     failpoints.reached("spawn.after-worktree")
     cwd = record["cwd"]
     try:
-        check_program(argv, cwd, here.environ)
+        lacks = _still_lacks(worker.task, request, partial(check_program, argv, cwd, here.environ))
     except UsageError as error:  # A relative path to a file that is not committed.
         raise Refused(f"in the worktree {error.message}", hint="commit it first") from error
-    return Site(cwd, here.environ, here.cwd, record["warnings"], {"path": record["path"], "branch": record["branch"]})
+    warnings = (*record["warnings"], *lacks)
+    return Site(cwd, here.environ, here.cwd, warnings, {"path": record["path"], "branch": record["branch"]})
 
 
 def _order(task: TaskDir, request: SpawnRequest, environ: dict[bytes, bytes]) -> Ordered | None:
