@@ -18,6 +18,7 @@ from agentctl.interfaces.cli.typer_commands import EXIT_WORDS, program
 from agentctl.interfaces.commands.model.catalogue import VERBS
 from agentctl.operations.start.options import GROUPS, OPTIONS
 from tests.inside import call
+from tests.steps import new_task, spawn
 from tests.support import REPOSITORY, run, worker
 
 FAMILIES = {
@@ -266,6 +267,45 @@ def test_completion_offers_the_names_on_disk(root: Path) -> None:
     assert completed("agentctl cancel --gr") == ["--grace-seconds"]
     assert completed("agentctl show b", shell="fish") == ["beta"]
     assert completed("agentctl cancel b", shell="zsh") == ["_arguments '*: :((\"beta\"))'"]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("agentctl spawn --effort ", ["low", "medium", "high"]),
+        ("agentctl spawn --agent ex", ["explore"]),
+        ("agentctl subtask plan Title --permissions de", ["deny"]),
+        ("agentctl wait-any --for failed,b", ["failed,blocked"]),
+        ("agentctl mcp --tools s", ["subtask"]),
+    ],
+)
+def test_completion_offers_what_an_option_takes(root: Path, line: str, offered: list[str]) -> None:
+    assert completed(line) == offered
+    assert not root.exists()
+
+
+def test_completion_offers_who_asks_and_what_may_be_answered(root: Path) -> None:
+    task = new_task()
+    spawn(worker("asks", "--option", "api=Backend", "--option", "web=Frontend", "Which?"), name="a")
+    spawn(worker("asks", "--kind", "confirm", "Go on?"), name="b")
+    spawn(worker("exits", 0), "--wait", name="c")
+    for name in "ab":
+        task.has("agent.blocked", name)
+
+    assert completed("agentctl interact respond ") == ["a", "b"]
+    assert completed("agentctl interact respond a ") == ["api", "web"]
+    assert completed("agentctl interact respond a --id q1 w") == ["web"]
+    assert completed("agentctl interact respond b ") == ["yes", "no"]
+    assert completed("agentctl interact respond b --id ") == ["q1"]
+    assert completed("agentctl interact respond a api ") in ([], [""])
+    assert completed("agentctl interact respond c ") in ([], [""])
+    assert completed("agentctl tree --expand a --expand ") == ["all", "b", "c"]
+    for name, answer in {"a": "api", "b": "yes"}.items():
+        run("interact", "respond", name, "--id", "q1", answer)
+        task.ended(name)
+    assert completed("agentctl interact respond ") in ([], [""])
+    run("wait-any", "--consumer", "mine")
+    assert completed("agentctl wait-any --consumer ") == ["mine"]
 
 
 @pytest.mark.parametrize("line", ["agentctl show ", "agentctl list --task ", "agentctl show --root /nope x"])

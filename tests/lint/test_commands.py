@@ -13,12 +13,14 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from agentctl.interfaces.cli import completion
 from agentctl.interfaces.cli.typer_commands import program, typer_command
 from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
 from agentctl.interfaces.commands.model.command_model import (
     CHOICE,
     COMMAND,
     FLAG,
+    HOST,
     NUMBER,
     OUTPUT,
     PLACE,
@@ -44,6 +46,13 @@ TYPES: dict[str, Any] = {
     TEXT: str, PROMPT: str, CHOICE: str, WHOLE: int, NUMBER: float, SECONDS: float, FLAG: bool, TEXTS: list[str],
     COMMAND: list[str],
 }  # fmt: skip
+#: What a text stands for that nobody can offer: the words of a metavar, without brackets and dots.
+FREE = {
+    "ADDRESS", "ANSWER", "ARG", "FILE", "FOLDER", "HOST:PORT", "ID=LABEL", "K=V", "LINE", "MODEL", "N", "PARTITION",
+    "PATH", "PERCENT", "PROMPT", "QUESTION", "REF", "SIZE", "TEXT", "TIME", "TITLE", "URL",
+}  # fmt: skip
+#: Options that give a new name.
+NEW = {"new id", "subtask id", "spawn name", "resume name", "retry name", "interact ask id"}
 #: As a person types it.
 NAME = re.compile(r"[a-z]+(-[a-z]+)*")
 
@@ -96,6 +105,28 @@ def test_typer_has_the_options_of_the_rows(words: str) -> None:
     wanted = {f"--{one.words}" for one in rows} | {f"-{one.short}" for one in rows if one.short}
     wanted |= {f"--{one.off}" for one in rows if one.off}
     assert {flag for option in made for flag in (*option.opts, *option.secondary_opts)} - {"--help", "-h"} == wanted
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_text_is_completed_or_free(words: str) -> None:
+    """If not: give it a kind in `command_model.py`, whose names `interfaces/cli/completion.py` knows."""
+    for row in COMMANDS[words].all_parameters():
+        if row.kind in {TEXT, TEXTS} and not row.completes and f"{words} {row.words}" not in NEW:
+            assert row.metavar, row
+            assert set(re.sub(r"[\[\]]|\.\.\.", "", row.metavar).split()) <= FREE, row
+
+
+def test_what_is_free_or_new_is_there() -> None:
+    rows = {f"{words} {row.words}": row for words in COMMANDS for row in COMMANDS[words].all_parameters()}
+    assert rows.keys() >= NEW
+    assert not [name for name in NEW if rows[name].completes]
+    used = {word for row in rows.values() if not row.completes for word in re.findall(r"[A-Z=:]+", row.metavar or "")}
+    assert used >= FREE
+
+
+def test_each_kind_of_names_is_known_and_used() -> None:
+    used = {row.completes for words in COMMANDS for row in COMMANDS[words].all_parameters() if row.completes}
+    assert used | {HOST} == completion._KINDS.keys()
 
 
 def test_a_command_is_in_the_list_under_its_name_and_its_first_sentence() -> None:

@@ -216,7 +216,7 @@ def _declared(one: Parameter) -> inspect.Parameter:
     settings: dict[str, Any] = {
         "metavar": one.metavar, "help": one.help or None, "hidden": one.is_hidden, "min": one.least, "max": one.most,
         "parser": _seconds if one.kind == SECONDS else None,
-        "autocompletion": _completion(one.completes) if one.completes else None,
+        "autocompletion": _completion(one) if one.completes else None,
     }  # fmt: skip
     if one.is_argument or one.kind == COMMAND:
         declared = typer.Argument(**settings)
@@ -244,10 +244,11 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _completion(kind: str) -> Callable[[typer.Context, str], list[str]]:
+def _completion(one: Parameter) -> Callable[[typer.Context, str], list[str]]:
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         given = {**ctx.params, "host": ctx.find_root().params.get("host")}
-        return names_offered(kind, incomplete, given)
+        there = ctx.params.get(one.name)
+        return names_offered(one.completes, incomplete, given, there if isinstance(there, (list, tuple)) else ())
 
     return complete
 

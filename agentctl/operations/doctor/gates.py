@@ -79,6 +79,11 @@ def free_account(name: str, root: Root | None) -> None:
                 dispatch(tree)
 
 
+def failed_agents(task: TaskDir) -> list[str]:
+    """Return the agents with failures in a row in the tree of a task: those whose breaker can be closed."""
+    return sorted(_breakers(tree_of(task)))
+
+
 def close_breaker(task: TaskDir, agent: str) -> Breaker:
     """Let an agent be started again in the tree of a task; return the breaker that was closed.
 

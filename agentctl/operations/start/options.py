@@ -62,7 +62,8 @@ OF_WORKERS = (
     Option("timeout_seconds", NUMBER, "N", "How long it may run; by default the task's limit.", LIMITS, (API, SUBTASK)),
     Option("grace_seconds", NUMBER, "N", "The pause between the signals of a cancel.", LIMITS),
     Option("priority", WHOLE, "N", "In the queue, higher starts first.", QUEUE, (API, SUBTASK), "priority"),
-    Option("after", TEXTS, "INSTANCE", "Start when this one has completed, which may make what this needs; repeatable; implies --queue.", QUEUE,
+    Option("after", TEXTS, "INSTANCE",
+           "Start when this one has completed, which may make what this needs; repeatable; implies --queue.", QUEUE,
            kept="after"),
     Option("after_any", FLAG, None, "Start when those of --after have ended, even if they failed.", QUEUE,
            kept="after_any"),
@@ -83,7 +84,7 @@ OF_WORKERS = (
     Option("memory", TEXT, "SIZE", "The memory that it needs: 500M, 16G.", NODE),
     Option("gpus", TEXT, "N", "The GPUs that it needs: 1, or a100:2.", NODE),
     Option("time", TEXT, "TIME", "How long the cluster lets it run: 90m, 2h, 1-12:00:00.", NODE),
-    Option("partition", TEXT, "NAME", "The part of the cluster that it runs in.", NODE),
+    Option("partition", TEXT, "PARTITION", "The part of the cluster that it runs in.", NODE),
     Option("runner_arg", TEXTS, "ARG", "An option for the engine as it is, such as --account=lab; repeatable.", NODE),
 )  # fmt: skip
 OPTIONS = (*OF_AGENTS, *OF_WORKERS)

@@ -15,10 +15,12 @@ from typing import Any
 from agentctl.adapters import eventlog
 from agentctl.adapters.files import read_known, storage_errors, to_json, write_whole
 from agentctl.adapters.locks import hold_alive, is_alive_held, locked
-from agentctl.adapters.taskdir import TreeDir
+from agentctl.adapters.taskdir import TreeDir, names_in
 from agentctl.domain.names import check_name
 from agentctl.domain.worker.projection import Deliverable
 from agentctl.lean import NamedTuple
+
+_SUFFIX, _MOST = ".json", 1000
 
 
 class ClaimedEnd(NamedTuple):
@@ -31,6 +33,11 @@ class ClaimedEnd(NamedTuple):
     lock: int
 
 
+def consumers_in(tree: TreeDir) -> list[str]:
+    """Return the consumers that were given anything in a tree of tasks."""
+    return sorted(name.removesuffix(_SUFFIX) for name in names_in(tree.cursors, _MOST) if name.endswith(_SUFFIX))
+
+
 class Cursor:
     """One consumer's cursor in one task; its file is in the root task of the tree."""
 
@@ -38,7 +45,7 @@ class Cursor:
         check_name(consumer, "the consumer")
         self._task_id = task_id
         self._log = tree.sibling(task_id).events
-        self._path = tree.cursors / f"{consumer}.json"
+        self._path = tree.cursors / f"{consumer}{_SUFFIX}"
         self._lock = tree.cursors / f"{consumer}.lock"
         self._claims = tree.cursors / consumer
 

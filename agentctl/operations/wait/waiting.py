@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import first_of
 from agentctl.domain.states import PARKED, TERMINAL, EndStatus, Status
 from agentctl.domain.worker.projection import Deliverable, TaskView, WorkerView
@@ -16,7 +17,7 @@ from agentctl.errors import Declined, NothingLeft, Refused, UsageError, WaitTime
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.unreadable import check_any_known
-from agentctl.operations.wait.cursor import ClaimedEnd, Cursor
+from agentctl.operations.wait.cursor import ClaimedEnd, Cursor, consumers_in
 from agentctl.operations.wait.live_view import LiveTree
 from agentctl.operations.wait.rounds import OnHeld, OnRefused, OnStranded, WaitRounds
 from agentctl.operations.where.calling import caller
@@ -151,6 +152,11 @@ def next_end(  # noqa: PLR0913 - keyword-only but for the first two
                 )
             if not rounds.next(_PENDING_LOOK_S if has_pending else None):
                 raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="no worker was stopped; wait again")
+
+
+def consumers_of(task: TaskDir) -> list[str]:
+    """Return the consumers that were given anything in the tree of a task."""
+    return consumers_in(tree_of(task))
 
 
 def _own_consumer(recursive: bool) -> str:

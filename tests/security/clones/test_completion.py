@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import select
@@ -28,12 +29,15 @@ def completed(line: str, shell: str) -> str:
 def plant(root: Path) -> None:
     """Make tasks, workers, templates and agents with names that a shell would run, and one good one of each."""
     task = new_task().path
+    ask(task, options=[{"id": name, "label": "x"} for name in [*EVIL, "good"]])
+    (task / "cursors").mkdir(exist_ok=True)
     (root.parent / "work" / ".claude" / "agents").mkdir(parents=True)
     for number, name in enumerate([*EVIL, "good"]):
         for folder in (root / "tasks" / name, root / "templates" / name):
             folder.mkdir(parents=True)
             (folder / "task.yaml").touch()
         (task / "agents" / name).mkdir(parents=True)
+        (task / "cursors" / f"{name}.json").touch()
         named = f'---\nname: "{name}"\ndescription: x\n---\n'.replace("\\", "\\\\")
         (root.parent / "work" / ".claude" / "agents" / f"{number}.md").write_text(named)
 
@@ -42,13 +46,41 @@ def plant(root: Path) -> None:
 @pytest.mark.parametrize("shell", ["zsh", "bash", "fish"])
 @pytest.mark.parametrize(
     "line",
-    ["agentctl new --template ", "agentctl use ", "agentctl show --task t1 ", "agentctl agents show "],
-)
+    [
+        "agentctl new --template ", "agentctl use ", "agentctl show --task t1 ", "agentctl agents show ",
+        "agentctl mcp --agents explore,", "agentctl wait-any --task t1 --consumer ",
+        "agentctl interact respond --task t1 asks ",
+    ],
+)  # fmt: skip
 def test_only_names_are_offered(root: Path, line: str, shell: str) -> None:
     plant(root)
     told = completed(line, shell)
     assert "good" in told
     assert not [word for word in ("touch", "-x", "a b", "é", "a\nb") if word in told]
+
+
+def ask(task: Path, **question: object) -> None:
+    """Write a question into the folder of a worker."""
+    folder = task / "agents" / "asks" / "interactions"
+    folder.mkdir(parents=True)
+    (folder / "q1.json").write_text(json.dumps({"id": "q1", "kind": "select", "question": "Go?", **question}))
+
+
+def test_a_call_that_is_not_shown_is_denied_by_a_key_and_not_allowed(root: Path) -> None:
+    options = [{"id": name, "label": name} for name in ("accept", "always", "decline")]
+    means = {"accept": "allow", "always": "allow_always", "decline": "deny"}
+    ask(new_task().path, options=options, tool="Bash", arguments={"command": "rm -rf ~"}, means=means)
+    assert completed("agentctl interact respond asks ", "bash").split() == ["decline"]
+
+
+def test_the_questions_of_a_task_that_came_with_the_folder_are_not_offered(root: Path) -> None:
+    task = new_task().path
+    ask(task, options=[{"id": "yes", "label": "Yes"}])
+    assert completed("agentctl interact respond ", "bash").split() == ["asks"]
+    foreign = task.with_name("foreign")
+    task.rename(foreign)
+    assert completed("agentctl interact respond ", "bash").split() == []
+    assert completed("agentctl interact respond --task foreign asks ", "bash").split() == []
 
 
 def test_whoever_makes_an_offer_only_names_come_out_of_it() -> None:

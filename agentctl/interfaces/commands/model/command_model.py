@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 TEXT, WHOLE, NUMBER, SECONDS, FLAG, CHOICE, TEXTS, COMMAND, PROMPT = (
     "text", "whole", "number", "seconds", "flag", "choice", "texts", "command", "prompt",
 )  # fmt: skip
-#: What can be completed: names of these kinds.
-INSTANCES, TASKS, AGENTS, TEMPLATES, HOST, HOST_LIST = (
-    "instances", "tasks", "agents", "templates", "host", "host list",
+#: What can be completed: names of these kinds. Of a LIST, which has commas between them, its last word is.
+INSTANCES, TASKS, AGENTS, AGENT_LIST, TEMPLATES, HOST, HOST_LIST = (
+    "instances", "tasks", "agents", "agent list", "templates", "host", "host list",
+)  # fmt: skip
+#: What an agent is, and where its worker runs; ENGINES: the runners that have nodes.
+DRIVERS, EFFORTS, POLICIES, RUNNERS, ENGINES = "drivers", "efforts", "policies", "runners", "engines"
+#: EXPANDED: the workers, or all. FAILED_AGENTS: those that a breaker counts. ANSWER: who asks, then what is offered.
+EXPANDED, CONSUMERS, END_LIST, QUESTIONS, ANSWER, FAILED_AGENTS, ACCOUNTS, TARGETS, DIALECTS = (
+    "expanded", "consumers", "end list", "questions", "answer", "failed agents", "accounts", "targets", "dialects",
 )  # fmt: skip
 #: Headings of a help page.
 PLACE, OUTPUT = "Place", "Output"
@@ -54,6 +60,7 @@ class Parameter(NamedTuple):
     least: int | None = None
     most: int | None = None
     choices: tuple[str, ...] = ()
+    #: Which kind of names a shell is offered for it.
     completes: str = ""
 
     @property

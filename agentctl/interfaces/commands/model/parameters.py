@@ -6,12 +6,17 @@ from collections.abc import Iterable
 
 from agentctl.errors import UsageError
 from agentctl.interfaces.commands.model.command_model import (
+    AGENTS,
+    DRIVERS,
+    EFFORTS,
     FLAG,
     HOST_LIST,
     INSTANCES,
     NUMBER,
     OUTPUT,
     PLACE,
+    POLICIES,
+    RUNNERS,
     SECONDS,
     TASKS,
     TEXT,
@@ -58,6 +63,12 @@ RECURSIVE = Parameter("recursive", FLAG, "Include the sub-tasks.")
 FOLLOW = Parameter("follow", FLAG, "Keep printing as more is added.", short="f")
 QUEUE_UP = Parameter("queue", FLAG, "Wait for a slot instead of being refused.")
 
+#: Option of a start -> the names that it takes.
+_COMPLETED = {
+    "after": INSTANCES, "agent": AGENTS, "driver": DRIVERS, "effort": EFFORTS, "permissions": POLICIES,
+    "runner": RUNNERS,
+}  # fmt: skip
+
 
 def of_start(options: tuple[Option, ...]) -> tuple[Parameter, ...]:
     """Return the parameters for options of a start, from the table that every surface shares."""
@@ -70,7 +81,7 @@ def of_start(options: tuple[Option, ...]) -> tuple[Parameter, ...]:
         Parameter(
             one.name, SECONDS if one.name.endswith("_seconds") else kinds[one.kind], one.help, one.metavar,
             group=one.group, default=default if isinstance(default := defaults.get(one.name), int | float) else None,
-            completes=INSTANCES if one.name == "after" else "",
+            completes=_COMPLETED.get(one.name, ""),
         )
         for one in options
     )  # fmt: skip

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, TEXT, Command, Parameter
+from agentctl.interfaces.commands.model.command_model import (
+    AGENTS,
+    DRIVERS,
+    FINDS,
+    FLAG,
+    POLICIES,
+    TEXT,
+    Command,
+    Parameter,
+)
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import ROOT, TASK
 
@@ -46,10 +55,16 @@ agentctl acp --agent plan --task survey-auth
 agentctl acp --driver claude --model opus --permissions ask
 """,
         (
-            Parameter("agent", TEXT, "Which agent new sessions have.", "AGENT", default="general"),
-            Parameter("driver", TEXT, "claude, opencode, llm, ...; else the first found.", "DRIVER"),
+            Parameter("agent", TEXT, "Which agent new sessions have.", "AGENT", default="general", completes=AGENTS),
+            Parameter("driver", TEXT, "claude, opencode, llm, ...; else the first found.", "DRIVER", completes=DRIVERS),
             Parameter("model", TEXT, "The agent's model, as its program names it.", "MODEL"),
-            Parameter("permissions", TEXT, "ask, allow, deny, or rules in JSON; else the definition's.", "POLICY"),
+            Parameter(
+                "permissions",
+                TEXT,
+                "ask, allow, deny, or rules in JSON; else the definition's.",
+                "POLICY",
+                completes=POLICIES,
+            ),
             Parameter(
                 "keep", FLAG, "Keep each agent after its answer, for the next prompt.", default=True, off="no-keep"
             ),

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from agentctl.errors import UsageError
-from agentctl.interfaces.commands.model.command_model import FINDS, SECONDS, TEXT, WHOLE, Command, Parameter
+from agentctl.interfaces.commands.model.command_model import (
+    AGENT_LIST,
+    DIALECTS,
+    FINDS,
+    SECONDS,
+    TEXT,
+    WHOLE,
+    Command,
+    Parameter,
+)
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import ROOT, TASK
 
@@ -52,8 +61,8 @@ agentctl mcp --http 8931 --task survey-auth
 agentctl install claude
 """,
         (
-            Parameter("tools", TEXT, "codex, claude, subtask or all.", "DIALECT", default="codex"),
-            Parameter("agents", TEXT, "The agents to offer, instead of the project's.", "LIST"),
+            Parameter("tools", TEXT, "codex, claude, subtask or all.", "DIALECT", default="codex", completes=DIALECTS),
+            Parameter("agents", TEXT, "The agents to offer, instead of the project's.", "LIST", completes=AGENT_LIST),
             Parameter(
                 "http", WHOLE, "Serve streamable HTTP on 127.0.0.1 instead of stdio.", "PORT", least=1, most=65535
             ),

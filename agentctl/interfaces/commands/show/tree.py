@@ -9,6 +9,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import StorageError, UsageError
 from agentctl.interfaces.commands.model.command_model import (
+    EXPANDED,
     FLAG,
     INSTANCES,
     TEXT,
@@ -30,6 +31,8 @@ from agentctl.operations.show.tree_view import Tree, WorkerTree
 if TYPE_CHECKING:
     from agentctl.domain.documents.views import NestedTaskTree, TaskTree
 
+#: Where a worker is named: every one.
+ALL = "all"
 #: A line of which only the time changes counts as unchanged.
 _CLOCK = re.compile(r"  \d[\d.]*(s|m\d\ds|h\d\dm)(?=  |$)")
 
@@ -52,7 +55,7 @@ def tree(
         worker_alone = "agentctl activity INSTANCE -f --json follows a worker"
         raise UsageError("--follow and --json exclude each other", hint=worker_alone)
     task = call.task_to_show()
-    wanted = None if expand and "all" in expand else expand or ()
+    wanted = None if expand and ALL in expand else expand or ()
     if recursive:
         if follow or instance:
             raise UsageError("--recursive shows all tasks once", hint="leave out the instance and --follow")
@@ -127,7 +130,7 @@ agentctl tree --recursive --json
                 is_argument=True,
                 completes=INSTANCES,
             ),
-            Parameter("expand", TEXTS, "Show everything that a worker did; repeatable.", "all|I"),
+            Parameter("expand", TEXTS, "Show everything that a worker did; repeatable.", "all|I", completes=EXPANDED),
             Parameter("follow", FLAG, "Keep printing what changes, until all workers have ended.", short="f"),
             RECURSIVE,
         ),

@@ -10,9 +10,11 @@ from agentctl.domain.question import EVERYTHING, KINDS, Question, offered, quest
 from agentctl.domain.text.plaintext import distinct, plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
+    ANSWER,
     CHOICE,
     FINDS,
     FLAG,
+    QUESTIONS,
     SECONDS,
     TEXT,
     TEXTS,
@@ -259,8 +261,9 @@ agentctl interact respond deploy live
                         "[INSTANCE] ANSWER",
                         is_argument=True,
                         is_required=True,
+                        completes=ANSWER,
                     ),
-                    Parameter("question_id", TEXT, "Which of its questions.", "ID", typed="id"),
+                    Parameter("question_id", TEXT, "Which of its questions.", "ID", typed="id", completes=QUESTIONS),
                     Parameter("reason", TEXT, "Why a permission is denied; the agent reads it.", "TEXT"),
                     HOSTS,
                 ),

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode, UsageError
-from agentctl.interfaces.commands.model.command_model import FLAG, SECONDS, TEXT, TEXTS, Command, Parameter, Shown
+from agentctl.interfaces.commands.model.command_model import (
+    ACCOUNTS,
+    ENGINES,
+    FAILED_AGENTS,
+    FLAG,
+    SECONDS,
+    TEXT,
+    TEXTS,
+    Command,
+    Parameter,
+    Shown,
+)
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK
 from agentctl.interfaces.commands.parts.printed_step import in_same_place
@@ -114,10 +125,24 @@ agentctl doctor --runner slurm --partition short --runner-arg=--account=lab --ti
                 TEXT,
                 "Let an agent that failed too often be started again in the task's tree.",
                 "AGENT",
+                completes=FAILED_AGENTS,
             ),
-            Parameter("free_account", TEXT, "Let an account that is on hold be used again.", "ACCOUNT"),
-            Parameter("runner", TEXT, "Test the nodes of a runner (slurm) by a probe.", "RUNNER", group=NODES),
-            Parameter("partition", TEXT, "The part of the cluster to test.", "NAME", group=NODES),
+            Parameter(
+                "free_account",
+                TEXT,
+                "Let an account that is on hold be used again.",
+                "ACCOUNT",
+                completes=ACCOUNTS,
+            ),
+            Parameter(
+                "runner",
+                TEXT,
+                "Test the nodes of a runner (slurm) by a probe.",
+                "RUNNER",
+                group=NODES,
+                completes=ENGINES,
+            ),
+            Parameter("partition", TEXT, "The part of the cluster to test.", "PARTITION", group=NODES),
             Parameter("runner_arg", TEXTS, "An option for the engine, as for spawn; repeatable.", "ARG", group=NODES),
             Parameter(
                 "network",

@@ -11,6 +11,7 @@ from agentctl.errors import ExitCode, NotFound
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     FLAG,
+    TARGETS,
     TEXT,
     Command,
     Family,
@@ -36,6 +37,7 @@ _TARGET = Parameter(
     "TARGET",
     is_argument=True,
     is_required=True,
+    completes=TARGETS,
 )
 _TARGET_WITH_EVENTS = _TARGET._replace(help="A target of your config.yaml, and its events: phone:blocked,failed.")
 _WHOLE_ROOT = Parameter("whole_root", FLAG, "For all tasks of the root, instead of this one.", typed="all")

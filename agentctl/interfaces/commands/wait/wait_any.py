@@ -6,7 +6,16 @@ from functools import partial
 
 from agentctl.domain.states import PARKED, STALLED, Status
 from agentctl.errors import ExitCode, UsageError
-from agentctl.interfaces.commands.model.command_model import FINDS, TEXT, Command, Parameter, Showing, Shown
+from agentctl.interfaces.commands.model.command_model import (
+    CONSUMERS,
+    END_LIST,
+    FINDS,
+    TEXT,
+    Command,
+    Parameter,
+    Showing,
+    Shown,
+)
 from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import ANY_INSTANCES, HOSTS, IN_TASK, RECURSIVE, TIMEOUT
@@ -27,7 +36,8 @@ if TYPE_CHECKING:
     from agentctl.domain.documents.workers.ends import EndedElsewhere, EndedWorker, StoppedWait
     from agentctl.operations.wait.waiting import WaitedEnd
 
-_KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED, PARKED)
+#: What can be waited for.
+KINDS: tuple[str, ...] = (Status.COMPLETED, Status.FAILED, Status.CANCELLED, Status.BLOCKED, STALLED, PARKED)
 
 
 def wait_any_command(
@@ -97,9 +107,9 @@ def _statuses(kinds: str | None) -> frozenset[str] | None:
     if kinds is None:
         return None
     names = [name.strip() for name in kinds.split(",") if name.strip()]
-    unknown = [name for name in names if name not in _KINDS]
+    unknown = [name for name in names if name not in KINDS]
     if unknown or not names:
-        raise UsageError(f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(_KINDS)}")
+        raise UsageError(f"--for cannot wait for {', '.join(unknown) or 'nothing'}", hint=f"known: {', '.join(KINDS)}")
     return frozenset(names)
 
 
@@ -119,7 +129,11 @@ while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line
             ANY_INSTANCES,
             TIMEOUT,
             Parameter(
-                "consumer", TEXT, "Who is asking: each consumer is given each end once; by default `default`.", "NAME"
+                "consumer",
+                TEXT,
+                "Who is asking: each consumer is given each end once; by default `default`.",
+                "NAME",
+                completes=CONSUMERS,
             ),
             Parameter(
                 "kinds",
@@ -127,6 +141,7 @@ while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line
                 "Any of completed,failed,cancelled,blocked,stalled,parked; by default all but the last two.",
                 "LIST",
                 typed="for",
+                completes=END_LIST,
             ),
             RECURSIVE,
             HOSTS,
