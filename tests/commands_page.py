@@ -52,8 +52,13 @@ def _document(declared: str) -> str:
 
 
 def _row(one: Parameter) -> str:
-    default = f" Default: `{one.default}`." if one.default not in (None, False, True) else ""
-    return f"| {_typed(one)} | {_escaped(one.help)}{default} |"
+    return f"| {_typed(one)} | {_escaped(one.help)}{default_said(one)} |"
+
+
+def default_said(one: Parameter) -> str:
+    """Return the sentence that says the default of a parameter; none where there is none, or it is a flag's."""
+    has_default = one.kind != FLAG and one.default not in (None, "")
+    return f" Default: `{one.default}`." if has_default else ""
 
 
 def _typed(one: Parameter) -> str:
