@@ -144,7 +144,7 @@ def in_an_editable_tool_elsewhere(world: World) -> None:
 
 def in_a_tool_from_a_repository(world: World) -> None:
     repository = world.home / "repository" / "below"
-    for name in ("agentctl", "task_templates"):
+    for name in ("agentctl", "task_templates", "man"):
         shutil.copytree(REPOSITORY / name, repository / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, repository)
@@ -204,6 +204,15 @@ def test_the_line_that_is_printed_brings_the_extra(tmp_path: Path, make: Callabl
     assert world.has("acp")
     assert world.has("segno") >= has_segno
     assert world.version() == version
+
+
+def test_the_manual_pages_come_with_the_command(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    in_pipx(world)
+    wanted = {file.name: file.read_bytes() for file in (REPOSITORY / "man").iterdir()}
+    # Where pipx links to them, beside the command: man looks there.
+    for folder in (world.python.parents[1] / "share", tmp_path / ".local" / "share"):
+        assert {file.name: file.read_bytes() for file in (folder / "man" / "man1").iterdir()} == wanted
 
 
 def test_a_line_brings_all_that_the_extra_needs(tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
+import shutil
+import subprocess
+import tomllib
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
 
+import agentctl
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
@@ -21,7 +26,7 @@ from agentctl.interfaces.web.document_schemas import schemas_of
 from agentctl.operations.show.listing import row_of
 from agentctl.supervision.account.waiters import Awaited
 from agentctl.supervision.worker.spec import WorkerSpec
-from tests import commands_page
+from tests import commands_page, man_pages
 from tests.modules_page import missing, page
 from tests.support import REPOSITORY
 
@@ -35,6 +40,16 @@ NUMBERED = {"exit.1.json", "*.damaged"}
 MODULE = re.compile(
     r"`((?:interfaces|worker_programs|tools|operations|drivers|runners|shim|supervision|adapters|domain)/[\w/]+(?:\.py|/))`"
 )
+
+PAGES = man_pages.pages()
+#: The sections of a manual page, in their order.
+SECTIONS = (
+    "NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "ARGUMENTS", "OPTIONS", "ENVIRONMENT", "FILES", "EXAMPLES",
+    "EXIT STATUS", "SEE ALSO",
+)  # fmt: skip
+#: What a manual page asks of roff, and how it writes a character or changes the font.
+REQUEST = re.compile(r"\.(?:(?:TH|SH|SS) .+|TP|PP|RS 4|RE|nf|fi|br|nh|ad l)")
+ESCAPE = re.compile(r"\\(?:[e&-]|f[BIR]|\((?:aq|ga|ha|ti|dq)|\[u[0-9A-F]{4,}\])")
 
 
 def section(heading: str, text: str = FORMATS) -> str:
@@ -164,6 +179,64 @@ def test_the_page_of_modules_is_that_of_the_code() -> None:
 def test_the_page_of_commands_is_that_of_the_code() -> None:
     said = (DOCS / "commands.md").read_text(encoding="utf-8")
     assert said == commands_page.page(), "python -m tests.commands_page > docs/commands.md"
+
+
+def test_the_manual_pages_are_those_of_the_code() -> None:
+    said = {file.name: file.read_text(encoding="utf-8") for file in man_pages.FOLDER.iterdir()}
+    assert said == PAGES, "python -m tests.man_pages"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_manual_page_is_right_roff(name: str) -> None:
+    text = PAGES[name]
+    lines = text.splitlines()
+    assert text.isascii()
+    assert [line for line in lines if not line or line != line.rstrip()] == []
+    assert [line for line in lines if line.startswith("'") or (line[0] == "." and not REQUEST.fullmatch(line))] == []
+    assert set(ESCAPE.sub("", text)) & set("\\-'`^~") == set(), "each means something else to roff"
+    for begin, end in ((".nf", ".fi"), (".RS 4", ".RE")):
+        assert [line for line in lines if line in {begin, end}] == [begin, end] * lines.count(end)
+    assert all(line.count("\\fB") + line.count("\\fI") == line.count("\\fR") for line in lines)
+    assert not any(line[0] == "." for tag, line in itertools.pairwise(lines) if tag == ".TP")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_manual_page_has_what_man_and_whatis_look_for(name: str) -> None:
+    title, *lines = PAGES[name].splitlines()
+    words = name.removesuffix(".1")
+    assert title == f'.TH "{man_pages.escaped(words.upper())}" "1" "" "agentctl {agentctl.__version__}" "agentctl"'
+    sections = [line.removeprefix(".SH ").strip('"') for line in lines if line.startswith(".SH ")]
+    assert sections == [one for one in SECTIONS if one in sections]
+    assert {"NAME", "SYNOPSIS", "DESCRIPTION", "EXAMPLES", "EXIT STATUS", "SEE ALSO"} <= set(sections)
+    assert lines[lines.index(".SH NAME") + 1].startswith(f"{man_pages.escaped(words)} \\- ")
+    others = re.findall(r"\\fB(\S+?)\\fR\(1\)", PAGES[name])
+    assert {f"{other}.1".replace("\\-", "-") for other in others} <= PAGES.keys()
+
+
+def test_a_text_is_escaped_for_roff() -> None:
+    assert man_pages.escaped("a-b\\n'é`") == "a\\-b\\en\\(aq\\[u00E9]\\(ga"
+    assert man_pages._line(".agentctl, `x`") == "\\&.agentctl, \\fBx\\fR"
+
+
+def test_groff_warns_of_no_manual_page() -> None:
+    """Where there is no groff, the rules above are what is left."""
+    assert _warnings_of_groff([man_pages.FOLDER / name for name in PAGES]) == ""
+
+
+def _warnings_of_groff(files: list[Path]) -> str:
+    groff = shutil.which("groff")
+    if groff is None:
+        return ""
+    return subprocess.run([groff, "-man", "-ww", "-Tutf8", *files], capture_output=True, text=True, check=True).stderr
+
+
+def test_a_wheel_and_a_source_distribution_have_the_manual_pages() -> None:
+    """`tests/extras/printed.py` looks where they are installed."""
+    targets = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"][
+        "targets"
+    ]
+    assert targets["wheel"]["shared-data"] == {man_pages.FOLDER.name: "share/man/man1"}
+    assert man_pages.FOLDER.name in targets["sdist"]["only-include"]
 
 
 def test_the_page_of_modules_has_each_folder() -> None:
