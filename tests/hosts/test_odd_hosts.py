@@ -260,8 +260,13 @@ def test_an_end_that_nobody_here_could_read_is_given_again(root: Path, tmp_path:
 def test_completion_offers_hosts_and_their_names_and_never_more(root: Path, tmp_path: Path) -> None:
     define_hosts({"build": "b", "gpu": "g"})
     put_ssh(tmp_path / "bin", f"exec {FAR_END}")
-    new_task()
+    task = new_task()
     spawn(worker("exits", 0), "--wait", name="w1")
+
+    def ask(folder: Path) -> None:
+        (folder / "interactions").mkdir(parents=True)
+        question = {"id": "q1", "kind": "confirm", "question": "Go on?"}
+        (folder / "interactions" / "q1.json").write_text(json.dumps(question))
 
     def offered(line: str) -> list[str]:
         env = {"_AGENTCTL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
@@ -271,6 +276,11 @@ def test_completion_offers_hosts_and_their_names_and_never_more(root: Path, tmp_
     assert offered("agentctl list --hosts gpu,") == ["gpu,all", "gpu,here", "gpu,build"]
     assert offered("agentctl --host build show ") == ["w1"]
     assert offered("agentctl --host build list --task ") == ["t1"]
+    assert offered("agentctl --host build spawn --effort m") == ["medium"]
+    assert offered("agentctl --host build wait-any --for failed,b") == ["failed,blocked"]
+    ask(task.agent("w2"))
+    assert offered("agentctl --host build interact respond ") == ["w2"]
+    assert offered("agentctl --host build interact respond w2 --id q1 ") == ["yes", "no"]
     evil = "w1\\nx$(touch evil)\\n-x\\n`id`\\n"
     put_ssh_in_python(
         tmp_path / "bin", f"{TAKE}say(frame(frames.OUT, b'{evil}') + frame(frames.EXIT, b'0'))\nos.read(0, 9)"
