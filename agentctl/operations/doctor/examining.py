@@ -25,6 +25,7 @@ from agentctl.domain.worker.ends import HIDDEN
 from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged
+from agentctl.operations.doctor.conclusion import conclusion_on
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
 from agentctl.operations.doctor.models import examine_models
 from agentctl.operations.doctor.orphans import examine_orphans
@@ -67,23 +68,9 @@ def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     around = [*_machine(), *examine_programs(), *examine_models(), *examine_accounts()]
     around += _as_far_as_readable([examine_orphans(root, fix=fix)], "" if root is None else root.path)
     if root is None:
-        return [*around, _verdict(around, around, "")]
+        return [*around, conclusion_on(around)]
     inside = [*examine_odd_root(root, fix=fix), *_as_far_as_readable([_root(root, fix)], root.path)]
-    return [*around, *inside, _verdict(inside, [*around, *inside], root.path)]
-
-
-def _verdict(judged: list[Finding], all_found: list[Finding], where: str) -> Finding:
-    """Return what is to be said of a root, or of the machine where there is no root, after everything was looked at.
-
-    Args:
-        judged: What was found there; what was found elsewhere must not hide that nothing is wrong there.
-    """
-    counts = {severity: sum(one.severity == severity for one in judged) for severity in ("error", "warning")}
-    if any(counts.values()):
-        found = " and ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in counts.items() if n)
-        return finding("note", f"{found} in all, as told above", where)
-    is_clean = not any(one.severity in counts for one in all_found)
-    return finding("ok", "nothing is wrong" if is_clean else "nothing is wrong with this root", where)
+    return [*around, *inside, conclusion_on(inside, root.path, around=around)]
 
 
 def _examine_task(task: TaskDir, fix: bool) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK
 from agentctl.interfaces.commands.parts.printed_step import in_same_place
 from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.operations.doctor.conclusion import conclusion_on
 from agentctl.operations.doctor.examining import examine
 from agentctl.operations.where.findings import Finding
 
@@ -62,12 +63,19 @@ def doctor(
     if runner is None and test:
         raise UsageError("these options are for a test of nodes", hint="add --runner slurm")
     if runner is not None:
-        return _shown(call, _nodes(call, {**test, "runner": runner, "fix": fix}))
-    return _shown(call, examine(call.root_if_any(), fix=fix))
+        found = _nodes(call, {**test, "runner": runner, "fix": fix})
+        return _shown(call, found, [*found, conclusion_on(found)])
+    found = examine(call.root_if_any(), fix=fix)
+    return _shown(call, found, found)
 
 
-def _shown(call: Invocation, findings: list[Finding]) -> Shown[list[FindingRow]]:
-    lines = (line for finding in findings for line in _lines(finding, call.place_words()))
+def _shown(call: Invocation, findings: list[Finding], shown: list[Finding]) -> Shown[list[FindingRow]]:
+    """Show what was found.
+
+    Args:
+        shown: What a person reads of it; the last one is the verdict.
+    """
+    lines = (line for finding in shown for line in _lines(finding, call.place_words()))
     left = any(finding.is_error_left for finding in findings)
     return Shown([finding.to_json() for finding in findings], lines, code=ExitCode.REFUSED if left else ExitCode.DONE)
 
