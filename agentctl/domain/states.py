@@ -157,3 +157,18 @@ def task_state(statuses: Iterable[Status], *, at_rest: str | None = None) -> str
     if Status.FAILED in present:
         return "failed"
     return "canceled" if Status.CANCELLED in present else "completed"
+
+
+#: The states of a task that have a word of their own in files and in JSON -> the status that is the same.
+_TASK_STATUS = {
+    "working": Status.RUNNING.value, "input-required": Status.BLOCKED.value, "canceled": Status.CANCELLED.value,
+}  # fmt: skip
+
+
+def task_status(state: str) -> str:
+    """Return the state of a task in the word that a person reads: that of a status, where one says the same.
+
+    >>> [task_status(state) for state in ("working", "input-required", "canceled", "failed", "created")]
+    ['running', 'blocked', 'cancelled', 'failed', 'created']
+    """
+    return _TASK_STATUS.get(state, state)

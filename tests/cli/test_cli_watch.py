@@ -88,19 +88,20 @@ def test_lines_begin_with_what_is_needed_and_tell_each_change_once(root: Path, t
     spawn_batch([held(tmp_path / "gate", "long")])
     asking(then=f"until [ -e {tmp_path / 'seen'} ]; do sleep 0.02; done")
     watched = Lines("watch", "--plain")
-    assert watched.next(5) == [
+    assert watched.next(6) == [
         "Needs you: 1",
         "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER (ANSWER: any text)",
+        "Failed: 1",
+        "broken of t1 failed (exit_code 3)",
         "Working: 1",
         "long of t1 is running",
-        "Done: 1 (1 failed)",
     ]
     answer()
     assert watched.next(1) == ["asks of t1 is running"]
     (tmp_path / "seen").touch()
     assert watched.next(1) == ["asks of t1 completed"]
     spawn(["sh", "-c", "exit 4"], name="more")
-    assert watched.up_to("more of t1 failed (exit code 4)") <= {"more of t1 is queued", "more of t1 is running"}
+    assert watched.up_to("more of t1 failed (exit_code 4)") <= {"more of t1 is queued", "more of t1 is running"}
     (tmp_path / "gate").touch()
     task.ended("long")
     assert watched.next(1) == ["long of t1 completed"]
@@ -266,7 +267,7 @@ def test_the_end_of_one_worker_is_that_of_wait(root: Path, tmp_path: Path) -> No
     new_task()
     spawn(["sh", "-c", "printf 'no \\033[31mnewline'; exit 3"], "--wait", name="broken", check=False)
     done = run("watch", "broken", check=False)
-    lines = ["broken of t1 failed (exit code 3)", r"no \x1b[31mnewline", "broken failed (exit_code 3)"]
+    lines = ["broken of t1 failed (exit_code 3)", r"no \x1b[31mnewline", "broken failed (exit_code 3)"]
     assert (done.code, done.out.splitlines()) == (7, lines)
     assert lines[-1] == run("wait", "broken", check=False).out.strip()
     assert run("watch", "nobody", check=False).code == 3

@@ -139,6 +139,7 @@ def test_tasks_shows_sub_tasks_below_their_parents_and_what_these_wait_for(task:
     assert {name: row["state"] for name, row in found.items()} == {
         "aaa": "created", "t1": "input-required", "zz-mid": "input-required", "low": "input-required",
     }  # fmt: skip
+    assert [row["status"] for row in found.values()] == ["created", "blocked", "blocked", "blocked"]
     assert [row["blockedBelow"] for row in found.values()] == [0, 1, 1, 0]
     lines = [line.split("\t") for line in run("tasks").out.splitlines()]
     assert [(line[0], line[1], line[7]) for line in lines] == [
@@ -152,7 +153,7 @@ def test_tasks_shows_sub_tasks_below_their_parents_and_what_these_wait_for(task:
         ("created", False), ("working", True), ("working", False), ("completed", False),
     ]  # fmt: skip
     _, shown = on_a_terminal([*PROGRAM, "tasks"])
-    assert "working (awaits children)" in shown.decode()
+    assert "running (awaits children)" in shown.decode()
     assert re.search(r"\n  +    low ", shown.decode()), "it is indented twice"
     gate.touch()
     task.ended("top")

@@ -8,7 +8,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page, expect
 
-NEEDS = ("Needs you", "Ready for review", "Working", "Queued", "Done")
+NEEDS = ("Needs you", "Ready for review", "Failed", "Working", "Queued", "Done")
 
 
 def group(page: Page, words: str) -> Locator:

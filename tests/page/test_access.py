@@ -256,7 +256,7 @@ def test_the_colours_can_be_chosen(task: Task, visiting: Callable[..., Visit]) -
 def test_states_are_not_told_by_colour_alone(task: Task, tmp_path: Path, visiting: Callable[..., Visit]) -> None:
     populate(task, tmp_path)
     page = visiting(viewport={"width": 1280, "height": 2400}).open("/tasks/t1")
-    words = {"asks": "asks", "running": "runs", "paused": "paused", "queued": "queued", "failed": "failed"}
+    words = {"asks": "blocked", "running": "running", "paused": "paused", "queued": "queued", "failed": "failed"}
     for name, word in words.items():
         expect(row(page, name)).to_contain_text(word)
 

@@ -41,7 +41,7 @@ def test_workers_appear_change_and_end_without_a_reload(task: Task, visit: Visit
     gate = tmp_path / "gate"
     spawn(worker("exits", 0, "--after-file", gate), name="works")
     expect(group(page, "Working").get_by_role("listitem")).to_have_count(1)
-    expect(row(page, "works")).to_contain_text("runs")
+    expect(row(page, "works")).to_contain_text("running")
     spawn(ASKS, name="asks")
     expect(page).to_have_title("(1) agentctl")
     expect(question(page, "asks")).to_contain_text("Delete the old logs?")
@@ -49,10 +49,10 @@ def test_workers_appear_change_and_end_without_a_reload(task: Task, visit: Visit
     spawn(worker("exits", 0), "--queue", "--after", "works", name="waits")
     expect(group(page, "Queued")).to_contain_text("waits")
     expect(row(page, "fails")).to_be_visible()
-    assert [words.strip("▸▾ ") for words in groups_in_order(page)][:3] == ["Needs you 1", "Working 1", "Queued 1"]
-    assert keys_in_order(page) == [f"t1/{name}" for name in ("asks", "works", "waits", "fails")]
+    assert [words.strip("▸▾ ") for words in groups_in_order(page)][:3] == ["Needs you 1", "Failed 1", "Working 1"]
+    assert keys_in_order(page) == [f"t1/{name}" for name in ("asks", "fails", "works", "waits")]
     gate.touch()
-    expect(group(page, "Done")).to_contain_text("3")
+    expect(group(page, "Done")).to_contain_text("2")
     expect(row(page, "works")).to_have_count(0)
     run("interact", "respond", "asks", "--id", "q1", "no")
     expect(page).to_have_title("agentctl")

@@ -59,7 +59,7 @@ def test_why_a_worker_is_as_it_is(root: Path) -> None:
         await screen.press("y")
         await screen.shows("a1 is failed", "It failed: its program exited with 3.", "exit.json")
         await screen.press("escape")
-        await screen.shows("done 1")
+        await screen.shows("1 done (1 failed)")
 
     watching(steps)
 
@@ -196,7 +196,7 @@ def test_each_view_has_its_keys_in_the_help(root: Path) -> None:
             if not binding.key.isdigit():
                 assert (binding.tooltip or binding.description) in shown
         await screen.press("escape", "escape")
-        await screen.shows("done 1")
+        await screen.shows("1 done (1 failed)")
 
     watching(steps, size=(120, 90))
 

@@ -39,9 +39,10 @@ def test_workers_stand_in_the_order_of_need(root: Path, tmp_path: Path) -> None:
     spawn_batch([held(tmp_path / "gate", "d1"), held(tmp_path / "gate", "e1", after=["d1"])])
 
     async def steps(screen: Screen) -> None:
-        await screen.shows("needs you 1", "working 1", "queued 1", "done 2", "What does a1 want?", "1 needs you")
+        await screen.shows("needs you 1", "failed 1", "working 1", "queued 1", "done 1", "What does a1 want?")
+        await screen.shows("1 needs you, 1 failed, 1 working, 1 queued, 1 done")
         rows = [row.split()[1] for row in screen.rows() if row.startswith("  ") and len(row.split()) > 1]
-        assert [name for name in rows if name in ("a1", "b1", "d1", "e1")] == ["a1", "d1", "e1", "b1"]
+        assert [name for name in rows if name in ("a1", "b1", "d1", "e1")] == ["a1", "b1", "d1", "e1"]
         assert "c1" not in rows, "what is done is folded, but not what has failed"
         await screen.shows("waiting")
         assert screen.app._title == "(1) agentctl"
@@ -253,7 +254,7 @@ def test_the_wheel_scrolls_and_what_comes_into_sight_is_read(root: Path, tmp_pat
         return set(screen.app.fleet_list.glance.doings)
 
     async def steps(screen: Screen) -> None:
-        await screen.shows("done 50")
+        await screen.shows("failed 50")
         shown = screen.app.fleet_list
         first, last = (line.key for line in (shown.lines[1], shown.lines[-1]))
         await screen.until(lambda: first in read(screen), f"that {first} is read")
@@ -278,7 +279,7 @@ def test_the_line_of_the_cursor_stays_on_a_screen_that_gets_lower(root: Path) ->
     run("wait-all", check=False)
 
     async def steps(screen: Screen) -> None:
-        await screen.shows("done 50")
+        await screen.shows("failed 50")
         await screen.press("g", *("j" * 12))
         worker = screen.app.fleet_list.worker
         assert worker is not None
@@ -365,7 +366,7 @@ def test_one_task_alone_is_looked_at(root: Path) -> None:
     spawn(worker("exits", 3), "--wait", "--task", "t3", name="beside", check=False)
 
     async def steps(screen: Screen) -> None:
-        await screen.shows("✗ a1", "1 done")
+        await screen.shows("✗ a1", "1 failed")
         assert "beside" not in screen.text()
         await screen.press("escape", "escape", "t")
         await screen.shows("t1 failed")

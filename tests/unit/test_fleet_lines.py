@@ -20,7 +20,7 @@ from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import ESCAPES
 from agentctl.domain.worker.need import Need, need_of
 from agentctl.domain.worker_row import BLANK
-from agentctl.interfaces.screen.fleet.drawing import draw_line
+from agentctl.interfaces.screen.fleet.drawing import Piece, counted_words, draw_line
 from agentctl.interfaces.screen.fleet.filtering import filter_of, scope_of, words_of
 from agentctl.interfaces.screen.fleet.lines import (
     DEEPEST,
@@ -35,7 +35,7 @@ from agentctl.interfaces.screen.fleet.lines import (
     wanted,
     workers_below,
 )
-from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance
+from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
 from agentctl.operations.fleet.task_totals import totals_of, with_those_below
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -139,12 +139,51 @@ def test_a_line_is_as_wide_as_the_screen_and_obeyed_by_no_terminal(glance: Glanc
             text.encode()
 
 
-def test_done_is_folded_and_the_failed_stay_open() -> None:
+def test_done_is_folded_and_those_that_failed_stay_open() -> None:
     glance = glance_of(
         fleet_worker("t1", "a", status="completed"), fleet_worker("t1", "b", status="failed"),
-        fleet_worker("t1", "c", status="cancelled"),
+        fleet_worker("t1", "c", status="cancelled"), fleet_worker("t1", "d", status="failed", seen=True),
+        fleet_worker("t1", "e"),
     )  # fmt: skip
-    assert shown(glance, Arrangement()) == [Need.DONE, WorkerId("t1", "b")]
+    assert shown(glance, Arrangement()) == [
+        Need.FAILED, WorkerId("t1", "b"), Need.WORKING, WorkerId("t1", "e"), Need.DONE, WorkerId("t1", "d"),
+    ]  # fmt: skip
+
+
+def test_a_failure_is_a_group_of_its_own_until_somebody_has_looked() -> None:
+    """Behind what is ready for review; a cancelled worker is no failure, whatever it has changed."""
+    assert [need.name for need in Need] == ["NEEDS_YOU", "REVIEW", "FAILED", "WORKING", "QUEUED", "DONE"]
+    failed: dict[str, Any] = {"status": Status.FAILED, "endedAt": "2026-01-01T11:00:00.000Z"}
+    for keys in (failed, {**failed, "driver": "claude"}):
+        assert fleet_worker("t1", "a", **keys).need is Need.FAILED
+        assert fleet_worker("t1", "a", seen=True, **keys).need is Need.DONE
+        assert fleet_worker("t1", "a", **{**keys, "status": Status.CANCELLED}).need is Need.DONE
+    changed = worker_row("a", **failed)
+    assert need_of(changed, asks=False, is_idle=False, is_seen=False, has_changes=True) is Need.FAILED
+
+
+def test_failures_are_counted_and_red_wherever_workers_are_counted() -> None:
+    ended: dict[str, Any] = {"endedAt": "2026-01-01T11:00:00.000Z"}
+    glance = glance_of(
+        *(fleet_worker("t1", f"f{n}", status="failed", **ended) for n in range(100)),
+        *(fleet_worker("t1", f"d{n}", status="completed", **ended) for n in range(201)),
+    )
+    lines = lines_of(glance, Arrangement())
+    headings = {line.key: draw_line(glance, line, 80, NOW) for line in lines if isinstance(line.key, Need)}
+    assert [texts_of(one) for one in headings.values()] == ["▾ failed 100", "▸ done 201"]
+    assert ("100", "failed") in headings[Need.FAILED]
+    assert list(counted_words(glance.workers.values())) == [
+        ("", ""), ("100 failed", "bold red"), (", ", ""), ("201 done", ""),
+    ]  # fmt: skip
+    looked_at = glance_of(*(one for one in glance.workers.values() if one.need is Need.DONE),
+                          fleet_worker("t1", "f", status="failed", seen=True, **ended))  # fmt: skip
+    (heading, _) = lines_of(looked_at, Arrangement())
+    assert ", 1 failed" in texts_of(draw_line(looked_at, heading, 80, NOW))
+    assert "".join(text for text, _ in counted_words(looked_at.workers.values())) == "202 done (1 failed)"
+
+
+def texts_of(pieces: list[Piece]) -> str:
+    return "".join(text for text, _ in pieces).rstrip()
 
 
 def test_an_agents_answer_is_to_be_reviewed_until_it_was_seen() -> None:
@@ -155,7 +194,34 @@ def test_an_agents_answer_is_to_be_reviewed_until_it_was_seen() -> None:
 
 
 def test_a_question_of_an_ended_worker_needs_nobody() -> None:
-    assert fleet_worker("t1", "a", asks="2026-01-01T11:00:00.000Z", status="failed").need is Need.DONE
+    assert fleet_worker("t1", "a", asks="2026-01-01T11:00:00.000Z", status="completed").need is Need.DONE
+
+
+def test_a_row_shows_the_driver_and_how_it_ended_and_what_it_waits_for_at_80_columns() -> None:
+    """Whatever else there is: long names of the worker, its agent and those that it waits for."""
+    shown_of: list[tuple[list[str], dict[str, Any]]] = [
+        (["general:codex"], {"agent": "general", "driver": "codex"}),
+        (["e:codex failed (exit_code 3)"],
+         {"agent": "a-long-agent-name" * 3, "driver": "codex", "status": "failed", "reason": "exit_code",
+          "exitCode": 3}),
+        (["after a, b"], {"status": "queued", "after": ["a", "b"]}),
+    ]  # fmt: skip
+    for vendor in ("claude", "opencode", "gemini"):
+        denied = {"agent": "general", "driver": vendor, "status": "failed", "reason": "permission_denied"}
+        shown_of.append(([f"general:{vendor} failed (permission_denied)"], denied))
+    for words, keys in shown_of:
+        one = fleet_worker("t1", "a-long-name" * 5, command="a long command " * 9, **keys)
+        drawn = texts_of(draw_line(glance_of(one), ListLine(one.id, 0), 80, NOW))
+        assert all(word in drawn for word in words), drawn
+
+
+def test_the_state_of_a_task_is_told_in_the_words_of_a_status() -> None:
+    for state, word in (("working", "running"), ("input-required", "blocked"), ("canceled", "cancelled")):
+        task = fleet_task("t1")._replace(state=state, totals=TaskTotals(workers=3, failed=2))
+        glance = Glance({"t1": task}, {}, {}, False)
+        drawn = draw_line(glance, ListLine("t1", 0), 80, NOW)
+        assert "".join(text for text, _ in drawn).startswith(f"  t1 {word} ")
+        assert ("2 failed  ", "failed") in drawn
 
 
 def test_an_activity_is_shown_as_far_as_its_groups_are_open() -> None:

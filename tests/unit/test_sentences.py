@@ -64,7 +64,7 @@ def test_each_fact_is_new_once_and_again_after_it_was_not_true() -> None:
         (worker(questions=(two,)), []),
         (worker(), ["running"]),
         (worker(paused=True), ["paused"]),
-        (worker(status="failed", reason="exit_code", exitCode=3, message="why"), ["failed (exit code 3): why"]),
+        (worker(status="failed", reason="exit_code", exitCode=3, message="why"), ["failed (exit_code 3): why"]),
     ]
     for now, words in steps:
         found = said.new(now)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentctl.domain.states import MOVES, ROSTER_STATE, TERMINAL, Status, task_state
+from agentctl.domain.states import MOVES, ROSTER_STATE, TERMINAL, Status, task_state, task_status
 
 STATUSES = st.lists(st.sampled_from(Status), max_size=8)
 TASK_STATES = {"created", "working", "input-required", "completed", "failed", "canceled"}
@@ -29,6 +29,12 @@ def test_what_lives_can_end_in_every_way(status: Status) -> None:
 def test_only_a_running_worker_blocks_or_is_given_back_and_a_blocked_one_can_do_both() -> None:
     assert {status for status in Status if Status.BLOCKED in MOVES[status]} == {Status.RUNNING, Status.BLOCKED}
     assert {status for status in Status if Status.QUEUED in MOVES[status]} == {Status.RUNNING, Status.BLOCKED}
+
+
+def test_people_read_one_word_for_one_state() -> None:
+    words = {task_status(state) for state in TASK_STATES}
+    assert words - set(Status) == {"created"}
+    assert len(words) == len(TASK_STATES)
 
 
 @given(STATUSES, st.randoms(use_true_random=False))

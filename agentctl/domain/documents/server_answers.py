@@ -87,6 +87,8 @@ class TaskFigures(TypedDict):
     #: How many of them have not ended, and how many ask.
     live: int
     asking: int
+    #: How many have failed.
+    failed: int
     #: Input and output, without cached ones.
     tokens: int
     #: Whether the tokens, and the cost, are the least that it was: those of some worker are not known.
@@ -107,6 +109,8 @@ class FleetTaskRow(TypedDict):
     title: str
     #: `created working input-required stranded held completed failed canceled unknown`.
     state: str
+    #: The same in the words of a status where one says the same, as in `tasks`.
+    status: str
     #: It was made here by the person, or taken over.
     own: bool
     #: {taskId, by, at} of what holds its queue.

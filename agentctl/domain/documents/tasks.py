@@ -40,6 +40,9 @@ class TaskRow(SubtaskFacts):
     title: str
     #: `created working input-required stranded held completed failed canceled unknown`.
     state: str
+    #: The same in the words of a status where one says the same:
+    #: `created running blocked stranded held completed failed cancelled unknown`.
+    status: str
     #: How many workers of its own it has, and how many of these have each status.
     workers: int
     queued: int

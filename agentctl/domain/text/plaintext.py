@@ -62,6 +62,18 @@ def shortened(text: str, longest: int, mark: str = "...") -> str:
     return text if len(text) <= longest else text[: max(0, longest - len(mark))] + mark
 
 
+def shortened_inside(text: str, longest: int) -> str:
+    """Return a text in at most `longest` characters: what is cut is in its middle, since names often differ at the end.
+
+    >>> shortened_inside("build-the-package", 17), shortened_inside("build-the-package", 9)
+    ('build-the-package', 'buil…kage')
+    """
+    if len(text) <= longest:
+        return text
+    kept = max(longest - 1, 0)
+    return text[: kept - kept // 2] + "…" * (longest > 0) + text[len(text) - kept // 2 :]
+
+
 def whole_json(value: Any) -> Any:
     """Return a JSON value with every text in it `whole`."""
     dumped = json.dumps(value, ensure_ascii=False)

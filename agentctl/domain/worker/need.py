@@ -18,9 +18,11 @@ class Need(IntEnum):
     NEEDS_YOU = 0
     #: It has given an answer or changed files, and nobody has looked.
     REVIEW = 1
-    WORKING = 2
-    QUEUED = 3
-    DONE = 4
+    #: It has failed, and nobody has looked.
+    FAILED = 2
+    WORKING = 3
+    QUEUED = 4
+    DONE = 5
 
 
 def need_of(row: WorkerRow, *, asks: bool, is_idle: bool, is_seen: bool, has_changes: bool) -> Need:
@@ -39,5 +41,7 @@ def need_of(row: WorkerRow, *, asks: bool, is_idle: bool, is_seen: bool, has_cha
         return Need.WORKING if is_seen else Need.REVIEW
     if status not in TERMINAL:
         return Need.QUEUED if status == Status.QUEUED else Need.WORKING
+    if status == Status.FAILED:
+        return Need.DONE if is_seen else Need.FAILED
     answers = row["driver"] is not None and status == Status.COMPLETED
     return Need.REVIEW if (has_changes or answers) and not is_seen else Need.DONE

@@ -66,6 +66,8 @@ class WorkerView:
     driver: str | None = None
     #: `own` where the person's own settings of its program count; None for any other policy.
     permissions: str | None = None
+    #: The workers after which it starts.
+    after: Sequence[str] = ()
     #: What places it on a node, and that node once it has begun there.
     runner: str | None = None
     node: str | None = None
@@ -203,6 +205,8 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
         worker.agent_id = _typed(payload, "agentId", str)
     if payload.get("permissions") == OWN:
         worker.permissions = OWN
+    if "after" in payload:
+        worker.after = [name for name in _typed(payload, "after", list, []) if isinstance(name, str) and is_name(name)]
     if "parent" in payload:
         worker.parent = _typed(payload, "parent", str)
     if "depth" in payload:  # In a sub-task the parent is in another task.

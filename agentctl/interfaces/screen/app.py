@@ -32,7 +32,8 @@ from agentctl.interfaces.screen.acting import commands
 from agentctl.interfaces.screen.acting.peek import Peek
 from agentctl.interfaces.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.interfaces.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys
-from agentctl.interfaces.screen.fleet.filtering import NEEDS, filter_of, scope_of
+from agentctl.interfaces.screen.fleet.drawing import counted_words
+from agentctl.interfaces.screen.fleet.filtering import filter_of, scope_of
 from agentctl.interfaces.screen.fleet.fleet_list import FleetList
 from agentctl.interfaces.screen.fleet.lines import Arrangement, Mode, counts, rows_looked_at
 from agentctl.interfaces.screen.help import Help
@@ -232,15 +233,11 @@ class WatchApp(WorkerKeys, App[int]):
 
     def _show_head(self) -> None:
         glance = self.fleet_list.glance
-        found = counts(rows_looked_at(glance, self.arrangement).values())
-        parts = [f"{found[need]} {NEEDS[need]}" for need in Need if found[need]]
-        parts = [part.replace("needs", "need") if found[Need.NEEDS_YOU] > 1 else part for part in parts]
+        workers = rows_looked_at(glance, self.arrangement).values()
         head = Text(no_wrap=True, overflow="ellipsis")
         head.append("agentctl  ", "bold")
-        if found[Need.NEEDS_YOU]:
-            head.append(parts.pop(0), "bold yellow")
-            head.append(", " if parts else "")
-        head.append(", ".join(parts))
+        for text, style in counted_words(workers):
+            head.append(text, style)
         if self._trouble:
             head.append(f"  out of date: {self._trouble}", "bold red")
         elif glance.is_partial:
@@ -253,7 +250,7 @@ class WatchApp(WorkerKeys, App[int]):
         if head != self._head_shown:
             self._head_shown = head
             self._head.update(head)
-        waiting = found[Need.NEEDS_YOU]
+        waiting = counts(workers)[Need.NEEDS_YOU]
         self._set_title(f"({waiting}) agentctl" if waiting else "agentctl")
 
     def _set_title(self, title: str) -> None:

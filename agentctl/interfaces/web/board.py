@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import AnswerOption, Question, in_one_line, offered, question_within, takes_text
-from agentctl.domain.states import TERMINAL
+from agentctl.domain.states import TERMINAL, task_status
 from agentctl.domain.text.plaintext import whole
 from agentctl.domain.worker.need import Need
 from agentctl.domain.worker_row import BLANK
@@ -406,11 +406,13 @@ _NEEDS = {need: need.name.lower() for need in Need}
 def _task(task: FleetTask) -> bytes:
     totals = task.totals
     row: FleetTaskRow = {
-        "taskId": task.task.id, "title": whole(task.title), "state": task.state, "own": task.is_own,
+        "taskId": task.task.id, "title": whole(task.title), "state": task.state,
+        "status": task_status(task.state), "own": task.is_own,
         "held": None if task.hold is None else task.hold.to_json(),
         "parent": task.parent, "parentInstance": task.parent_instance,
         "totals": {
             "workers": totals.workers, "live": totals.live, "asking": totals.asking,
+            "failed": totals.failed,
             "tokens": totals.tokens, "lacksTokens": totals.lacks_tokens, "lacksCost": totals.lacks_cost,
             "costUsd": totals.cost_usd, "began": totals.began, "ended": totals.ended,
         },

@@ -13,7 +13,7 @@ from agentctl.domain.agent.telling_argument import telling_of
 from agentctl.domain.text.plaintext import plain, shortened
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
-from agentctl.interfaces.words.worker import agent_with_policy, elapsed, progress_words, standing_words
+from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_standing, progress_words
 from agentctl.operations.show.tree_view import WorkerTree
 
 _LONGEST = 100
@@ -47,7 +47,7 @@ def worker_line(tree: WorkerTree) -> str:
     """Return the line of a worker: name, kind, status, time, what it did or runs."""
     row, own = tree.row, tree.nodes[0]
     status = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
-    unusual = None if row["reason"] else standing_words(row)
+    unusual = None if row["reason"] else full_standing(row)
     agent = agent_with_policy(row)
     parts = [
         plain(row["agentInstance"]),

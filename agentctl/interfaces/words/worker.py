@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from agentctl.domain.names import WorkerId, first_of
 from agentctl.domain.states import HELD, STRANDED
 from agentctl.domain.text.numbers import finite
-from agentctl.domain.text.plaintext import plain
+from agentctl.domain.text.plaintext import plain, shortened_inside
 from agentctl.domain.tree.windows import label_of
+from agentctl.domain.worker.ends import reason_in_words
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.lean import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import WorkerRow
     from agentctl.operations.show.askers import PendingQuestion
     from agentctl.operations.wait.live_view import DiskRefusal
+
+#: Of the workers that one waits for, so many are named, each in so many characters.
+_MOST_NAMES, _LONGEST_NAME = 3, 16
 
 
 def questions_open(asked: Sequence[PendingQuestion], root: str) -> str:
@@ -59,9 +63,16 @@ def respond_command(worker: WorkerId, question_id: str, answers: str, root: str)
     return plain(f"{command} (ANSWER: {answers})" if answers else command)
 
 
+def agent_words(row: WorkerRow) -> str:
+    """Return a worker's agent, and the driver that runs it: `general:codex`."""
+    agent, driver = row["agent"], row["driver"]
+    return agent if driver in (None, agent) else f"{agent}:{driver}"
+
+
 def agent_with_policy(row: WorkerRow) -> str:
-    """Return a worker's agent, and its policy where the person's own settings of its program count."""
-    return f"{row['agent']} (permissions {row['permissions']})" if row["permissions"] else row["agent"]
+    """Return the same, and its policy where the person's own settings of its program count."""
+    agent = agent_words(row)
+    return f"{agent} (permissions {row['permissions']})" if row["permissions"] else agent
 
 
 def elapsed(row: WorkerRow) -> float | None:
@@ -85,13 +96,18 @@ def progress_words(report: Mapping[str, Any] | None) -> str | None:
     return " ".join(part for part in parts if part) or None
 
 
+def _then_late(row: WorkerRow, reason: str) -> str:
+    """Return why a worker failed, and how it ended after all if its node has told of that later."""
+    late = row["placement"]["lateExit"] if "placement" in row else None
+    return reason if late is None else f"{reason}, then {late}"
+
+
 def standing_words(row: WorkerRow) -> str | None:
-    """Return what is shown beside the status: why it failed, or what is unusual about a live worker."""
+    """Return what a program reads beside the status: why it failed, or what is unusual about a live worker."""
     if "unreadable" in row:
         return f"unknown: {row['unreadable']}"
     if row["reason"]:
-        late = row["placement"]["lateExit"] if "placement" in row else None
-        return row["reason"] if late is None else f"{row['reason']}, then {late}"
+        return _then_late(row, row["reason"])
     if "refused" in row:
         what = "its end is held" if "end" in row["refused"] else "it is asked to stop"
         return f"{what}: {row['refused'].get('problem')}"
@@ -105,6 +121,19 @@ def standing_words(row: WorkerRow) -> str | None:
         return f"{row['uncollected']} uncollected"
     is_strange = health in ("unsupervised", "unfollowed", "elsewhere", "observed")
     return unusual or (health if is_strange else on_node(row))
+
+
+def full_standing(row: WorkerRow) -> str | None:
+    """Return the same for a person: a reason with its exit code or signal, and what a queued worker waits for."""
+    if row["reason"] and "unreadable" not in row:
+        return _then_late(row, reason_in_words(row["reason"], row["exitCode"], row["signal"]))
+    return standing_words(row) or _after(row)
+
+
+def _after(row: WorkerRow) -> str | None:
+    """Return after which workers one in the queue starts: `after build, test`."""
+    names = [shortened_inside(name, _LONGEST_NAME) for name in row.get("after", ())]
+    return f"after {first_of(names, _MOST_NAMES)}" if names else None
 
 
 def on_node(row: WorkerRow) -> str | None:

@@ -23,6 +23,8 @@ class TaskTotals(NamedTuple):
     #: How many of them have not ended, and how many ask.
     live: int = 0
     asking: int = 0
+    #: How many of them have failed.
+    failed: int = 0
     #: Input and output, without cached ones.
     tokens: int = 0
     #: None if no cost is known.
@@ -41,6 +43,7 @@ class TaskTotals(NamedTuple):
             self.workers + other.workers,
             self.live + other.live,
             self.asking + other.asking,
+            self.failed + other.failed,
             self.tokens + other.tokens,
             sum(costs) if costs else None,
             self.lacks_tokens or other.lacks_tokens,
@@ -73,7 +76,7 @@ class FleetWorker(NamedTuple):
         match self.need:
             case Need.NEEDS_YOU:
                 return str(self.questions[0].asked_at) if self.questions else ""
-            case Need.REVIEW | Need.DONE:
+            case Need.REVIEW | Need.FAILED | Need.DONE:
                 return self.end or ""
             case Need.QUEUED:
                 return self.row["queuedAt"] or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from agentctl.domain.states import TERMINAL
+from agentctl.domain.states import TERMINAL, Status
 from agentctl.domain.tree.budget import spent_from, total
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, TaskTotals
 
@@ -17,6 +17,7 @@ def totals_of(workers: Collection[FleetWorker]) -> TaskTotals:
         workers=len(rows),
         live=sum(row["status"] not in TERMINAL for row in rows),
         asking=sum(bool(worker.questions) for worker in workers),
+        failed=sum(row["status"] == Status.FAILED for row in rows),
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
         lacks_tokens=spent.lacks_tokens,

@@ -126,7 +126,7 @@ def _lines(report: ResultsReport) -> Iterator[str]:
     yield f"# {plain(report['taskId'])}"
     yield ""
     for part in report["workers"]:
-        end = end_in_words(part["status"], part["reason"])
+        end = end_in_words(part["status"], part["reason"], part["exitCode"], part["signal"])
         yield f"- {plain(part['agentInstance'])} ({plain(part['agent'])}): {end}"
     for part in report["workers"]:
         yield ""
@@ -137,7 +137,8 @@ def _lines(report: ResultsReport) -> Iterator[str]:
 
 def _part_lines(part: ReportedWorker) -> Iterator[str]:
     seconds = part["durationSeconds"]
-    yield f"{end_in_words(part['status'], part['reason'])}{f', {seconds:.1f} s' if seconds is not None else ''}"
+    end = end_in_words(part["status"], part["reason"], part["exitCode"], part["signal"])
+    yield f"{end}{f', {seconds:.1f} s' if seconds is not None else ''}"
     if part["error"]:
         yield from ["", *_quoted(part["error"])]
     if part["summary"] and part["summary"] != part["text"]:

@@ -146,6 +146,8 @@ def row_of(
         row = {**row, "unreadable": worker.unreadable.message}
     if worker.is_terminal:
         return row
+    if worker.after and worker.started_at is None:
+        row = {**row, "after": worker.after}
     if worker.refused:
         row = {**row, "refused": worker.refused}
     progress = None if is_queued else last_progress(read_to_show(task.worker(worker.instance).progress))

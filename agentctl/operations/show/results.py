@@ -76,7 +76,8 @@ def result_by_row(worker: WorkerDir, row: WorkerRow, *, max_bytes: int = RESULT_
     found["files"] = [*found["files"], *kept_files(worktree)]
     return {
         "agentInstance": row["agentInstance"], "status": row["status"], "reason": row["reason"],
-        "exitCode": row["exitCode"], "message": row["message"], **found, **_usage_and_success(row, found),
+        "exitCode": row["exitCode"], "signal": row["signal"], "message": row["message"],
+        **found, **_usage_and_success(row, found),
         "worktree": worktree, "openSession": opening_of(worker),
     }  # fmt: skip
 

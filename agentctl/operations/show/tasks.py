@@ -9,7 +9,7 @@ from agentctl.adapters.opening import OddFile
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.treedir import tree_of
-from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state
+from agentctl.domain.states import HELD, STRANDED, UNKNOWN, Status, task_state, task_status
 from agentctl.domain.tree.limits import Limits
 from agentctl.domain.worker.projection import TaskView
 from agentctl.errors import AgentctlError, StorageError
@@ -169,10 +169,12 @@ def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
 def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) -> TaskRow:
     task, config = one.task, one.config
     statuses = [worker.status for worker in one.view.workers.values()]
+    state = standing.state if one.unreadable is None else UNKNOWN
     row: TaskRow = {
         "taskId": task.id,
         "title": config.title,
-        "state": standing.state if one.unreadable is None else UNKNOWN,
+        "state": state,
+        "status": task_status(state),
         "workers": len(statuses),
         "queued": statuses.count(Status.QUEUED),
         "running": statuses.count(Status.RUNNING),

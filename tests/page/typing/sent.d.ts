@@ -3,7 +3,7 @@
 
 declare namespace Sent {
   type Status = 'queued' | 'running' | 'blocked' | 'completed' | 'failed' | 'cancelled';
-  type Need = 'needs_you' | 'review' | 'working' | 'queued' | 'done';
+  type Need = 'needs_you' | 'review' | 'failed' | 'working' | 'queued' | 'done';
 
   /** An answer that may be given by a button; of a permission `means` says what it does. */
   interface Offer { id: string; label: string; means: string | null }
@@ -77,6 +77,7 @@ declare namespace Sent {
     awaitsChildren?: boolean;
     uncollected?: number;
     command?: string;
+    after?: string[];
     askedBelow?: number;
     placement?: Placement;
     unreadable?: string;
@@ -90,6 +91,7 @@ declare namespace Sent {
     workers?: number;
     live?: number;
     asking?: number;
+    failed?: number;
     tokens?: number;
     lacksTokens?: boolean;
     costUsd?: number;
@@ -102,6 +104,7 @@ declare namespace Sent {
     taskId: string;
     title?: string;
     state: string;
+    status: string;
     own?: boolean;
     held?: { taskId: string; by?: string | null } | null;
     parent?: string | null;

@@ -9,10 +9,13 @@ test('who has waited longest is first; of what is done the latest', () => {
   const order = new NeedOrder();
   order.replace(new Map([
     ['t/b', worker('needs_you', '2')], ['t/a', worker('needs_you', '1')], ['t/d', worker('done', '1')],
-    ['t/c', worker('done', '2')], ['t/f', worker('working', '1')], ['t/e', worker('working', '1')],
+    ['t/c', worker('done', '2')], ['t/g', worker('failed', '1')], ['t/h', worker('failed', '2')],
+    ['t/f', worker('working', '1')], ['t/e', worker('working', '1')],
   ]));
   assert.deepEqual(keys(order, 'needs_you'), ['t/a', 't/b']);
   assert.deepEqual(keys(order, 'done'), ['t/c', 't/d']);
+  assert.deepEqual(keys(order, 'failed'), ['t/h', 't/g']);
+  assert.deepEqual([...order.groups.keys()].slice(0, 4), ['needs_you', 'review', 'failed', 'working']);
   assert.deepEqual(keys(order, 'working'), ['t/e', 't/f'], 'by name where the time is the same');
 });
 
@@ -22,12 +25,12 @@ test('one by one is the same as all at once', () => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
     return seed % most;
   };
-  const needs = ['needs_you', 'review', 'working', 'queued', 'done'];
+  const needs = ['needs_you', 'review', 'failed', 'working', 'queued', 'done'];
   const order = new NeedOrder();
   const workers = new Map();
   for (let step = 0; step < 3000; step += 1) {
     const key = `t/${next(60)}`;
-    const value = next(5) === 0 ? null : worker(needs[next(5)], String(next(9)));
+    const value = next(5) === 0 ? null : worker(needs[next(6)], String(next(9)));
     if (value) workers.set(key, value);
     else workers.delete(key);
     order.set(key, value);

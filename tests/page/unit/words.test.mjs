@@ -40,7 +40,7 @@ test('signs: what is more pressing than the state comes first, and an end is an 
 test('words that every object has are not states', () => {
   for (const status of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
     assert.deepEqual(words.signOf(worker({ status })), { glyph: '·', role: 'queued', words: status });
-    assert.equal(words.signOfTask({ taskId: 't', state: status }).glyph, '·');
+    assert.equal(words.signOfTask({ taskId: 't', state: status, status }).glyph, '·');
     assert.equal(words.windowWords(status), status);
     assert.equal(words.endWords(worker({ status: 'failed', reason: status })), `failed (${status})`);
     assert.equal(words.standing(worker({ health: status })), '');
@@ -70,9 +70,21 @@ test('what a row says: its question alone, or all that there is', () => {
   const said = (more) => words.saidOf(worker(more));
   assert.deepEqual(said({ questions: [question, question], message: 'x' }), [['May I? (+1)', 'blocked']]);
   const agent = { agent: 'explore', driver: 'claude', lastWords: 'Look\x1b' };
-  assert.deepEqual(said(agent), [['explore', 'agent'], ['Look\\x1b', 'text']]);
+  assert.deepEqual(said(agent), [['explore:claude', 'agent'], ['Look\\x1b', 'text']]);
   assert.deepEqual(words.saidOf(worker({ agent: 'command', command: 'make' })), [['make', 'dim']]);
-  assert.deepEqual(words.saidOf(worker(), { taskId: 't', state: 'x', own: false }), [['foreign', 'blocked']]);
+  const foreign = { taskId: 't', state: 'x', status: 'x', own: false };
+  assert.deepEqual(words.saidOf(worker(), foreign), [['foreign', 'blocked']]);
+});
+
+test('a worker is told in the words of the glossary', () => {
+  for (const status of ['queued', 'running', 'blocked', 'completed', 'failed', 'cancelled']) {
+    assert.equal(words.signOf(worker({ status })).words, status);
+    assert.equal(words.signOfTask({ taskId: 't', state: 'x', status }).words, status);
+  }
+  assert.equal(words.standing(worker({ status: 'failed', reason: 'exit_code', exitCode: 3 })), 'exit_code 3');
+  assert.equal(words.standing(worker({ status: 'queued', after: ['a', 'b'] })), 'after a, b');
+  assert.equal(words.agentWords(worker({ agent: 'general', driver: 'codex' })), 'general:codex');
+  assert.equal(words.agentWords(worker({ agent: 'command' })), '');
 });
 
 test('progress', () => {

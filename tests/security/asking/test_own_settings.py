@@ -45,7 +45,7 @@ def test_it_is_named_wherever_the_worker_is_shown(task: Task) -> None:
     agent("permit touch y", "--permissions", "own")
     assert blocked()["permissions"] == "own"
     assert row("a")["permissions"] == "own"
-    assert b"general (permissions own)" in on_a_terminal([*PROGRAM, "list"])[1]
+    assert b"general:claude (permissions own)" in on_a_terminal([*PROGRAM, "list"])[1]
     told = run("why", "a")
     assert "without asking whatever your own settings of claude allow (permissions: own)" in told.out
     for shown in (run("interact", "list").out, on_a_terminal([*PROGRAM, "interact", "list"])[1].decode()):

@@ -124,6 +124,8 @@ class WorkerRow(TypedDict):
     command: ReadOnly[str]
     #: How many questions are open below it.
     askedBelow: ReadOnly[int]
+    #: The workers after which it starts, of one in the queue that was not started yet; other rows do not have it.
+    after: NotRequired[ReadOnly[Sequence[str]]]
     #: Where it is, of a worker that runs on a node (`operations.show.placements`); other rows do not have it.
     placement: NotRequired[ReadOnly[NodePlacement]]
     #: What the disk refuses of it, while it does; other rows do not have it.
@@ -308,6 +310,7 @@ class WorkerResult(LastWords):
     status: Status
     reason: str | None
     exitCode: int | None
+    signal: str | None
     message: str | None
     worktree: WorktreeRecord | None
     #: The command that opens an agent's session by hand.

@@ -79,11 +79,21 @@ V = TypeVar("V", covariant=True, default=Any)
 
 
 class Table(NamedTuple):
-    """Rows below heads; the column `wide` gets the room that is left, and is cut where there is none."""
+    """Rows below heads; where there is no room for all, the column `wide` is cut first, and those of `kept` last."""
 
     heads: Sequence[str]
     rows: Iterable[Sequence[object]]
     wide: str | None = None
+    kept: Sequence[str] = ()
+
+
+class LedCell(NamedTuple):
+    """A cell whose beginning is shown even where the rest of it is cut: who does something, under which rules, what."""
+
+    lead: str
+    #: It is cut before the lead, and after the rest.
+    second: str
+    rest: str
 
 
 class Picture(NamedTuple):

@@ -93,10 +93,11 @@ def show_merged(
     cells: Callable[[R], Sequence[object]],
     line: Callable[[R], str],
     wide: str,
+    kept: Sequence[str],
 ) -> Showing[list[R | FailedHost]]:
     """Show the rows of several hosts as a table, as lines or as JSON."""
     merged = Merged[R](answers, (lambda row: (row["host"], *cells(row))) if call.draws else _with_host(line))
-    table: Table | list[str] = Table(("host", *heads), merged.shown, wide=wide) if merged.shown else []
+    table: Table | list[str] = Table(("host", *heads), merged.shown, wide=wide, kept=kept) if merged.shown else []
     yield Shown(merged.document(), merged.shown, lambda: table)
     return merged.report(call)
 

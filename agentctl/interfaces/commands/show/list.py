@@ -55,7 +55,7 @@ def list_task(
 def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[list[WorkerRow | FailedHost]]:
     from agentctl.interfaces.commands.model.far_line import far_line
     from agentctl.interfaces.commands.parts.merged_rows import ask_hosts, show_merged
-    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, worker_cells
+    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, WORKER_KEPT, worker_cells
 
     argv = far_line("list", call, recursive=recursive, json=True)
     return (yield from show_merged(
@@ -63,6 +63,7 @@ def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[li
         lambda row: worker_cells({**row, "agentInstance": _named(row)}),
         _line,
         "command",
+        WORKER_KEPT,
     ))  # fmt: skip
 
 
@@ -80,10 +81,10 @@ def _named(row: WorkerRow) -> str:
 
 
 def _table(rows: Iterable[WorkerRow]) -> Table | Iterator[str]:
-    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, worker_cells
+    from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, WORKER_KEPT, worker_cells
 
     cells = [worker_cells({**row, "agentInstance": _named(row)}) for row in rows]
-    return Table(WORKER_HEADS, cells, wide="command") if cells else iter(())
+    return Table(WORKER_HEADS, cells, wide="command", kept=WORKER_KEPT) if cells else iter(())
 
 
 def show_one(call: Invocation, *, instance: str) -> Shown[ShownWorker]:

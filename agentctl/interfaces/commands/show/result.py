@@ -69,7 +69,8 @@ def _code(call: Invocation, task: TaskDir, result: WorkerResult) -> int:
         return ExitCode.REFUSED
     if status == Status.COMPLETED:
         return ExitCode.DONE
-    call.note(f"{instance} {end_in_words(status, result['reason'])}{because(result['message'])}")
+    how = end_in_words(status, result["reason"], result["exitCode"], result["signal"])
+    call.note(f"{instance} {how}{because(result['message'])}")
     return ExitCode.UNSUCCESSFUL
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.states import task_status
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
@@ -160,7 +161,7 @@ def tasks(call: Invocation, *, hosts: str | None = None) -> Showing[Iterable[Tas
         from agentctl.interfaces.commands.parts.merged_rows import ask_hosts, show_merged
 
         answers = ask_hosts(hosts, far_line("tasks", call, json=True))
-        return (yield from show_merged(call, answers, _HEADS, _cells, _line, "title"))
+        return (yield from show_merged(call, answers, _HEADS, _cells, _line, "title", _KEPT))
     rows, unreadable = list_tasks(call.root())
     yield Shown(rows, map(_line, rows), lambda: _table(rows))
     return call.report_unreadable(unreadable)
@@ -192,22 +193,24 @@ def _awaited_by(row: TaskRow) -> str | None:
 def _table(rows: list[TaskRow]) -> Table | list[str]:
     if not rows:
         return ['no task yet: agentctl new "TITLE" makes one']
-    return Table(_HEADS, map(_cells, rows), wide="title")
+    return Table(_HEADS, map(_cells, rows), wide="title", kept=_KEPT)
 
 
 _HEADS = ("", "task", "state", "workers", "title")
+#: Which one is chosen, and how each stands, is never cut.
+_KEPT = ("", "state")
 
 
 def _cells(row: TaskRow) -> tuple[str, ...]:
     """Return the cells of a task, one for each of `_HEADS`."""
     counts = {
-        "running": row["running"], "queued": row["queued"], "blocked": row["blocked"], "completed": row["completed"],
-        "failed": row["failed"], "cancelled": row["cancelled"],
+        "failed": row["failed"], "blocked": row["blocked"], "running": row["running"], "queued": row["queued"],
+        "completed": row["completed"], "cancelled": row["cancelled"],
     }  # fmt: skip
     return (
         "*" if row["current"] else " ",
         "  " * min(row["level"], _MOST_LEVELS) + row["taskId"],
-        row["state"] + (f" ({awaited})" if (awaited := _awaited_by(row)) else ""),
+        task_status(row["state"]) + (f" ({awaited})" if (awaited := _awaited_by(row)) else ""),
         ", ".join(f"{count} {status}" for status, count in counts.items() if count) or "none",
         plain(row["title"]),
     )

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import first_of
-from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.commands.model.command_model import Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.watch.sentences import SaidFacts, is_at_or_below, sentences_of
 from agentctl.interfaces.screen.fleet.filtering import NEEDS
-from agentctl.interfaces.screen.fleet.lines import rank_of
+from agentctl.interfaces.screen.fleet.lines import failed_among, rank_of
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.glance import FleetWorker, Glance
@@ -73,7 +72,7 @@ def _now(workers: list[FleetWorker]) -> Iterator[str]:
         groups[worker.need].append(worker)
     for need in Need:
         found = groups[need]
-        failed = sum(worker.row["status"] == Status.FAILED for worker in found)
+        failed = 0 if need is Need.FAILED else failed_among(found)
         if found:
             yield f"{NEEDS[need].capitalize()}: {len(found)}" + (f" ({failed} failed)" if failed else "")
         if need is not Need.DONE:

@@ -33,8 +33,8 @@ _INDENT = " " * 6
 #: The role of a piece of a line -> how it is drawn; others are drawn as they are.
 _STYLES = {
     "dim": "dim", "name": "bold", "agent": "blue", "review": "magenta", "heading": "bold",
-    "heading-needs": "bold yellow", "queued": "dim", "running": "cyan", "blocked": "yellow", "completed": "green",
-    "failed": "red", "cancelled": "magenta",
+    "heading-needs": "bold yellow", "heading-failed": "bold red", "queued": "dim", "running": "cyan",
+    "blocked": "yellow", "completed": "green", "failed": "red", "cancelled": "magenta",
 }  # fmt: skip
 
 

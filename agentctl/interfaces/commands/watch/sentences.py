@@ -12,7 +12,7 @@ from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import reason_in_words
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.commands.parts.told_ends import because
-from agentctl.interfaces.words.worker import respond_command, standing_words
+from agentctl.interfaces.words.worker import full_standing, respond_command
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.where.command_lines import root_words
@@ -50,7 +50,7 @@ def sentences_of(worker: FleetWorker) -> list[Fact]:
     if row["health"] == HELD:
         next_step = plain(f"agentctl why {row['agentInstance']} --task {task}{root}")
         return [Fact(HELD, f"{name} is held in the queue: {next_step}")]
-    unusual = standing_words(row)
+    unusual = full_standing(row)
     state = _LIVE.get(Status(row["status"]), row["status"]) if row["status"] in _LIVE else row["status"]
     text = plain(f"{state} ({unusual})" if unusual else state)
     return [Fact(text, f"{name} {text}")]
@@ -60,7 +60,7 @@ def _end(worker: FleetWorker) -> Iterator[str]:
     row = worker.row
     yield plain(row["status"])
     if row["reason"]:
-        yield plain(f" ({reason_in_words(row['reason'], row['exitCode'], row['signal']).replace('_', ' ')})")
+        yield plain(f" ({reason_in_words(row['reason'], row['exitCode'], row['signal'])})")
     if row["status"] == Status.FAILED:
         yield because(row["message"])
     if worker.changed_files:

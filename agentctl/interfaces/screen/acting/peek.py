@@ -46,7 +46,7 @@ from agentctl.errors import UsageError
 from agentctl.interfaces.screen.fleet.drawing import Piece, one_line, since, totals_shown
 from agentctl.interfaces.words.activity import node_parts
 from agentctl.interfaces.words.value_words import shown_json
-from agentctl.interfaces.words.worker import agent_with_policy, progress_words, standing_words
+from agentctl.interfaces.words.worker import agent_with_policy, full_standing, progress_words
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 
 #: How long a question is on the screen before a digit counts.
@@ -208,11 +208,10 @@ def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
     row = worker.row
     yield (row["agentInstance"], "name")
     yield (f" of {worker.task.id}", "dim")
-    agent = f"  {plain(agent_with_policy(row))}" if row["agent"] != "command" else ""
-    yield (agent + (f" by {plain(row['driver'])}" if row["driver"] else ""), "agent")
+    yield (f"  {plain(agent_with_policy(row))}" if row["agent"] != "command" else "", "agent")
     how = end_in_words(row["status"], row["reason"], row["exitCode"], row["signal"])
     yield (f"  {how}", "failed" if row["status"] == "failed" else "text")
-    unusual = None if row["reason"] else standing_words(row)
+    unusual = None if row["reason"] else full_standing(row)
     yield (f"  {plain(unusual)}" if unusual else "", "blocked")
     done = progress_words(row["progress"])
     yield (f"  {one_line(done)}" if done and row["status"] not in TERMINAL else "", "text")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.cells import cell_len, set_cell_size
@@ -11,15 +11,15 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.view import RUNNING, Node
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import in_one_line
-from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
-from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status, task_status
+from agentctl.domain.text.plaintext import plain, shortened_inside, whole
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.screen.fleet.filtering import NEEDS, scope_of
-from agentctl.interfaces.screen.fleet.lines import ListLine
+from agentctl.interfaces.screen.fleet.lines import ListLine, counts, failed_among
 from agentctl.interfaces.words.activity import node_parts, short_line
 from agentctl.interfaces.words.value_words import LEAST, duration, short_number
-from agentctl.interfaces.words.worker import elapsed, progress_words, standing_words
+from agentctl.interfaces.words.worker import agent_words, elapsed, full_standing, progress_words
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
 
@@ -33,9 +33,10 @@ _GLYPHS = {
 }  # fmt: skip
 _UNPROVEN_HEALTHS = frozenset({"unsupervised", "unfollowed", "elsewhere", "unknown", STRANDED})
 _PAUSED, _IDLE, _UNPROVEN = ("‖", "blocked"), ("○", "completed"), ("~", "blocked")
+#: The role of the state of a task.
 _STATES = {
-    "working": "running", "input-required": "blocked", "completed": "completed", "failed": "failed",
-    "canceled": "cancelled", STRANDED: "blocked", HELD: "blocked",
+    "running": "running", "blocked": "blocked", "completed": "completed", "failed": "failed",
+    "cancelled": "cancelled", STRANDED: "blocked", HELD: "blocked",
 }  # fmt: skip
 _OPEN, _FOLDED, _NONE = "▾ ", "▸ ", "  "
 _STEP = "  "
@@ -44,6 +45,8 @@ _MOST_INDENT = 3
 #: The columns on the right, the most useful last, and how wide the screen has to be for each.
 _CALLS, _TOKENS, _COST, _TIME = 10, 13, 9, 8
 _WIDE, _WIDER, _WIDEST = 90, 104, 118
+#: What a row says has so much room, whatever the length of a name: an agent with its driver, and how it ended.
+_LEAST_SAID = 45
 
 
 class Totals(NamedTuple):
@@ -105,9 +108,33 @@ def _mark(line: ListLine, width: int) -> str:
     return indent + (_NONE if line.is_folded is None else _FOLDED if line.is_folded else _OPEN)
 
 
+def counted_words(workers: Collection[FleetWorker]) -> Iterator[Piece]:
+    """Yield how many workers have each need, and how many of those that were looked at have failed; with the styles."""
+    found = counts(workers)
+    seen_failed = failed_among(one for one in workers if one.need is Need.DONE)
+    is_first = True
+    for need in (one for one in Need if found[one]):
+        words = "need you" if need is Need.NEEDS_YOU and found[need] > 1 else NEEDS[need]
+        yield ("" if is_first else ", ", "")
+        yield (f"{found[need]} {words}", _COUNT_STYLES.get(need, ""))
+        is_first = False
+    if seen_failed:
+        yield (" (", "")
+        yield (f"{seen_failed} failed", _FAILED_STYLE)
+        yield (")", "")
+
+
+_FAILED_STYLE = "bold red"
+_COUNT_STYLES = {Need.NEEDS_YOU: "bold yellow", Need.FAILED: _FAILED_STYLE}
+#: The headings that are not drawn as others are.
+_HEADINGS = {Need.NEEDS_YOU: "heading-needs", Need.FAILED: "heading-failed"}
+
+
 def _heading(need: Need, line: ListLine, width: int) -> list[Piece]:
-    role = "heading-needs" if need is Need.NEEDS_YOU else "heading"
-    return [(_mark(line, width), "dim"), (f"{NEEDS[need]} ", role), (str(line.size), "dim")]
+    role = _HEADINGS.get(need, "heading")
+    failed = f", {line.failed} failed" if line.failed and need is not Need.FAILED else ""
+    counted = (str(line.size), "failed" if need is Need.FAILED else "dim")
+    return [(_mark(line, width), "dim"), (f"{NEEDS[need]} ", role), counted, (failed, "failed")]
 
 
 def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: datetime) -> list[Piece]:
@@ -118,6 +145,7 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
         f"{totals.live} live" if totals.live else "",
         f"{totals.asking} ask" if totals.asking > 1 else "1 asks" if totals.asking else "",
     ]
+    failed = f"{totals.failed} failed  " if totals.failed else ""
     known = known_below(glance, task.task.id)
     # Only if what all of them do is known: a part of the calls would look like all.
     calls = sum(totals_shown(glance, one).calls for one in known) if len(known) == totals.workers else 0
@@ -126,11 +154,12 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
     pieces = [
         (_mark(line, width), "dim"),
         (f"{task.task.id} ", "heading"),
-        (f"{task.state} ", _STATES.get(task.state, "dim")),
+        (f"{task_status(task.state)} ", _STATES.get(task_status(task.state), "dim")),
         ("" if task.is_own else "foreign ", "blocked"),
         ("held " if task.hold is not None and task.state != HELD else "", "blocked"),
         (f"{one_line(task.title)}  " if task.title != task.task.id else "", "text"),
-        (", ".join(part for part in counted if part) + _STEP, "dim"),
+        (", ".join(part for part in counted if part) + (", " if failed else _STEP), "dim"),
+        (failed, "failed"),
         (row_words(glance, max(known, key=_started)) if known else "", "text"),
     ]
     return [*fit(pieces, width - cells_of_pieces(right)), *right]
@@ -179,7 +208,7 @@ def _worker(glance: Glance, worker: FleetWorker, line: ListLine, width: int, now
     mark = _mark(line, width)
     right = _right(totals_shown(glance, worker), waited_or_worked(worker, now), width)
     room = width - cell_len(mark) - 2 - sum(cell_len(text) for text, _ in right)
-    name_width = max(10, min(34, room * 2 // 5))
+    name_width = max(10, min(34, room * 2 // 5, room - _LEAST_SAID))
     name = worker.row["agentInstance"]
     where = f" {worker.task.id}" if line.depth == 0 and len(glance.tasks) > 1 else ""
     name_cells = min(cell_len(name), name_width)
@@ -187,7 +216,10 @@ def _worker(glance: Glance, worker: FleetWorker, line: ListLine, width: int, now
     return [
         (mark, "dim"),
         (f"{glyph} ", role),
-        (_column(name, name_cells), "name" if worker.need in (Need.NEEDS_YOU, Need.REVIEW) else "text"),
+        (
+            _column(shortened_inside(name, name_cells), name_cells),
+            "name" if worker.need in (Need.NEEDS_YOU, Need.REVIEW) else "text",
+        ),
         (_column(where, name_width - name_cells) + " ", "dim"),
         *fit(says, room - name_width - 1),
         *right,
@@ -207,6 +239,8 @@ def glyph_of(worker: FleetWorker) -> Piece:
 
 
 _STATUSES = frozenset(Status)
+#: An agent's name is cut for a row: how it ended stands behind it.
+_LONGEST_AGENT = 16
 #: What keeps a worker in the queue, with what ends that.
 _WAYS_OUT = {STRANDED: "stranded: agentctl resume --lost", HELD: "held in the queue: why says by whom"}
 
@@ -220,10 +254,10 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         return [(in_one_line(first).text + more, "blocked" if first.is_permission else "text")]
     task = glance.tasks.get(worker.task.id)
     agent = ("" if task is None or task.is_own else "foreign ") + (
-        "" if row["agent"] == "command" else f"{row['agent']} "
+        "" if row["agent"] == "command" else f"{shortened_inside(agent_words(row), _LONGEST_AGENT)} "
     )
     ended = row["status"] in TERMINAL
-    unusual = "" if row["reason"] else standing_words(row) or ""
+    unusual = "" if row["reason"] else full_standing(row) or ""
     if worker.idle is not None:
         state: Piece = ("waits for a message  ", "completed")
     elif ended and row["status"] != Status.COMPLETED:

@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Callable
 
 from agentctl.domain.worker.need import Need
-from agentctl.interfaces.words.worker import standing_words
+from agentctl.interfaces.words.worker import full_standing
 from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 
 #: What each need is called, in the list and in filters.
 NEEDS = {
-    Need.NEEDS_YOU: "needs you", Need.REVIEW: "ready for review", Need.WORKING: "working", Need.QUEUED: "queued",
-    Need.DONE: "done",
+    Need.NEEDS_YOU: "needs you", Need.REVIEW: "ready for review", Need.FAILED: "failed", Need.WORKING: "working",
+    Need.QUEUED: "queued", Need.DONE: "done",
 }  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def _has(glance: Glance, worker: FleetWorker, word: Word) -> bool:
 
 
 def _state(glance: Glance, worker: FleetWorker) -> str:
-    return f"{worker.row['status']} {NEEDS[worker.need]} {standing_words(worker.row) or ''}"
+    return f"{worker.row['status']} {NEEDS[worker.need]} {full_standing(worker.row) or ''}"
 
 
 def _agent(glance: Glance, worker: FleetWorker) -> str:

@@ -34,8 +34,8 @@ from agentctl.interfaces.screen.fleet.lines import (
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 
 _ROLES = (
-    "text", "dim", "name", "agent", "review", "heading", "heading-needs", "queued", "running", "blocked", "completed",
-    "failed", "cancelled", "node",
+    "text", "dim", "name", "agent", "review", "heading", "heading-needs", "heading-failed", "queued", "running",
+    "blocked", "completed", "failed", "cancelled", "node",
 )  # fmt: skip
 _CURSOR: Piece = ("", "cursor")
 _EMPTY = "Nothing here yet: press n to start an agent or a command."
@@ -54,6 +54,7 @@ class FleetList(ScrollView, can_focus=True):
     FleetList > .list--review { color: $accent; }
     FleetList > .list--heading { text-style: bold; }
     FleetList > .list--heading-needs { text-style: bold; color: $warning; }
+    FleetList > .list--heading-failed { text-style: bold; color: $error; }
     FleetList > .list--queued { text-style: dim; }
     FleetList > .list--running { color: $secondary; }
     FleetList > .list--blocked { color: $warning; }

@@ -48,6 +48,8 @@ class ListLine(NamedTuple):
     is_folded: bool | None = None
     #: Of a heading or a task: how many lines are below it.
     size: int = 0
+    #: Of a heading: how many of these have failed.
+    failed: int = 0
     node: Node | None = None
 
 
@@ -120,7 +122,7 @@ def _by_need(glance: Glance, arrangement: Arrangement, shown: Mapping[WorkerId, 
         if not workers:
             continue
         is_open = arrangement.is_open(need)
-        yield ListLine(need, 0, not is_open, len(workers))
+        yield ListLine(need, 0, not is_open, len(workers), failed_among(workers))
         if not is_open:  # Most are among these, and most of these have not failed.
             workers = [one for one in workers if one.row["status"] == Status.FAILED or one is kept]  # noqa: PLW2901
         ranked = [(held.rank if held is not None and one is kept else rank_of(one), one) for one in workers]
@@ -132,7 +134,7 @@ def _by_need(glance: Glance, arrangement: Arrangement, shown: Mapping[WorkerId, 
 def rank_of(worker: FleetWorker) -> tuple[object, ...]:
     """Return the place of a worker in its group: who waits longest is first, of the ended ones the latest."""
     since = worker.since
-    return (_Latest(since) if worker.need in {Need.REVIEW, Need.DONE} else since, worker.id)
+    return (_Latest(since) if worker.need in {Need.REVIEW, Need.FAILED, Need.DONE} else since, worker.id)
 
 
 class _Latest(str):
@@ -270,6 +272,11 @@ def _nodes(arrangement: Arrangement, worker: WorkerId, nodes: Iterable[Node], de
 
 
 # -- what a list stands for --------------------------------------------------------------------------------------------
+
+
+def failed_among(workers: Iterable[FleetWorker]) -> int:
+    """Return how many of some workers have failed."""
+    return sum(worker.row["status"] == Status.FAILED for worker in workers)
 
 
 def counts(workers: Iterable[FleetWorker]) -> dict[Need, int]:

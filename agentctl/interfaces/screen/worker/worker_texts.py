@@ -84,7 +84,7 @@ def result_text(task: TaskDir, instance: str) -> str:
 
 
 def _result_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    ended = end_in_words(found["status"], found["reason"], found["exitCode"], None)
+    ended = end_in_words(found["status"], found["reason"], found["exitCode"], found["signal"])
     yield plain(f"{ended}{': ' + str(found['message']) if found['message'] else ''}")
     if found.get("summary"):
         yield f"declared: {found['summary']}"

@@ -6,6 +6,7 @@ import { useKeys } from './keys.js';
 import { copyText, Foreign } from './pieces.js';
 import { go, route, workerHref } from './router.js';
 import { about, changed, fleet, isLive, partsOf, say, sayRefusal } from './store.js';
+import { LOOKED_AT } from './words.js';
 
 /**
  * @param {string} task
@@ -51,7 +52,7 @@ export function actionsFor(worker) {
   const isAgent = Boolean(worker.driver);
   const further = live ? null : furtherRuns.get(endOf(worker));
   // Of a task that is not their own a person can only end what runs.
-  if (fleet.tasks.get(worker.taskId)?.own === false) return { cancel: live, seen: worker.need === 'review' };
+  if (fleet.tasks.get(worker.taskId)?.own === false) return { cancel: live, seen: LOOKED_AT.has(worker.need) };
   return {
     cancel: live,
     pause: live && worker.status !== 'queued' && !worker.paused,
@@ -59,7 +60,7 @@ export function actionsFor(worker) {
     send: live && worker.status !== 'queued',
     resume: !live && isAgent && further?.resume !== false,
     retry: !live && further?.retry !== false,
-    seen: worker.need === 'review',
+    seen: LOOKED_AT.has(worker.need),
   };
 }
 

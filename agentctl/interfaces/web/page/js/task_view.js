@@ -42,15 +42,15 @@ export function TaskView({ place }) {
     } }),
   });
   if (isMissing && error) return html`<div class="empty"><h1 class="foreign">${plain(id)}</h1><${Problem} error=${error} /><p><a href="/">All workers</a></p></div>`;
-  const { live = 0, asking = 0, tokens = 0, costUsd = 0, ...totals } = task?.totals ?? {};
+  const { live = 0, asking = 0, failed = 0, tokens = 0, costUsd = 0, ...totals } = task?.totals ?? {};
   const children = [...fleet.tasks.values()].filter((one) => one.parent === id);
   const until = live ? Date.now() : Date.parse(totals.ended ?? '');
   return html`<div class="worker-head">
       <p class="crumbs"><a href="/">All</a>${task?.parent && html` <span aria-hidden="true">/</span> <a class="foreign" href=${taskHref(task.parent)}>${plain(task.parent)}</a>${task.parentInstance && html` <span aria-hidden="true">/</span> <a class="foreign" href=${workerHref(task.parent, task.parentInstance)}>${plain(task.parentInstance)}</a>`}`}</p>
       <div class="title"><h1>${task && html`<${Sign} sign=${signOfTask(task)} /> `}<span class="foreign">${plain(task?.title || id)}</span></h1>
-        <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.state)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}${task?.held && html`<span class="tag blocked foreign">${holdWords(task)}</span>`}
+        <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.status)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}${task?.held && html`<span class="tag blocked foreign">${holdWords(task)}</span>`}
           ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${live ? `, ${live} live` : ''}</span>`}
-          ${asking > 0 && html`<span class="blocked">${asking} ask</span>`}${tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(costUsd)}</span>`}
+          ${asking > 0 && html`<span class="blocked">${asking} ask</span>`}${failed > 0 && html`<span class="failed">${failed} failed</span>`}${tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(costUsd)}</span>`}
           ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), live > 0)}</span>` : ''}</p></div>
       ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
       ${task?.own && !about.readOnly && html`<div class="buttons">${task.held?.taskId === id

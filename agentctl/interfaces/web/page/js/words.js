@@ -13,9 +13,12 @@ export const table = (entries) => Object.assign(Object.create(null), entries);
 export const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
 /** @type {Array<[Sent.Need, string]>} */
 export const NEEDS = [
-  ['needs_you', 'Needs you'], ['review', 'Ready for review'], ['working', 'Working'], ['queued', 'Queued'],
-  ['done', 'Done'],
+  ['needs_you', 'Needs you'], ['review', 'Ready for review'], ['failed', 'Failed'], ['working', 'Working'],
+  ['queued', 'Queued'], ['done', 'Done'],
 ];
+/** The needs that a look ends. */
+/** @type {Set<Sent.Need | undefined>} */
+export const LOOKED_AT = new Set(['review', 'failed']);
 export const NEED_WORDS = table(Object.fromEntries(NEEDS.map(([need, words]) => [need, words.toLowerCase()])));
 
 const GLYPHS = table({ queued: '·', running: '●', blocked: '?', completed: '✓', failed: '✗', cancelled: '-' });
@@ -97,19 +100,18 @@ export function signOf(worker) {
   if (['unsupervised', 'unfollowed', 'elsewhere', 'stranded', 'unknown'].includes(health)) {
     return { glyph: '~', role: 'blocked', words: UNPROVEN[health] ?? 'its guard is gone' };
   }
-  const words = status === 'blocked' ? 'asks' : status === 'running' ? 'runs' : plain(status ?? 'unknown');
   const glyph = GLYPHS[status ?? ''];
-  return { glyph: glyph ?? '·', role: glyph && status ? status : 'queued', words };
+  return { glyph: glyph ?? '·', role: glyph && status ? status : 'queued', words: plain(status ?? 'unknown') };
 }
 
 const TASK_SIGNS = table({
-  working: ['●', 'running'], 'input-required': ['?', 'blocked'], completed: ['✓', 'completed'], failed: ['✗', 'failed'],
-  canceled: ['-', 'cancelled'], created: ['·', 'queued'], stranded: ['~', 'blocked'], held: ['‖', 'blocked'],
+  running: ['●', 'running'], blocked: ['?', 'blocked'], completed: ['✓', 'completed'], failed: ['✗', 'failed'],
+  cancelled: ['-', 'cancelled'], created: ['·', 'queued'], stranded: ['~', 'blocked'], held: ['‖', 'blocked'],
 });
 /** @param {Sent.Task} task */
 export function signOfTask(task) {
-  const [glyph, role] = TASK_SIGNS[task.state] ?? ['·', 'queued'];
-  return { glyph, role, words: plain(task.state ?? '') };
+  const [glyph, role] = TASK_SIGNS[task.status] ?? ['·', 'queued'];
+  return { glyph, role, words: plain(task.status ?? '') };
 }
 
 /**
@@ -126,8 +128,25 @@ export function holdWords(task) {
  * @param {Sent.Standing} worker
  */
 export function endWords(worker) {
+  return worker.reason ? plain(`${worker.status} (${reasonWords(worker)})`) : plain(worker.status ?? '');
+}
+
+/**
+ * Why a worker failed: `exit_code 3`.
+ * @param {Sent.Standing} worker
+ */
+function reasonWords(worker) {
   const detail = table({ exit_code: worker.exitCode, signal: worker.signal })[worker.reason ?? ''];
-  return worker.reason ? plain(`${worker.status} (${[worker.reason, detail].filter((part) => part != null).join(' ')})`) : plain(worker.status ?? '');
+  return [worker.reason, detail].filter((part) => part != null).join(' ');
+}
+
+/**
+ * A worker's agent, and the driver that runs it: `general:codex`; empty of a command.
+ * @param {Sent.Worker} worker
+ */
+export function agentWords({ agent, driver }) {
+  if (!agent || agent === 'command') return '';
+  return plain(driver && driver !== agent ? `${agent}:${driver}` : agent);
 }
 
 /**
@@ -136,7 +155,7 @@ export function endWords(worker) {
  */
 export function standing(worker) {
   if (worker.unreadable) return plain(`unknown: ${worker.unreadable}`);
-  if (worker.reason) return plain(worker.reason);
+  if (worker.reason) return plain(reasonWords(worker));
   const health = worker.health ?? '';
   if (['stranded', 'held'].includes(health)) return UNPROVEN[health] ?? '';
   const account = worker.awaitsAccount;
@@ -150,7 +169,8 @@ export function standing(worker) {
   if (worker.stalled) return 'stalled';
   if (worker.awaitsChildren) return 'awaits children';
   if (worker.uncollected) return `${worker.uncollected} uncollected`;
-  return ['unsupervised', 'unfollowed', 'elsewhere', 'observed'].includes(health) ? health : onNode(worker);
+  if (['unsupervised', 'unfollowed', 'elsewhere', 'observed'].includes(health)) return health;
+  return onNode(worker) || (worker.after?.length ? plain(`after ${worker.after.join(', ')}`) : '');
 }
 
 /**
@@ -190,7 +210,7 @@ export function saidOf(worker, task) {
     return found;
   }
   if (task && task.own === false) found.push(['foreign', 'blocked']);
-  if (worker.agent && worker.agent !== 'command') found.push([plain(worker.agent), 'agent']);
+  if (agentWords(worker)) found.push([agentWords(worker), 'agent']);
   const isEnded = TERMINAL.has(worker.status);
   if (worker.idle) found.push(['waits for a message', 'idle']);
   else if (isEnded && worker.status !== 'completed') found.push([endWords(worker), worker.status]);

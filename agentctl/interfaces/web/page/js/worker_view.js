@@ -19,7 +19,7 @@ import { about, fleet, keyOf, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
 import {
-  costWords, endWords, progressWords, shortNumber, signOf, standing, table, TERMINAL, tokensOf,
+  agentWords, costWords, endWords, LOOKED_AT, progressWords, shortNumber, signOf, standing, table, TERMINAL, tokensOf,
 } from './words.js';
 import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
 
@@ -58,7 +58,7 @@ export function WorkerView({ place }) {
   const worker = inFleet ?? (asked.row && { ...asked.row, questions: [], taskId: task, need: 'done' });
 
   // Whoever opens the screen of a worker has looked at its end, or at its answer.
-  const isUnseen = worker?.need === 'review';
+  const isUnseen = LOOKED_AT.has(worker?.need);
   useEffect(() => {
     if (!isUnseen || !about.isKnown || about.readOnly) return undefined;
     const look = () => {
@@ -122,7 +122,7 @@ function WorkerHead({ worker, task, instance, tab }) {
       <p class="facts-line">
         <span class=${sign.role}>${worker.idle ? 'waits for a message' : ended ? endWords(worker) : sign.words}</span>
         ${unusual && unusual !== sign.words && html`<span class="blocked">${unusual}</span>`}
-        ${worker.agent && worker.agent !== 'command' && html`<span class="agent foreign">${plain(worker.agent)}${worker.driver && worker.driver !== worker.agent ? ` by ${plain(worker.driver)}` : ''}</span>`}
+        ${agentWords(worker) && html`<span class="agent foreign">${agentWords(worker)}</span>`}
         <${WorkerTime} worker=${worker} />
         ${(worker.attempt ?? 1) > 1 && html`<span>attempt ${worker.attempt}</span>`}
         ${tokens > 0 && html`<span>${shortNumber(tokens)} tokens</span>`}
