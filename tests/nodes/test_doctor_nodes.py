@@ -109,7 +109,9 @@ def test_a_probe_tells_what_is_true_on_its_node_and_leaves_nothing(root: Path, f
                   "as it is here", f"{reached} can be reached"):  # fmt: skip
         assert words in fine
     assert "accepted" not in fine, "a local root needs no acceptance"
-    (line,) = slurm.calls("sbatch")
+    lines = run("doctor", "--runner", "slurm").out.splitlines()
+    assert (lines[-1], len(lines)) == ("ok: nothing is wrong", 1 + sum(line.startswith("ok: ") for line in lines[:-1]))
+    line, _ = slurm.calls("sbatch")
     assert "--partition=short" in line
     assert line.endswith("--account=lab")
     assert probes(root) == []
