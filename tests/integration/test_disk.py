@@ -16,6 +16,7 @@ from agentctl.adapters import eventlog, locks
 from agentctl.domain.events import make_event
 from agentctl.errors import StorageError
 from tests.ready import made_once
+from tests.snapshots import snapshot
 from tests.steps import Task, new_task, spawn, statuses
 from tests.support import alike, run, wait_for_text, wait_until, worker
 
@@ -114,7 +115,7 @@ def test_a_spawn_that_a_full_disk_stops_anywhere_never_says_one_thing_and_does_a
     assert codes[0] == 1
     assert codes[-1] == 0
     assert not (task.path / "shim.log").exists()
-    assert not list(task.path.rglob("*.tmp"))
+    snapshot(task.path)  # Nothing stays half written.
     assert list((task.path / "queue").iterdir()) == []
 
 

@@ -11,6 +11,7 @@ import yaml
 
 from agentctl.adapters.taskdir import Root
 from agentctl.operations.start.new_task import create_task
+from tests.snapshots import snapshot
 from tests.support import Completed, run, start
 
 
@@ -114,8 +115,9 @@ def test_what_is_given_on_the_line_stands_in_the_file_and_bad_values_make_no_tas
 def test_everything_that_is_made_is_private(root: Path) -> None:
     run("new", "x")
     run("spawn", "--wait", "--", "true")
-    for path in (root / "tasks", *(root / "tasks").rglob("*")):
-        assert path.stat().st_mode & 0o077 == 0, path
+    assert (root / "tasks").stat().st_mode & 0o077 == 0
+    modes = {path: int(looks.split()[0], 8) for path, looks in snapshot(root / "tasks").items()}
+    assert {path for path, mode in modes.items() if mode & 0o077} == set()
     assert (root / "current").stat().st_mode & 0o077 == 0
 
 

@@ -337,18 +337,6 @@ def serving(root: Path, *options: str, env: Mapping[str, str | None] | None = No
         server.stop()
 
 
-def tree_of(folder: Path) -> dict[str, bytes | str]:
-    """Return all files below a folder with what is in them: what must be the same before and after."""
-    found: dict[str, bytes | str] = {}
-    for place, folders, files in os.walk(folder):
-        for name in folders:
-            found[os.path.join(place, name)] = "folder"
-        for name in files:
-            path = os.path.join(place, name)
-            found[path] = Path(path).read_bytes() if os.path.isfile(path) else "special"
-    return found
-
-
 def new_task(server: Server, name: str = "t1") -> str:
     """Make a task by the interface, and return its id."""
     task_id: str = server.post("/tasks", {"title": name, "id": name}).done()["taskId"]

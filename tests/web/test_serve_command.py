@@ -23,6 +23,7 @@ from pathlib import Path
 import pytest
 
 from tests.advice import follow
+from tests.snapshots import files_with
 from tests.support import run, start, wait_until, worker
 from tests.web.support import Browser, Server, new_task, serving, spawned
 
@@ -105,8 +106,7 @@ def test_every_file_in_memory_is_private(root: Path) -> None:
 def test_the_token_is_in_no_file_of_the_root(root: Path) -> None:
     with serving(root) as server:
         new_task(server)
-        for folder, _, names in os.walk(root):
-            assert not any(server.token.encode() in Path(folder, name).read_bytes() for name in names)
+        assert files_with(root, server.token) == []
 
 
 def test_a_restart_keeps_the_token(root: Path) -> None:

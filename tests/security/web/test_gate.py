@@ -21,6 +21,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.interfaces.web.login import CODE_S, new_link, proof
 from agentctl.interfaces.web.page_files import FOLDER, INDEX
 from agentctl.supervision.worker.environment import store_folder
+from tests.snapshots import snapshot
 from tests.support import run, wait_for_text, wait_until, worker
 from tests.web.support import (
     API,
@@ -35,7 +36,6 @@ from tests.web.support import (
     new_task,
     serving,
     spawned,
-    tree_of,
 )
 
 pytestmark = pytest.mark.server
@@ -97,10 +97,9 @@ def refused(answer: Answered, *statuses: int) -> None:
     assert answer.headers["Access-Control-Allow-Origin"] is None
 
 
-def everything(server: Server) -> dict[str, bytes | str]:
-    """Return all files of the root and of the person; not the time that a shim counts for its own worker."""
-    found = tree_of(server.root) | tree_of(server.root.parent / "home")
-    return {path: content for path, content in found.items() if not path.endswith("/worked.json")}
+def everything(server: Server) -> list[dict[str, str]]:
+    """Return what is in the root, and in the person's home."""
+    return [snapshot(server.root), snapshot(server.root.parent / "home")]
 
 
 def test_nobody_gets_in_without_the_token(busy: Server) -> None:
