@@ -15,7 +15,7 @@ SHIM = {
     "agentctl.domain.state_tables": ("attempt_state",),
     "agentctl.domain.text": ("nesting", "plaintext"),
     "agentctl.domain.tree": ("breaker", "budget", "treefacts", "windows"),
-    "agentctl.domain.worker": ("ends", "escalation", "projection", "worktime"),
+    "agentctl.domain.worker": ("ends", "escalation", "projection", "tries", "worktime"),
     "agentctl.shim": ("openquestions", "outcome", "parking", "patching", "placed", "waiting", "watching"),
     "agentctl.supervision.account": ("accounts", "holds", "ledger", "waiters"),
     "agentctl.supervision.dispatch": (
@@ -25,7 +25,7 @@ SHIM = {
     "agentctl.supervision.life": ("judging", "process_tree", "strangers"),
     "agentctl.supervision.notify": ("switch",),
     "agentctl.supervision.queue": ("queue_hold",),
-    "agentctl.supervision.stop": ("escalating", "requesting", "undertaker"),
+    "agentctl.supervision.stop": ("burial", "escalating", "requesting"),
     "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "questions", "worktimes"),
     "agentctl.supervision.worktree": ("aside", "recorded"),
 }  # fmt: skip

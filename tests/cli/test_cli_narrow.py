@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.steps import new_task, spawn
 from tests.support import PROGRAM, run
 from tests.terminal import on_a_terminal
@@ -37,6 +39,7 @@ def test_the_same_words_for_an_end_wherever_it_is_told(root: Path) -> None:
     assert lines_of("wait-all")[-1].endswith("failed (signal SIGKILL)")
 
 
+@pytest.mark.slow
 def test_a_queued_worker_shows_what_it_waits_for(root: Path) -> None:
     new_task()
     for name in ("a", "b"):
@@ -53,6 +56,7 @@ def test_a_queued_worker_shows_what_it_waits_for(root: Path) -> None:
     assert "after" not in run("list", "--json").json[2]
 
 
+@pytest.mark.slow
 def test_which_task_is_chosen_and_how_it_stands_is_shown_whatever_the_length_of_ids_and_titles(root: Path) -> None:
     run("new", "T" * 200, "--id", "t" * 64)
     spawn(["false"], "--wait", name="fails", check=False)

@@ -65,7 +65,7 @@ def test_a_moved_project_keeps_its_worktrees_and_results(project: Path, monkeypa
     git(Path(row["path"]), "add", "new.txt")
     git(Path(row["path"]), "commit", "-qm", "rest")
     git(to, "merge", "-q", "agentctl/t1/w")
-    assert run("worktrees", "remove", "w", "--json").json["branchDeleted"] is True
+    assert run("worktrees", "remove", "w@1", "--json").json["branchDeleted"] is True
 
 
 @pytest.mark.follows("operations/doctor/examining._moved: agentctl doctor --fix")
@@ -140,8 +140,10 @@ def test_a_moved_agent_is_shown_and_goes_on_in_the_new_place(
     run("trust", to / ".agentctl" / "tasks" / "t1")
 
     assert run("resume", "w", "hello again", "--name", "w-on", "--json").json["worktree"]["path"].startswith(str(to))
-    for command in (["resume", "p", "hello again", "--name", "p-on"], ["retry", "w"], ["retry", "p"], ["retry", "r"]):
-        run(*command)
+    run("resume", "p", "hello again", "--name", "p-on")
+    run("wait", "w", "p")
+    for name in ("w@1", "p@1", "r"):
+        run("retry", name)
     run("wait-all")
     task = Task(to / ".agentctl" / "tasks" / "t1")
     for name in ("w", "r"):

@@ -56,10 +56,11 @@ def test_a_command_is_started_again_as_it_was_with_the_environment_of_now(root: 
     assert run("result", "build-2").out == f"right in {place}\n"
     before, after = spec(task, "build"), spec(task, "build-2")
     changed = {key for key in before if before[key] != after.get(key)}
-    assert changed <= {"agentInstance", "after", "key", "envNames"}
-    assert (after["after"], after["key"]) == ([], None)
+    assert changed <= {"agentInstance", "key", "envNames"}
+    assert (after["after"], after["key"], after["retryOf"]) == (["first"], None, "build")
     line = run("retry", "build-2", env={"WORD": "right"}).out
     assert line.startswith("build-3 running")
+    run("wait", "build")
     assert run("retry", "build", "--name", "other", env={"WORD": "right"}).out.startswith("other running")
     run("wait-all", check=False)
     assert statuses() == dict.fromkeys(("first", "build-2", "build-3", "other"), "completed") | {"build": "failed"}

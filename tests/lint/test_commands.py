@@ -49,7 +49,7 @@ TYPES: dict[str, Any] = {
 #: What a text stands for that nobody can offer: the words of a metavar, without brackets and dots.
 FREE = {
     "ADDRESS", "ANSWER", "ARG", "FILE", "FOLDER", "HOST:PORT", "ID=LABEL", "K=V", "LINE", "MODEL", "N", "PARTITION",
-    "PATH", "PERCENT", "PROMPT", "QUESTION", "REF", "SIZE", "TEXT", "TIME", "TITLE", "URL",
+    "PATH", "PERCENT", "PROMPT", "QUESTION", "REF", "SIZE", "TEXT", "TIME", "TITLE", "URL", "WORDS",
 }  # fmt: skip
 #: Options that give a new name.
 NEW = {"new id", "subtask id", "spawn name", "resume name", "retry name", "interact ask id"}

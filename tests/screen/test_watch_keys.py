@@ -24,7 +24,7 @@ from tests.life import kill_shims, leader_of
 from tests.screens import Screen, watching
 from tests.snapshots import snapshot
 from tests.steps import new_task, spawn, statuses
-from tests.support import run, wait_until, worker
+from tests.support import alike, run, wait_until, worker
 
 
 def test_new_work_is_started_from_the_screen(root: Path) -> None:
@@ -346,3 +346,115 @@ def test_p_on_a_task_holds_its_queue_and_lets_it_go(root: Path) -> None:
     assert [event["type"] for event in task.events("queue.held", "queue.let_go")] == [
         "queue.held", "queue.let_go", "queue.held"
     ]  # fmt: skip
+
+
+def test_a_key_acts_on_what_is_marked_and_names_it_before(root: Path) -> None:
+    """The cursor has moved on by then: what it stands on is left alone."""
+    task = new_task(cap=4, grace=0.2)
+    for name in "abcd":
+        spawn(worker("sleeps", 600), name=name)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("b")
+        await screen.press("m", "m")
+        await screen.shows("2 marked")
+        await screen.press("x")
+        await screen.shows("Cancel 2 marked workers (b, c)?")
+        await screen.press("y")
+        await screen.shows("2 workers are cancelled")
+        await screen.shows_no("2 marked")
+
+    watching(steps)
+    task.ended("b", "c")
+    assert statuses() == {"a": "running", "b": "cancelled", "c": "cancelled", "d": "running"}
+    run("cancel", "--all")
+
+
+@pytest.mark.slow
+def test_what_is_marked_is_paused_and_redone_together_as_far_as_that_is_possible(root: Path) -> None:
+    task = new_task(cap=4, grace=0.2)
+    for name in ("bad-1", "bad-2"):
+        spawn(["false"], "--wait", name=name, check=False)
+    for name in ("run-1", "run-2"):
+        spawn(worker("sleeps", 600), name=name)
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("run-1", "bad-1")
+        await screen.press("M")
+        await screen.shows("4 marked")
+        await screen.press("p")
+        await screen.shows("Pause 2 marked workers (run-1, run-2)?")
+        await screen.press("n")
+        await screen.shows("4 marked")
+        await screen.press("r")
+        await screen.shows("Start the work of 2 marked workers (bad-1, bad-2) again?")
+        await screen.press("y")
+        await screen.shows("2 works are tried again", "earlier tries 1")  # The one under the cursor stays.
+        await screen.press("slash")
+        await screen.write("n:run-")
+        await screen.press("enter", "M")
+        await screen.shows("2 marked")
+        await screen.press("slash")
+        await screen.write("x")
+        await screen.press("enter", "p")
+        await screen.shows("the filter hides all marked workers")
+        await screen.press("escape", "slash")
+        await screen.shows_no("2 marked")
+
+    watching(steps)
+    task.ended("bad-1-2", "bad-2-2")
+    assert {name for name, status in statuses().items() if status == "running"} == {"run-1", "run-2"}
+    run("cancel", "--all")
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("s", "a is failed: there is nothing to send to"),
+        *alike(
+            ("x", "a is failed: there is nothing to cancel"),
+            ("p", "a is failed: there is nothing to pause"),
+            ("i", "a asks nothing"),
+            ("D", "a asks for no permission"),
+            ("3", "a asks nothing"),
+            ("z", "z does nothing here: ? shows the keys"),
+        ),
+    ],
+)
+def test_a_key_that_does_nothing_says_why_and_what_is_typed_then_does_nothing(root: Path, key: str, why: str) -> None:
+    new_task()
+    spawn(["false"], "--wait", name="a", check=False)
+    spawn(worker("sleeps", 600), name="b")
+    before = statuses()
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a")
+        await screen.press(key)
+        await screen.shows(why)
+        await screen.press(*"yxoqrn", "space")
+        await screen.shows(why)
+        assert not isinstance(screen.app.screen, WorkerScreen)
+        assert not isinstance(screen.app.focused, Input)
+
+    watching(steps)
+    assert statuses() == before
+    run("cancel", "b")
+
+
+@pytest.mark.slow
+def test_keys_act_again_once_nothing_was_typed_for_a_moment_or_another_key_was_pressed(root: Path) -> None:
+    new_task()
+    spawn(["false"], "--wait", name="a", check=False)
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a")
+        await screen.press("x")
+        await screen.shows("there is nothing to cancel")
+        key = Key("y", "y")
+        key.time = screen.app.pressed_at + 1.01
+        screen.app.post_message(key)
+        await screen.shows("a is failed, since")
+        await screen.press("escape", "x", "down", "y")
+        await screen.shows("a is failed, since")
+
+    watching(steps)

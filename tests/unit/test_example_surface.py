@@ -67,8 +67,8 @@ def test_letters_make_a_task_start_a_worker_and_have_its_result(root: Path) -> N
     waited = box.send("wait", "letters", instances=["a"], timeout_seconds=30.0)
     assert (waited.documents[0]["exitCode"], waited.code) == (3, ExitCode.UNSUCCESSFUL)
     assert [row["status"] for row in box.send("list", "letters").documents[0]] == ["failed"]
-    assert box.send("result", "letters", instance="a").code == ExitCode.UNSUCCESSFUL
-    refused = box.send("why", "letters", instance="nobody")
+    assert box.send("result", "letters", instances=["a"]).code == ExitCode.UNSUCCESSFUL
+    refused = box.send("why", "letters", instances=["nobody"])
     assert (refused.documents, refused.code, bool(refused.notes)) == ([], ExitCode.NOT_FOUND, True)
 
 

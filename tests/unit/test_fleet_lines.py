@@ -21,7 +21,7 @@ from agentctl.domain.text.plaintext import ESCAPES
 from agentctl.domain.worker.need import Need, need_of
 from agentctl.domain.worker_row import BLANK
 from agentctl.interfaces.screen.fleet.drawing import Piece, counted_words, draw_line
-from agentctl.interfaces.screen.fleet.filtering import filter_of, scope_of, words_of
+from agentctl.interfaces.screen.fleet.filtering import filter_of, scope_of
 from agentctl.interfaces.screen.fleet.lines import (
     DEEPEST,
     Arrangement,
@@ -35,6 +35,7 @@ from agentctl.interfaces.screen.fleet.lines import (
     wanted,
     workers_below,
 )
+from agentctl.interfaces.words.filter_words import filter_words
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
 from agentctl.operations.fleet.task_totals import totals_of, with_those_below
 
@@ -152,7 +153,9 @@ def test_done_is_folded_and_those_that_failed_stay_open() -> None:
 
 def test_a_failure_is_a_group_of_its_own_until_somebody_has_looked() -> None:
     """Behind what is ready for review; a cancelled worker is no failure, whatever it has changed."""
-    assert [need.name for need in Need] == ["NEEDS_YOU", "REVIEW", "FAILED", "WORKING", "QUEUED", "DONE"]
+    assert [need.name for need in Need] == [
+        "NEEDS_YOU", "REVIEW", "FAILED", "WORKING", "QUEUED", "DONE", "EARLIER",
+    ]  # fmt: skip
     failed: dict[str, Any] = {"status": Status.FAILED, "endedAt": "2026-01-01T11:00:00.000Z"}
     for keys in (failed, {**failed, "driver": "claude"}):
         assert fleet_worker("t1", "a", **keys).need is Need.FAILED
@@ -267,7 +270,7 @@ def test_any_text_is_a_filter(text: str) -> None:
     glance = glance_of(fleet_worker("t1", "a"))
     shows = filter_of(text)
     assert shows is None or isinstance(shows(glance, glance.workers[WorkerId("t1", "a")]), bool)
-    assert all(word.text == word.text.lower() for word in words_of(text))
+    assert all(word.text == word.text.lower() for word in filter_words(text))
 
 
 def test_a_tasks_row_has_what_its_workers_and_those_below_it_come_to() -> None:

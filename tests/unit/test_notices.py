@@ -408,3 +408,18 @@ def test_a_book_passes_over_what_is_no_step_and_done_stays_done(lines: list[byte
         fresh = Book(FilePath(file))
         fresh.refresh()
         assert fresh.steps == book.steps
+
+
+def test_a_work_that_was_redone_counts_once_and_as_it_ended_last() -> None:
+    redone = [
+        event(ev.QUEUED), event(ev.FAILED, reason="exit_code"), event(ev.QUEUED, "a-2", retryOf="a"),
+        event(ev.COMPLETED, "a-2"), event(ev.QUEUED, "a-3", continues="a-2"), event(ev.FAILED, "a-3"),
+        event(ev.QUEUED, "b"), event(ev.COMPLETED, "b"),
+    ]  # fmt: skip
+    over = [all_ended([told(redone[:until])]) for until in (2, 4, 6, 8)]
+    assert [notice.text if notice else None for notice in over] == [
+        "the only worker has ended: 1 failed",
+        "the only worker has ended: 1 completed",
+        "the only worker has ended: 1 failed",
+        "all 2 workers have ended: 1 completed, 1 failed",
+    ]

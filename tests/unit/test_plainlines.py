@@ -113,7 +113,8 @@ class Carried:
     """Commands that are read, but not carried out: what each would have been given."""
 
     def __init__(self, words: str) -> None:
-        self.command = COMMANDS[words]._replace(carry_out=self._take)
+        rows = tuple(one._replace(completes="") for one in COMMANDS[words].parameters)  # No worker of a name is there.
+        self.command = COMMANDS[words]._replace(carry_out=self._take, parameters=rows)
         self._given: dict[str, Any] = {}
 
     def _take(self, call: Invocation, **values: Any) -> None:

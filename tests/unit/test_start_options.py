@@ -52,7 +52,7 @@ WORDS = {
 }  # fmt: skip
 
 # What a surface has beside the options: the work itself, and how it is started.
-OF_THE_REQUEST = {"argv", "work", "artifacts", "label", "delegation", "by_tool", "where"}
+OF_THE_REQUEST = {"argv", "work", "artifacts", "label", "delegation", "by_tool", "where", "retry_of", "carries_on"}
 OF_THE_WORK = {"prompt", "order", "agent_id", "spec", "denied_above", "mcp_servers"}
 OF_SPAWN = {
     "command", "prompt", "shell", "queue", "wait", "batch", "roster", "resume_queue", "task", "root", "force", "json",

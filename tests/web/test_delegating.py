@@ -80,6 +80,10 @@ def test_workers_are_steered(server: Server, tmp_path: Path) -> None:
     assert again["agentInstance"] == "w-again"
     assert server.post(f"/tasks/{task}/cancel", {"all": True}).done()[0]["agentInstance"] == "w-again"
 
+    tried = server.post(f"/tasks/{task}/retry", {"status": "cancelled"}).done()
+    assert [one["agentInstance"] for one in tried] == ["w-2"]
+    assert server.post(f"/tasks/{task}/cancel", {"status": "running"}).done()[0]["agentInstance"] == "w-2"
+
     batch = [{"argv": ["echo", "one"], "name": "b1"}, {"prompt": "two", "agent": "echo", "name": "b2"}]
     assert [one["agentInstance"] for one in server.post(f"/tasks/{task}/spawn", {"batch": batch}).done()] == [
         "b1",
@@ -88,7 +92,7 @@ def test_workers_are_steered(server: Server, tmp_path: Path) -> None:
     assert {one["status"] for one in server.post(f"/tasks/{task}/wait-all").done()} == {"completed", "cancelled"}
     assert server.get(f"{at}/b2/result").done()["text"] == "two"
     joined = server.post(f"/tasks/{task}/join").done()
-    assert {one["agentInstance"] for one in joined["workers"]} == {"w", "w-again", "b1", "b2"}
+    assert {one["agentInstance"] for one in joined["workers"]} == {"w-2", "b1", "b2"}, "the newest of each work"
     assert server.post(f"/tasks/{task}/resume-queue").done() == []
 
 

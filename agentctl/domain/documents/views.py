@@ -273,6 +273,8 @@ class LogPiece(TypedDict):
     #: `stdout stderr`; `transcript` of an agent, whose pieces are paragraphs.
     stream: str
     text: str
+    #: Whose it is, where several workers are named.
+    agentInstance: NotRequired[str]
 
 
 @final

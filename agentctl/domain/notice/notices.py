@@ -59,7 +59,9 @@ class TaskNotices:
     def __init__(self, task_id: str) -> None:
         self.task_id = task_id
         self.live: set[str] = set()
+        #: How the works have ended: of one that was tried again its newest worker counts.
         self.counts: Counter[str] = Counter()
+        self._ended_as: dict[str, str] = {}
         self.last_end: _End | None = None
         #: The random text of each sub-task, by its name.
         self.subtasks: dict[str, object] = {}
@@ -106,8 +108,12 @@ class TaskNotices:
         self._past[kind].append(self._notice(seq, kind, event, text, **facts))
 
     def _began(self, _seq: int, event: Event) -> None:
-        if (name := _worker_in(event)) is not None and len(self.live) < 10 * _MOST:
-            self.live.add(name)
+        if (name := _worker_in(event)) is None or len(self.live) >= 10 * _MOST:
+            return
+        self.live.add(name)
+        before = event["payload"].get("retryOf") or event["payload"].get("continues")
+        if isinstance(before, str) and before != name and (status := self._ended_as.pop(before, None)) is not None:
+            self.counts[status] -= 1
 
     def _asked(self, _seq: int, event: Event) -> None:
         name, question = _question_in(event)
@@ -143,6 +149,8 @@ class TaskNotices:
         self.live.discard(name)
         status, payload = ev.END_STATUS[event["type"]], event["payload"]
         self.counts[status.value] += 1
+        if len(self._ended_as) < 10 * _MOST:
+            self._ended_as[name] = status.value
         self.last_end = _End(str(event.get("ts"))[:_LONGEST_WORD], self.task_id, seq)
         if status is Status.FAILED:
             reason = clean(payload.get("reason"), _LONGEST_WORD) or None

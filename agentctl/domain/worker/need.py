@@ -23,6 +23,8 @@ class Need(IntEnum):
     WORKING = 3
     QUEUED = 4
     DONE = 5
+    #: Its work was tried again, or is gone on with: another worker counts.
+    EARLIER = 6
 
 
 def need_of(row: WorkerRow, *, asks: bool, is_idle: bool, is_seen: bool, has_changes: bool) -> Need:
@@ -35,6 +37,8 @@ def need_of(row: WorkerRow, *, asks: bool, is_idle: bool, is_seen: bool, has_cha
         has_changes: It changed files in its worktree.
     """
     status = row["status"]
+    if row.get("supersededBy") is not None:
+        return Need.EARLIER
     if asks and status not in TERMINAL:
         return Need.NEEDS_YOU
     if is_idle:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.states import MOVES, OWN, PARKED, STALLED, TERMINAL, Status
 from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.tries import Tries
 from agentctl.errors import StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,6 +64,13 @@ class WorkerView:
     parked_until: str | None = None
     window: str | None = None
     agent_id: str | None = None
+    #: The worker whose work it tries again, or goes on with; and the one that does so after it.
+    retry_of: str | None = None
+    continues: str | None = None
+    superseded_by: str | None = None
+    #: The work that it belongs to, and which try of it; None where it is the only one.
+    work: str | None = None
+    nth_try = 1
     driver: str | None = None
     #: `own` where the person's own settings of its program count; None for any other policy.
     permissions: str | None = None
@@ -87,6 +95,11 @@ class WorkerView:
         return bool(self.refused.get("paused", self.paused))
 
     @property
+    def before(self) -> str | None:
+        """Return the worker that did its work before; None where it is the first."""
+        return self.retry_of or self.continues
+
+    @property
     def is_terminal(self) -> bool:
         """Return whether it has ended."""
         return self.status in TERMINAL
@@ -108,6 +121,7 @@ class TaskView:
 
     def __init__(self) -> None:
         self.workers: dict[str, WorkerView] = {}
+        self.tries = Tries()
         #: The first of the lines that could not be read, and how many they all are.
         self.damage: list[BadLine] = []
         self.bad_lines = 0
@@ -137,7 +151,22 @@ class TaskView:
                     self._note_damage(BadLine(seq, f"{instance!r} is not the name of a worker"))
                     continue
                 worker = workers[instance] = WorkerView(instance)
+                fold(worker, seq, event)
+                if worker.before in workers:
+                    self._note_try(worker, worker.before)
+                continue
             fold(worker, seq, event)
+
+    def _note_try(self, worker: WorkerView, before: str) -> None:
+        if before == worker.instance:
+            return
+        newest = self.workers[self.tries.add(worker.instance, before)]
+        newest.superseded_by, work = worker.instance, self.tries.work_of(worker.instance)
+        newest.work, worker.work, worker.nth_try = work, work, newest.nth_try + 1
+
+    def newest(self) -> Iterator[WorkerView]:
+        """Yield the worker of each work that counts: its newest try."""
+        return (worker for worker in self.workers.values() if worker.superseded_by is None)
 
     def _note_damage(self, bad: BadLine) -> None:
         self.bad_lines += 1
@@ -207,6 +236,10 @@ def _queued(worker: WorkerView, seq: int, event: Event) -> None:
         worker.permissions = OWN
     if "after" in payload:
         worker.after = [name for name in _typed(payload, "after", list, []) if isinstance(name, str) and is_name(name)]
+    if "retryOf" in payload:
+        worker.retry_of = _text(payload["retryOf"])
+    elif "continues" in payload:
+        worker.continues = _text(payload["continues"])
     if "parent" in payload:
         worker.parent = _typed(payload, "parent", str)
     if "depth" in payload:  # In a sub-task the parent is in another task.

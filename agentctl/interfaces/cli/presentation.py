@@ -10,12 +10,22 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from agentctl.interfaces.cli.json_output import print_json, print_json_rows
-from agentctl.interfaces.commands.model.command_model import Picture, Raw, Screenful, Shown, Table, take_each
+from agentctl.interfaces.commands.model.command_model import (
+    INSTANCES,
+    TEXTS,
+    Picture,
+    Raw,
+    Screenful,
+    Shown,
+    Table,
+    take_each,
+)
 from agentctl.interfaces.commands.model.surface import is_terminal
 from agentctl.lean import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from agentctl.interfaces.commands.model.command_model import Command
+    from agentctl.interfaces.commands.model.invocation import Invocation
 
 
 def carry_out(command: Command, given: dict[str, Any]) -> int:
@@ -30,11 +40,26 @@ def carry_out(command: Command, given: dict[str, Any]) -> int:
     own = {name: value for name, value in given.items() if name not in names}
     place = {name: value for name, value in given.items() if name in names}
     with contextlib.closing(CommandLine(is_json=bool(place.get("json")))) as here:
-        return take_each(command.carry_out(Invocation(here, **place), **own), here.take)
+        call = Invocation(here, **place)
+        return take_each(command.carry_out(call, **_with_workers_meant(call, command, own)), here.take)
+
+
+def _with_workers_meant(call: Invocation, command: Command, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters with each worker that is named in them as the one that is meant."""
+    for one in command.parameters:
+        names = given.get(one.name)
+        if one.completes == INSTANCES and one.is_argument and names:
+            given = {
+                **given,
+                one.name: [*map(call.worker_meant, names)] if one.kind == TEXTS else call.worker_meant(names),
+            }
+    return given
 
 
 class CommandLine:
     """The standard streams of this process."""
+
+    names_works = True
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json

@@ -95,6 +95,7 @@ class WatchApp(WorkerKeys, App[int]):
         Binding("S", "search", "Search", show=False),
         Binding("v", "mark_seen", "Seen", show=False),
         Binding("m", "mark", "Mark", show=False),
+        Binding("M", "mark_all", "Mark all that are shown", show=False),
         Binding("L", "logs", "Logs", show=False),
         Binding("t", "tree", "Tree"),
         Binding("slash", "filter", "Filter"),
@@ -129,7 +130,7 @@ class WatchApp(WorkerKeys, App[int]):
         self.dispatch_line = DispatchLine(root, lambda: self.fleet_list.task_id)
         self._head = Static("", id="head")
         self.said = SaidLine("", id="said")
-        self._gaze, self._last_key = Gaze(), monotonic()
+        self._gaze, self._last_key, self._deaf_until = Gaze(), monotonic(), 0.0
         bell = ScreenBell(self._ring_from_thread)
         self.reader = Reader(root, self._take_from_thread, self._fail_from_thread, bell.look, again_s=_AGAIN_S)
 
@@ -198,7 +199,29 @@ class WatchApp(WorkerKeys, App[int]):
         """Note when a person was last there."""
         if isinstance(event, events.Key | events.MouseEvent):
             self._last_key = event.time
+        if isinstance(event, events.Key) and self._is_in_vain(event):
+            return
         await super().on_event(event)
+
+    def _is_in_vain(self, event: events.Key) -> bool:
+        """Return whether a key does nothing, and say why; so do those that are typed at once behind one."""
+        screen = self.screen
+        if not isinstance(screen, ListScreen | WorkerScreen) or isinstance(self.focused, Input | YesOrNo):
+            return False
+        if not event.is_printable:
+            self._deaf_until = 0.0
+            return False
+        if event.time < self._deaf_until:
+            self.ignore_keys()
+            return True
+        found = screen.active_bindings.get(event.key)
+        if found is not None and found.enabled:
+            return False
+        keys: WorkerKeys = screen if isinstance(screen, WorkerScreen) else self
+        action = _WORKER_ACTIONS.get(event.key)
+        shown = event.character or event.key
+        keys.did_nothing(keys.why_nothing(action) if action else f"{shown} does nothing here: ? shows the keys")
+        return True
 
     def _note_gaze(self) -> None:
         """Say at which worker the person looks, if they do: of that they need not be told."""
@@ -245,7 +268,8 @@ class WatchApp(WorkerKeys, App[int]):
         if self._filter:
             head.append(f"  / {plain(self._filter)}", "cyan")
         if self.fleet_list.marked:
-            head.append(f"  {len(self.fleet_list.marked)} marked", "cyan")
+            hidden = len(self.fleet_list.marked) - len(self.fleet_list.marked_workers())
+            head.append(f"  {len(self.fleet_list.marked)} marked" + (f", {hidden} hidden" if hidden else ""), "cyan")
         head.append(f"  {plain(self.root.path.parent)}", "dim")
         if head != self._head_shown:
             self._head_shown = head
@@ -306,6 +330,25 @@ class WatchApp(WorkerKeys, App[int]):
     def acted_on(self) -> FleetWorker | None:
         """Return the worker under the cursor."""
         return self.fleet_list.worker
+
+    def chosen(self) -> list[FleetWorker]:
+        """Return the marked workers that the filter shows, or the one under the cursor if there is no mark."""
+        return self.fleet_list.marked_workers() if self.fleet_list.marked else super().chosen()
+
+    def why_nothing(self, action: str) -> str:
+        """Return why a key does nothing now."""
+        if self.fleet_list.marked and not self.chosen():
+            return "the filter hides all marked workers: Esc takes the marks away"
+        return super().why_nothing(action)
+
+    def unmark(self) -> None:
+        """Take all marks away."""
+        self.fleet_list.unmark()
+        self._show_head()
+
+    def ignore_keys(self) -> None:
+        """Act on nothing that is typed within a second."""
+        self._deaf_until = self._last_key + _DEAF_S
 
     def task_acted_on(self) -> FleetTask | None:
         """Return the task on the line under the cursor, if it is this person's own."""
@@ -413,10 +456,7 @@ class WatchApp(WorkerKeys, App[int]):
 
     def action_logs(self) -> None:
         """Show the logs of the marked workers, or of the one under the cursor."""
-        workers = self.last_glance().workers
-        marked = [workers[key] for key in sorted(self.fleet_list.marked) if key in workers]
-        worker = self.fleet_list.worker
-        chosen = marked or ([] if worker is None else [worker])
+        chosen = self.chosen()
         if len(chosen) > MOST_PAGERS:
             self.say(f"{len(chosen)} workers are marked: the logs of the first {MOST_PAGERS} are shown")
         if chosen:
@@ -427,9 +467,10 @@ class WatchApp(WorkerKeys, App[int]):
         self.action_open()
 
     def action_mark_seen(self) -> None:
-        """Note that an end was looked at."""
-        if self.fleet_list.worker is not None:
-            self.mark_seen(self.fleet_list.worker)
+        """Note that ends were looked at."""
+        for worker in self.chosen():
+            self.mark_seen(worker)
+        self.unmark()
 
     def mark_seen(self, worker: FleetWorker) -> None:
         """Note that somebody has looked at a worker's end."""
@@ -442,9 +483,16 @@ class WatchApp(WorkerKeys, App[int]):
         return ""
 
     def action_mark(self) -> None:
-        """Mark a worker, to look at several together."""
+        """Mark a worker: what a key does then, it does to all that are marked."""
         self.fleet_list.toggle_mark()
         self._show_head()
+        self.renew_keys()
+
+    def action_mark_all(self) -> None:
+        """Mark all workers that are shown; if they are, take the marks away."""
+        self.fleet_list.toggle_all_marks()
+        self._show_head()
+        self.renew_keys()
 
     # -- the view ------------------------------------------------------------------------------------------------------
 
@@ -473,8 +521,10 @@ class WatchApp(WorkerKeys, App[int]):
         self._show_head()
 
     def action_leave(self) -> None:
-        """Close the peek; then take the filter away."""
-        if self.peek.display:
+        """Take the marks away; close the peek; then take the filter away."""
+        if self.fleet_list.marked:
+            self.unmark()
+        elif self.peek.display:
             self.action_peek()
         elif self._filter:
             self._set_filter("")
@@ -509,6 +559,9 @@ _OF_LIST = {binding.action.partition("(")[0] for binding in WatchApp.BINDINGS if
     "help",
     "interrupt",
 }
+_WORKER_ACTIONS = {one.key: one.action for one in WORKER_BINDINGS if isinstance(one, Binding)}
+#: So long after a key that did nothing, what is typed acts on nothing: it was meant as a text.
+_DEAF_S = 1.0
 #: The needs of workers for which a time runs.
 _TICKING = (Need.NEEDS_YOU, Need.WORKING, Need.QUEUED)
 #: How long it takes at most to leave the terminal at a signal.

@@ -75,6 +75,24 @@ def agent_with_policy(row: WorkerRow) -> str:
     return f"{agent} (permissions {row['permissions']})" if row["permissions"] else agent
 
 
+def name_with_try(row: WorkerRow) -> str:
+    """Return a worker's name, and which try of its work it is where that has several."""
+    if "nthTry" not in row:
+        return row["agentInstance"]
+    word = "run" if row["continues"] else "try"
+    return f"{row['agentInstance']} ({ordinal(row['nthTry'])} {word})"
+
+
+def ordinal(number: int) -> str:
+    """Return a number as one that counts.
+
+    >>> [ordinal(number) for number in (1, 2, 3, 4, 11, 22, 113)]
+    ['1st', '2nd', '3rd', '4th', '11th', '22nd', '113th']
+    """
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
 def elapsed(row: WorkerRow) -> float | None:
     """Return how long a worker ran, or has been running; the wall clock is good enough to show it."""
     measured, began = row["durationSeconds"], row["startedAt"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
+from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Reason
@@ -43,9 +44,10 @@ def resume_worker(
         Refused: It is not an agent, it has not ended, or its program cannot continue sessions.
     """
     check_own(task)
-    worker = newest_run(task, instance)
-    request = _request(worker, prompt, name)
-    spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
+    with locked(task.tries_lock):
+        worker = newest_run(task, instance)
+        request = _request(worker, prompt, name)
+        spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
     if spawned.reused:  # If two continue one session at the same time, only one succeeds.
         other = spawned.agent_instance
         raise Refused(f"{worker.instance} has been continued already, as {other}", hint=Next("send", other))
@@ -68,6 +70,11 @@ def resume_lost(task: TaskDir, lost: Sequence[WorkerView]) -> tuple[list[Spawned
     Returns them, and why others cannot be continued.
     """
     check_own(task)
+    with locked(task.tries_lock):
+        return _resume_lost(task, lost)
+
+
+def _resume_lost(task: TaskDir, lost: Sequence[WorkerView]) -> tuple[list[Spawned], list[AgentctlError]]:
     requests: list[SpawnRequest] = []
     messages: list[str] = []
     problems: list[AgentctlError] = []
@@ -122,6 +129,7 @@ def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRe
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
     fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{worker.instance}"}
     fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
+    fields |= {"carries_on": worker.instance}
     return SpawnRequest(work=work, name=name, cwd=cwd, **fields, **asked_again(spec.get("placement")))
 
 

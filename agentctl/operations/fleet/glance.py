@@ -76,7 +76,7 @@ class FleetWorker(NamedTuple):
         match self.need:
             case Need.NEEDS_YOU:
                 return str(self.questions[0].asked_at) if self.questions else ""
-            case Need.REVIEW | Need.FAILED | Need.DONE:
+            case Need.REVIEW | Need.FAILED | Need.DONE | Need.EARLIER:
                 return self.end or ""
             case Need.QUEUED:
                 return self.row["queuedAt"] or ""

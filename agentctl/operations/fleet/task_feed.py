@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import as_storage_error, read_known
@@ -92,10 +92,15 @@ class TaskFeed:
             touched = self._reader.take_touched()
         if self.live is not None and (is_due or self._conditions != self.live.conditions):  # A sleep may have judged.
             touched |= self._judged_anew()
+        touched |= self._tries_of(touched)  # What counted until now does so no more.
         changed = [name for name in self.view.workers if name in touched] if touched else []
         for name in changed:
             self._refresh(name)
         return [*changed, *self._read_observed()]
+
+    def _tries_of(self, names: Iterable[str]) -> set[str]:
+        known = (self.view.workers[name] for name in names if name in self.view.workers)
+        return {one for worker in known if worker.work is not None for one in self.view.tries.of_work(worker.work)}
 
     @property
     def is_replaced(self) -> bool:
@@ -170,7 +175,7 @@ class TaskFeed:
         """Return the state of the task's own workers: `working`, `input-required`, `completed`, ..."""
         found = {one for name, one in self._conditions.items() if not self.view.workers[name].is_terminal}
         at_rest = next((one.value for one in (Condition.STRANDED, Condition.HELD) if one in found), None)
-        return task_state((worker.status for worker in self.view.workers.values()), at_rest=at_rest)
+        return task_state((worker.status for worker in self.view.newest()), at_rest=at_rest)
 
     def hold(self) -> QueueHold | None:
         """Return what holds the queue of the task; None if nothing does, or if the task is foreign."""

@@ -12,12 +12,13 @@ from agentctl.operations.fleet.glance import FleetTask, FleetWorker, TaskTotals
 def totals_of(workers: Collection[FleetWorker]) -> TaskTotals:
     """Return what some workers come to together."""
     rows = [worker.row for worker in workers]
+    counted = [row for row in rows if row.get("supersededBy") is None]
     spent = total(spent_from(row["usage"]) for row in rows if row["usage"])
     return TaskTotals(
-        workers=len(rows),
+        workers=len(counted),
         live=sum(row["status"] not in TERMINAL for row in rows),
         asking=sum(bool(worker.questions) for worker in workers),
-        failed=sum(row["status"] == Status.FAILED for row in rows),
+        failed=sum(row["status"] == Status.FAILED for row in counted),
         tokens=spent.tokens,
         cost_usd=spent.cost_usd,
         lacks_tokens=spent.lacks_tokens,

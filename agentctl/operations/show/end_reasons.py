@@ -9,7 +9,7 @@ from agentctl.adapters.processes import identity_from
 from agentctl.adapters.taskyaml.cache import known_limits
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
-from agentctl.domain.names import first_of, is_name
+from agentctl.domain.names import first_of
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.worker.ends import HIDDEN, reason_in_words
 from agentctl.operations.show.evidence import (
@@ -23,11 +23,12 @@ from agentctl.operations.show.evidence import (
     process_says,
     shown,
 )
-from agentctl.operations.show.further_runs import refusal_of_resume, refusal_of_retry
+from agentctl.operations.show.further_runs import awaited_in_vain, refusal_by_itself, refusal_of_resume
 from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.show.worker_facts import WorkerFacts
+from agentctl.operations.where.folding import fold
 from agentctl.supervision.life.judging import is_unguarded
-from agentctl.supervision.worker.endings import Decision, decision_of, status_at_end
+from agentctl.supervision.worker.endings import Decision, decision_of
 
 _END_EVENTS = (ev.COMPLETED, ev.FAILED, ev.CANCELLED)
 _TOLD = ("status", "reason", "by", "exitCode", "signal", "message", "endedAt", "attempt")
@@ -173,7 +174,7 @@ def _breaker(facts: WorkerFacts) -> Part:
 
 
 def _ways(facts: WorkerFacts) -> list[WayOut]:
-    view = facts.view
+    view, task = facts.view, facts.worker_dir.task
     if view.status is Status.COMPLETED:
         return [WayOut("nothing changes an end; this prints its result", facts.command("result", facts.name))]
     ways = [WayOut("nothing changes an end; this prints what it wrote", facts.command("logs", facts.name))]
@@ -182,20 +183,9 @@ def _ways(facts: WorkerFacts) -> list[WayOut]:
         if held is not None:
             ways.append(WayOut(f"it can be continued once nothing else holds it: {held.said}", held.way))
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
-    awaited = _awaited_in_vain(facts)
-    first = "it waited for this worker, whose work comes first"
-    ways += [WayOut(first, facts.command("retry", name)) for name in awaited]
-    if refusal_of_retry(facts.worker_dir) is None:
-        alone = ", without waiting for other workers" if awaited else ""
-        ways.append(WayOut(f"the same work can be started once more{alone}", facts.command("retry", facts.name)))
+    awaited = awaited_in_vain(facts.worker_dir, fold(task)) if view.reason == Reason.DEPENDENCY else []
+    if all(refusal_by_itself(task.worker(name)) is None for name in (*awaited, facts.name)):
+        with_it = f" with {first_of(awaited)}, which it waited for" if awaited else ""
+        way = f"the same work can be started once more{with_it}"
+        ways.append(WayOut(way, facts.command("retry", *awaited, facts.name)))
     return ways
-
-
-def _awaited_in_vain(facts: WorkerFacts) -> list[str]:
-    """Return the workers that did not complete and that kept this one from starting, as far as `retry` takes them."""
-    if facts.view.reason != Reason.DEPENDENCY:
-        return []
-    task, after = facts.worker_dir.task, read_known(facts.worker_dir.spec).get("after")
-    named = [task.worker(name) for name in after or () if isinstance(name, str) and is_name(name)]
-    ended = [worker for worker in named if worker.has_ended and status_at_end(worker) is not Status.COMPLETED]
-    return [worker.instance for worker in ended if refusal_of_retry(worker) is None]

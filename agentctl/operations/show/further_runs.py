@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Container
 
 from agentctl.adapters.activitylog import ActivityReader
 from agentctl.adapters.files import read_known
@@ -13,16 +14,20 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.rows import read_line
+from agentctl.domain.names import is_name
+from agentctl.domain.states import Status
 from agentctl.drivers.order import order_from
 from agentctl.drivers.registry import driver_for
 from agentctl.errors import AgentctlError, Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, NamedTuple
+from agentctl.operations.where.folding import fold
 from agentctl.operations.where.task_config import read_config
 from agentctl.operations.worktree.remaking import where_begun
-from agentctl.supervision.worker.spec import is_of_task, read_order, read_spec
+from agentctl.supervision.worker.spec import WorkerSpec, is_of_task, read_order, read_spec
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import OfferedRuns
+    from agentctl.domain.worker.projection import TaskView
 
 #: Rows that exist only once the model has answered.
 _OF_THE_MODEL = frozenset({RowType.MESSAGE, RowType.THOUGHT, RowType.TOOL, RowType.AGENT, RowType.USAGE})
@@ -45,11 +50,65 @@ def further_runs(worker: WorkerDir) -> FurtherRuns:
 
 
 def refusal_of_retry(worker: WorkerDir) -> AgentctlError | None:
-    """Return why the work of a worker may not be started once more; None if `retry` takes it."""
+    """Return why the work of a worker may not be started once more; None if `retry` takes it, named alone."""
+    refusal = refusal_by_itself(worker)
+    if refusal is not None:
+        return refusal
+    try:
+        spec = read_spec(worker.spec)
+        return unmet_dependency(worker, spec, fold(worker.task)) if spec.after and not spec.after_any else None
+    except AgentctlError as error:
+        return error
+
+
+def refusal_by_itself(worker: WorkerDir) -> AgentctlError | None:
+    """Return the same, whatever became of the workers that it waited for."""
     try:
         return _of_strangers(worker) or _of_retry(worker)
     except AgentctlError as error:  # A spec or a task that cannot be read.
         return error
+
+
+def unmet_dependency(worker: WorkerDir, spec: WorkerSpec, view: TaskView, again: Container[str] = ()) -> Refused | None:
+    """Return why the work of a worker cannot be started once more: it waits for one that did not complete.
+
+    Args:
+        spec: Its own; only its folder says for certain which worker it is.
+        again: Workers that are tried again with it.
+    """
+    for name in () if spec.after_any else spec.after:
+        newest = newest_try_of(view, name)
+        if newest in again or not _is_in_vain(view, newest):
+            continue
+        became = view.workers[newest].status if newest in view.workers else "gone"
+        work = view.tries.work_of(worker.instance)
+        way = f"agentctl retry {' '.join([*awaited_in_vain(worker, view), worker.instance])}"
+        return Refused(f"{work} waits for {newest}, which is {became}", hint=f"{way} starts all of them again")
+    return None
+
+
+def awaited_in_vain(worker: WorkerDir, view: TaskView) -> list[str]:
+    """Return the newest tries of what a worker waited for, at any remove, that did not complete: the farthest first."""
+    found = {worker.instance: None}
+    left = [worker.instance]
+    for one in left:
+        after = read_known(worker.task.worker(one).spec).get("after")
+        for name in filter(is_name, map(str, after if isinstance(after, list) else ())):
+            newest = newest_try_of(view, name)
+            if newest not in found and _is_in_vain(view, newest):
+                found[newest] = None
+                left.append(newest)
+    return left[:0:-1]
+
+
+def _is_in_vain(view: TaskView, instance: str) -> bool:
+    worker = view.workers.get(instance)
+    return worker is None or worker.status in (Status.FAILED, Status.CANCELLED)
+
+
+def newest_try_of(view: TaskView, instance: str) -> str:
+    """Return the newest worker that does the work of one."""
+    return view.tries.newest(view.tries.work_of(instance))
 
 
 def _of_retry(worker: WorkerDir) -> AgentctlError | None:

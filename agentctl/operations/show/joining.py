@@ -39,7 +39,7 @@ class Joined(NamedTuple):
 def join_results(
     task: TaskDir, instances: Sequence[str] = (), *, out: str | None = None, max_bytes: int = RESULT_BYTES
 ) -> Joined:
-    """Write `report.md` and `report.json` about workers (all of the task, if none is named).
+    """Write `report.md` and `report.json` about workers (the newest of each work of the task, if none is named).
 
     Args:
         out: The folder for both files; None means the task directory.
@@ -52,7 +52,11 @@ def join_results(
     chosen = frozenset(instances)
     for name in chosen:
         find_worker(task, name)
-    rows = [row for row in list_workers(task)[0] if not chosen or row["agentInstance"] in chosen]
+    rows = [
+        row
+        for row in list_workers(task)[0]
+        if (row["agentInstance"] in chosen if chosen else row.get("supersededBy") is None)
+    ]
     report: ResultsReport = {
         "taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows],
     }  # fmt: skip

@@ -144,6 +144,11 @@ def row_of(
         note_unreadable(worker, error)
     if worker.unreadable is not None:
         row = {**row, "unreadable": worker.unreadable.message}
+    if worker.work is not None:
+        row = {
+            **row, "work": worker.work, "nthTry": worker.nth_try, "retryOf": worker.retry_of,
+            "continues": worker.continues, "supersededBy": worker.superseded_by,
+        }  # fmt: skip
     if worker.is_terminal:
         return row
     if worker.after and worker.started_at is None:

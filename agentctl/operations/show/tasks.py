@@ -153,7 +153,7 @@ def _readable_facts(task: TaskDir, standstills: _Standstills) -> _TaskFacts:
 
 def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
     """Return the state of a task: that of its own workers, unless it has none or a sub-task works or asks."""
-    workers, states = one.view.workers.values(), {task.state for task in below}
+    workers, states = [*one.view.newest()], {task.state for task in below}
     at_rest = STRANDED if one.stranded else HELD if one.has_held else None
     own = task_state((worker.status for worker in workers), at_rest=at_rest)
     if not workers and states:
@@ -168,7 +168,7 @@ def _standing(one: _TaskFacts, below: Sequence[_Standing]) -> _Standing:
 
 def _row(one: _TaskFacts, current: str | None, level: int, standing: _Standing) -> TaskRow:
     task, config = one.task, one.config
-    statuses = [worker.status for worker in one.view.workers.values()]
+    statuses = [worker.status for worker in one.view.newest()]
     state = standing.state if one.unreadable is None else UNKNOWN
     row: TaskRow = {
         "taskId": task.id,

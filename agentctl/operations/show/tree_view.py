@@ -88,10 +88,15 @@ class Tree:
         by_name |= {
             row["agentInstance"]: row for row in observed_rows(self.task) if row["agentInstance"] not in by_name
         }
-        parents = {name: row["parent"] for name, row in by_name.items()}
+        above = {row["parent"] for row in by_name.values()} | {self._instance}
+        parents = {
+            name: row["parent"]
+            for name, row in by_name.items()
+            if row.get("supersededBy") is None or name in above  # Another one counts, and nothing stands below it.
+        }
         shown = _in_order(parents, self._instance)
-        above = None if self._instance is None else [name for name, _ in shown]
-        self.asked_below = below_any(found.below, above)
+        named = None if self._instance is None else [name for name, _ in shown]
+        self.asked_below = below_any(found.below, named)
         return [self._tree(by_name[name], depth) for name, depth in shown]
 
     def _tree(self, row: WorkerRow, depth: int) -> WorkerTree:

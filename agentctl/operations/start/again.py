@@ -1,4 +1,4 @@
-"""Starts the work of an ended worker once more, as a new worker that knows nothing of the first one.
+"""Starts works once more: each as a new worker that knows nothing of the first one, and belongs to its work.
 
 It is a new start in every respect: the agent's definition is looked up again and has to be trusted, its rules and those
 of the task are today's, its program is found again, and the caller's environment and restrictions count. What the old
@@ -7,15 +7,18 @@ worker was restricted to beyond that, it stays restricted to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agent.agentspec import AgentSpec
 from agentctl.domain.names import first_free
+from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import Order, order_from
-from agentctl.errors import Refused
+from agentctl.errors import AgentctlError, Refused, UsageError
+from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
-from agentctl.operations.show.further_runs import refusal_of_retry
+from agentctl.operations.show.further_runs import refusal_by_itself, unmet_dependency
 from agentctl.operations.start.answer_schema import ask_for
 from agentctl.operations.start.placing import asked_again
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
@@ -30,29 +33,108 @@ from agentctl.supervision.worker.spec import WorkerSpec, read_spec
 _LONGEST_BASE = 56
 
 
-def retry_worker(task: TaskDir, instance: str, *, queue: bool, name: str | None = None) -> Spawned:
-    """Start the work of an ended worker once more, in its folder, without the workers that it waited for.
+class Retried(NamedTuple):
+    """What became of works that were to be tried again."""
+
+    spawned: list[Spawned]
+    #: worker -> why it was left out.
+    left_out: Mapping[str, AgentctlError]
+
+
+def retry_workers(
+    task: TaskDir, named: Sequence[str], *, queue: bool, name: str | None = None, as_far_as_possible: bool = False
+) -> Retried:
+    """Start the work of ended workers once more, each in its folder.
+
+    It is one decision about all of them: whoever calls this meanwhile finds what was started, and starts none twice.
+    Each waits for the newest tries of those that it waited for, which may be among the named ones.
 
     Args:
         queue: Wait for a free slot instead of being refused.
-        name: The new worker's; by default the old one's with a number: `build-2`.
+        name: The new worker's, of one; by default the work's with a number: `build-2`.
+        as_far_as_possible: Leave out those that are refused, and those that were tried again meanwhile, instead of
+            starting none.
 
     Raises:
         NotFound: There is no such worker.
-        Refused: It has not ended, continues another, or is what its sub-task was made for; or a new start is refused.
+        Refused: One has not ended, or another try of its work has not; it continues another, is what its sub-task was
+            made for, or waits for one that has failed and is not named; or a new start is refused. Nothing was started.
     """
     check_own(task)
-    worker = find_worker(task, instance)
-    read_task(task)  # A worker that was lost gets its end here.
-    spec = _spec_of(worker)
-    request = _request(worker, spec)._replace(name=name or _next_name(task, instance))
-    return spawn_workers(task, [request], queue=queue)[0]
+    if name is not None and len(named) > 1:
+        raise UsageError("--name is for one worker", hint="leave it out, or retry them one by one")
+    with locked(task.tries_lock):
+        view = read_task(task)[0]  # A worker that was lost gets its end here.
+        chosen = {view.tries.work_of(find_worker(task, one).instance): one for one in named}
+        if as_far_as_possible:
+            chosen = {work: one for work, one in chosen.items() if view.tries.newest(work) == one}
+        plan = _Plan(task, view, chosen)
+        if not as_far_as_possible and plan.left_out:
+            raise next(iter(plan.left_out.values()))
+        requests = plan.requests(name)
+        return Retried(spawn_workers(task, requests, queue=queue) if requests else [], plan.left_out)
+
+
+class _Plan:
+    """Which works are tried again, and which are not.
+
+    Args:
+        chosen: work -> the worker whose order is carried out again.
+    """
+
+    def __init__(self, task: TaskDir, view: TaskView, chosen: Mapping[str, str]) -> None:
+        self._task, self._view = task, view
+        #: work -> what its worker was to do; and that worker, whatever its spec says of its name.
+        self._specs: dict[str, WorkerSpec] = {}
+        self._workers = {work: task.worker(instance) for work, instance in chosen.items()}
+        self.left_out: dict[str, AgentctlError] = {}
+        for work, instance in chosen.items():
+            try:
+                self._specs[work] = self._spec_of(work)
+            except AgentctlError as refusal:
+                self.left_out[instance] = refusal
+        while unmet := {work: why for work in self._specs if (why := self._unmet(work)) is not None}:
+            for work, why in unmet.items():
+                self.left_out[chosen[work]] = why
+                del self._specs[work]
+
+    def _spec_of(self, work: str) -> WorkerSpec:
+        newest = self._view.tries.newest(work)
+        if newest != work and not self._task.worker(newest).has_ended:
+            raise Refused(
+                f"{work} is being tried again already, as {newest}", hint=f"agentctl wait {newest} waits for it"
+            )
+        return _spec_of(self._workers[work])
+
+    def _unmet(self, work: str) -> AgentctlError | None:
+        again = {self._view.tries.newest(one) for one in self._specs}
+        return unmet_dependency(self._workers[work], self._specs[work], self._view, again)
+
+    def requests(self, name: str | None) -> list[SpawnRequest]:
+        """Return what is to be started.
+
+        Args:
+            name: That of the new worker, where there is one.
+        """
+        names: dict[str, str] = {}
+        for work in self._specs:
+            names[work] = name or _next_name(self._task, work, names.values())
+        return [self._request(work, spec, names) for work, spec in self._specs.items()]
+
+    def _request(self, work: str, spec: WorkerSpec, names: Mapping[str, str]) -> SpawnRequest:
+        tries, worker = self._view.tries, self._workers[work]
+        awaited = [tries.work_of(one) for one in spec.after]
+        after = [names.get(one) or tries.newest(one) for one in awaited]
+        return _request(worker, spec)._replace(
+            name=names[work], after=after, after_any=spec.after_any, retry_of=worker.instance
+        )
 
 
 def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spawned:
     """Start an ended agent once more with another prompt: a new run of its agent id that knows nothing of the others.
 
-    For an agent whose program cannot continue a session. Everything else is as for `retry_worker`.
+    For an agent whose program cannot continue a session. Everything else is as for `retry_workers`, but it
+    waits for no other worker.
 
     Raises:
         Refused: It is a command, or not an agent that may be started once more.
@@ -65,19 +147,20 @@ def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spa
     if request.work is None:
         raise Refused(f"{instance} is a command: only agents take prompts", hint=f"agentctl retry {instance}")
     work = request.work._replace(prompt=prompt, agent_id=spec.agent_id)
-    return spawn_workers(task, [request._replace(work=work)], queue=queue)[0]
+    with locked(task.tries_lock):
+        return spawn_workers(task, [request._replace(work=work, carries_on=instance)], queue=queue)[0]
 
 
 def _spec_of(worker: WorkerDir) -> WorkerSpec:
-    """Return the spec of a worker whose work may be started again."""
-    refusal = refusal_of_retry(worker)
+    """Return the spec of a worker whose work may be started again, as far as those that it waited for allow."""
+    refusal = refusal_by_itself(worker)
     if refusal is not None:
         raise refusal
     return read_spec(worker.spec)
 
 
 def _request(worker: WorkerDir, spec: WorkerSpec) -> SpawnRequest:
-    """Return the request for the same work; `key`, `after`, and whoever started the old worker are left out."""
+    """Return the request for the same work, without `key`, `after` and whoever started the old worker."""
     folder, worktree = where_begun(worker, spec.cwd)
     work = None if spec.order is None else _work(worker, order_from(spec.order))
     return SpawnRequest(
@@ -114,13 +197,12 @@ def _no_freer(now: AgentSpec, order: Order) -> AgentSpec:
     )  # fmt: skip
 
 
-def _next_name(task: TaskDir, instance: str) -> str:
-    """Return a free name: `build-2` for `build`, and for `build-2`, where that is `build` once more, `build-3`."""
-    stem, mark, number = instance.rpartition("-")
-    is_again = bool(mark) and number.isdecimal() and task.worker(stem).path.exists()
-    base = (stem if is_again else instance)[:_LONGEST_BASE]
-    return f"{base}-{1 + first_free(lambda number: _is_taken(task, f'{base}-{1 + number}'))}"
+def _next_name(task: TaskDir, work: str, taken: Collection[str]) -> str:
+    """Return a free name for a further try: `build-2` for `build`, or `build-3` where that is taken."""
+    base = work[:_LONGEST_BASE]
 
+    def is_taken(number: int) -> bool:
+        name = f"{base}-{1 + number}"
+        return name in taken or task.worker(name).path.exists() or task.sibling(name).exists
 
-def _is_taken(task: TaskDir, name: str) -> bool:
-    return task.worker(name).path.exists() or task.sibling(name).exists
+    return f"{base}-{1 + first_free(is_taken)}"

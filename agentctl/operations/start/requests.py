@@ -94,6 +94,9 @@ class SpawnRequest(NamedTuple):
     #: Its subject in a few words: the stem of its name.
     label: str | None = None
     delegation: Delegation | None = None
+    #: The worker whose work it tries again, or goes on with.
+    retry_of: str | None = None
+    carries_on: str | None = None
     #: A tool of a session asks for it, not a person.
     by_tool: bool = False
     #: The line that it comes from (`source:number`), for errors about it.

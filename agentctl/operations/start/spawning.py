@@ -113,6 +113,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
         KeyboardInterrupt: By Ctrl-C; nothing was started.
         StartInterrupted: By Ctrl-C; all were started, and it names them. By two, it says who knows what was.
     """
+    requests = _awaiting_the_newest(task, requests)
     start = _check_start(task, requests, queue=queue)
     unheard = _see_to_notices(start)
     with HeldInterrupt() as interrupt:
@@ -127,6 +128,20 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -
     if unheard:
         outcomes[0] = outcomes[0]._replace(warnings=(*outcomes[0].warnings, *unheard))
     return outcomes
+
+
+def _awaiting_the_newest(task: TaskDir, requests: list[SpawnRequest]) -> list[SpawnRequest]:
+    """Return requests that wait for the newest tries of the works that they name; those in the batch are new."""
+    here = {request.name for request in requests}
+    if all(here.issuperset(request.after) for request in requests):
+        return requests
+    from agentctl.operations.where.tries_in_log import tries_of  # Few wait for workers that were there before.
+
+    tries = tries_of(task)
+    return [
+        request._replace(after=[one if one in here else tries.newest(tries.work_of(one)) for one in request.after])
+        for request in requests
+    ]
 
 
 def _started(start: _Start, requests: list[SpawnRequest], interrupt: HeldInterrupt) -> list[Spawned]:
@@ -330,6 +345,8 @@ def _queued_event(task: TaskDir, item: Prepared) -> ev.Event:
         "permissions": OWN if spec.order and order_from(spec.order).stance == BY_OWN_SETTINGS else None,
         **({"parent": spec.parent} if spec.parent_task is None else kin),
         "depth": spec.depth,
+        "retryOf": spec.retry_of,
+        "continues": spec.continues,
         "after": spec.after,
     }
     payload |= {key: value for key, value in more.items() if value}

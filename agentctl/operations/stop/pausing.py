@@ -32,18 +32,34 @@ _ANSWER_LIMIT_S = 15.0
 
 def pause_worker(task: TaskDir, instance: str) -> PausedWorker:
     """Pause a running worker's process tree, and those of the workers below it; return once they are stopped."""
-    return _turn(task, instance, paused=True)
+    return _turn_all(task, [instance], paused=True)[0]
 
 
 def unpause_worker(task: TaskDir, instance: str) -> PausedWorker:
     """Continue a paused worker's process tree, and those of the workers below it."""
-    return _turn(task, instance, paused=False)
+    return _turn_all(task, [instance], paused=False)[0]
 
 
-def _turn(task: TaskDir, instance: str, *, paused: bool) -> PausedWorker:
+def pause_workers(task: TaskDir, instances: Sequence[str]) -> list[PausedWorker]:
+    """Pause several workers, or none if one of them cannot be paused."""
+    return _turn_all(task, instances, paused=True)
+
+
+def unpause_workers(task: TaskDir, instances: Sequence[str]) -> list[PausedWorker]:
+    """Continue several workers, or none if one of them cannot be continued."""
+    return _turn_all(task, instances, paused=False)
+
+
+def _turn_all(task: TaskDir, instances: Sequence[str], *, paused: bool) -> list[PausedWorker]:
     check_own(task)
-    worker = find_worker(task, instance)
-    condition = judge(worker)
+    workers = [find_worker(task, one) for one in dict.fromkeys(instances)]
+    for worker in workers:
+        _check(worker, paused=paused)
+    return [_turn(worker, paused=paused) for worker in workers]
+
+
+def _check(worker: WorkerDir, *, paused: bool) -> None:
+    instance, condition = worker.instance, judge(worker)
     if condition is not Condition.SUPERVISED:
         raise Refused(f"{instance} cannot be {'paused' if paused else 'continued'}: it is {_described(condition)}")
     if paused and not _is_there(worker):
@@ -51,6 +67,9 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> PausedWorker:
             f"{instance} cannot be paused: it waits for a node, and nothing of it runs yet",
             hint="pause it once it runs, or cancel it",
         )
+
+
+def _turn(worker: WorkerDir, *, paused: bool) -> PausedWorker:
     if paused:
         _hold_and_ask(worker)
     below = [one for one in descendants(worker) if judge(one) is Condition.SUPERVISED and _is_there(one)]
@@ -62,8 +81,8 @@ def _turn(task: TaskDir, instance: str, *, paused: bool) -> PausedWorker:
         _await(place, [one.instance for one in agents if one.task.path == place.path], paused, deadline)
     if not paused:
         _let_go_below(agents)
-    names = ["/".join(filter(None, (task_name(one.task, task), one.instance))) for one in below]
-    return {"agentInstance": instance, "paused": paused, "withIt": names}
+    names = ["/".join(filter(None, (task_name(one.task, worker.task), one.instance))) for one in below]
+    return {"agentInstance": worker.instance, "paused": paused, "withIt": names}
 
 
 def _hold_and_ask(worker: WorkerDir) -> None:

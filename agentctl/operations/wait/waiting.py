@@ -227,7 +227,8 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
             live_tree.update()
             view = live_task.view
             chosen = None if names is None else names(task, view)
-            workers = [worker for worker in view.workers.values() if chosen is None or worker.instance in chosen]
+            counted = view.workers.values() if instances else view.newest()
+            workers = [worker for worker in counted if chosen is None or worker.instance in chosen]
             if not workers:
                 live_task.check_there()
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")

@@ -57,6 +57,9 @@ class WorkerSpec(NamedTuple):
     parent_task: str | None = None
     depth: int = 0
     key: str | None = None
+    #: The worker whose work it tries again, or goes on with.
+    retry_of: str | None = None
+    continues: str | None = None
     #: What only the driver of an agent reads.
     order: dict[str, Any] | None = None
     #: Names a chain of runs, where each continues the one before.
@@ -101,7 +104,7 @@ _NAMES = {field: _OTHERWISE.get(field) or camel(field) for field in WorkerSpec._
 _OPTIONAL = frozenset(
     {
         "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "by_tool", "origin", "tree_limits",
-        "max_park_s", "placement",
+        "max_park_s", "placement", "retry_of", "continues",
     }
 )  # fmt: skip
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
@@ -282,7 +285,10 @@ def _are_lists_of_rules(value: object) -> bool:
 
 
 _KINDS = {
-    **dict.fromkeys(("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin"), _is_text),
+    **dict.fromkeys(
+        ("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin", "retry_of", "continues"),
+        _is_text,
+    ),
     **dict.fromkeys(("argv", "env_names", "after", "artifacts"), are_texts),
     **dict.fromkeys(("timeout_s", "grace_s", "max_output_bytes", "retry_delay_s", "stall_s", "max_park_s"), _is_number),
     **dict.fromkeys(("umask", "priority", "retries", "depth"), _is_whole),
@@ -293,7 +299,7 @@ _KINDS = {
 _NOTHING = frozenset(
     {
         "parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits",
-        "max_park_s", "placement",
+        "max_park_s", "placement", "retry_of", "continues",
     }
 )  # fmt: skip
 _OF_ORDER = {

@@ -31,7 +31,7 @@ POST = {
     "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
     "agentctl.domain": ("hosts", "worker_row"),
     "agentctl.domain.activity": ("rows",),
-    "agentctl.domain.agent": ("agentspec", "granted_powers", "own_tools"),
+    "agentctl.domain.agent": ("agentspec", "driver_names", "granted_powers", "own_tools"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.text": ("jsonschema", "versions"),
     "agentctl.domain.tree": ("breaker", "graph", "windows"),
@@ -48,6 +48,6 @@ POST = {
     "agentctl.operations.worktree": ("making",),
     "agentctl.runners": ("loopback", "runner", "slurm"),
     "agentctl.supervision.account": ("holds",),
-    "agentctl.supervision.dispatch": ("standby", "waking"),
-    "agentctl.supervision.worker": ("failures", "inboxes"),
+    "agentctl.supervision.dispatch": ("waking",),
+    "agentctl.supervision.worker": ("failures",),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 
 declare namespace Sent {
   type Status = 'queued' | 'running' | 'blocked' | 'completed' | 'failed' | 'cancelled';
-  type Need = 'needs_you' | 'review' | 'failed' | 'working' | 'queued' | 'done';
+  type Need = 'needs_you' | 'review' | 'failed' | 'working' | 'queued' | 'done' | 'earlier';
 
   /** An answer that may be given by a button; of a permission `means` says what it does. */
   interface Offer { id: string; label: string; means: string | null }

@@ -50,7 +50,7 @@ FILES: dict[str, Any] = {
 }  # fmt: skip
 COMMANDS: dict[str, dict[str, Any]] = {
     "list": {}, "tasks": {}, "tree": {"expand": ["all"]}, "usage": {}, "timeline": {}, "interact list": {},
-    "show": {"instance": "w"}, "why": {"instance": "w"}, "result": {"instance": "w"}, "worktrees list": {},
+    "show": {"instances": ["w"]}, "why": {"instances": ["w"]}, "result": {"instances": ["w"]}, "worktrees list": {},
     "search": {"terms": ["well"]},
 }  # fmt: skip
 
@@ -83,7 +83,7 @@ def answers(root: Path, words: str, values: dict[str, Any]) -> None:
         pass  # It says what is wrong with the file.
 
 
-@pytest.fixture(params=["at work", "ended"])
+@pytest.fixture(params=["at work", pytest.param("ended", marks=pytest.mark.slow)])
 def folder(root: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     """Return the folder of a worker."""
     task = new_task()

@@ -132,6 +132,13 @@ class WorkerRow(TypedDict):
     refused: NotRequired[ReadOnly[RefusedByDisk]]
     #: What of it cannot be read, so that it is not known how it is; other rows do not have it.
     unreadable: NotRequired[ReadOnly[str]]
+    #: The work that it belongs to, where that has several tries, by the name of the first worker; which try it is; the
+    #: worker whose work it tries again, or goes on with; and the one that does so after it. Others have none of these.
+    work: NotRequired[ReadOnly[str]]
+    nthTry: NotRequired[ReadOnly[int]]
+    retryOf: NotRequired[ReadOnly[str | None]]
+    continues: NotRequired[ReadOnly[str | None]]
+    supersededBy: NotRequired[ReadOnly[str | None]]
     #: True of a sub-agent of a program that a person runs by hand; other rows do not have it.
     observed: NotRequired[ReadOnly[bool]]
 

@@ -38,6 +38,7 @@ class Invocation:
     ) -> None:
         self.task_named, self.root_named, self.force, self.json = task, root, force, json
         self._surface = surface
+        self._task: TaskDir | None = None
 
     # -- what it is about
 
@@ -63,8 +64,10 @@ class Invocation:
             return None
 
     def task(self) -> TaskDir:
-        """Return the task."""
-        return find_task(self.task_named, root=self.root_named, force=self.force)
+        """Return the task: the same one throughout the call, whatever is chosen meanwhile."""
+        if self._task is None:
+            self._task = find_task(self.task_named, root=self.root_named, force=self.force)
+        return self._task
 
     def task_if_any(self) -> TaskDir | None:
         """Return the task; None if none was named and none is chosen."""
@@ -91,6 +94,14 @@ class Invocation:
     def place_words(self) -> list[str]:
         """Return the options of the command line that name its root; its task, if any, is that of each line's own."""
         return [] if self.root_named is None else ["--root", self.root_named]
+
+    def worker_meant(self, name: str) -> str:
+        """Return the worker that a name means: at a command line that of a work means its newest try."""
+        if not self._surface.names_works:
+            return name
+        from agentctl.operations.where.tries_in_log import worker_meant  # Many commands name no worker.
+
+        return worker_meant(self.task(), name)
 
     # -- how it shows
 

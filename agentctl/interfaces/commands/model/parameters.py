@@ -56,6 +56,7 @@ INSTANCE = Parameter("instance", TEXT, "The worker.", "INSTANCE", is_argument=Tr
                      completes=INSTANCES)  # fmt: skip
 _MANY = Parameter("instances", TEXTS, "The workers.", "INSTANCE...", is_argument=True, completes=INSTANCES)
 SOME_INSTANCES = _MANY._replace(is_required=True)
+NAMED_INSTANCES = _MANY._replace(metavar="[INSTANCE]...")
 ANY_INSTANCES = _MANY._replace(help="The workers; by default all of the task.", metavar="[INSTANCE]...")
 TIMEOUT = Parameter("timeout_seconds", SECONDS, "How long to wait; this stops no worker.", "N")
 GRACE = Parameter("grace_seconds", SECONDS, "The pause between the signals of a cancel.", "N")

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 class Surface(Protocol):
     """What a command may know of where it is carried out, and where notes go."""
 
+    #: Whether a name means a work, and so its newest try; otherwise a worker, as rows name it.
+    names_works: bool
+
     def is_terminal(self, stream: str) -> bool:
         """Return whether `stdin`, `stdout` or `stderr` is a terminal at which somebody has typed this command."""
 
@@ -28,6 +31,8 @@ class Surface(Protocol):
 
 class Unseen:
     """For a program that takes the value of what is shown: nobody sees anything else."""
+
+    names_works = False
 
     def is_terminal(self, stream: str) -> bool:  # noqa: ARG002
         """Return that it is not a terminal."""

@@ -39,17 +39,23 @@ class Merged(Generic[R]):
 
     Args:
         form: Makes of a row what is shown of it; a row that it cannot be made of is not one of ours.
+        shows: Whether a row is shown.
     """
 
-    def __init__(self, answers: Iterable[HostAnswer], form: Callable[[R], Any]) -> None:
+    def __init__(
+        self,
+        answers: Iterable[HostAnswer],
+        form: Callable[[R], Any],
+        shows: Callable[[R], bool] = lambda _: True,
+    ) -> None:
         self.rows: list[R] = []
         self.shown: list[Any] = []
         self.failed: list[HostAnswer] = []
         self._notes: list[str] = []
         for answer in answers:
-            self._take(answer, form)
+            self._take(answer, form, shows)
 
-    def _take(self, answer: HostAnswer, form: Callable[[R], Any]) -> None:
+    def _take(self, answer: HostAnswer, form: Callable[[R], Any], shows: Callable[[R], bool]) -> None:
         name = plain(answer.host.name)
         if answer.problem is not None:
             self.failed.append(answer)
@@ -57,7 +63,7 @@ class Merged(Generic[R]):
                 return
         try:
             rows = rows_in(answer)
-            shown = [form(row) for row in rows]
+            shown = [form(row) for row in rows if shows(row)]
         except _MISFORMED as error:
             problem = f"{name} does not answer as agentctl does ({type(error).__name__})"
             self.failed.append(answer._replace(code=ExitCode.REFUSED, problem=problem))
@@ -94,9 +100,11 @@ def show_merged(
     line: Callable[[R], str],
     wide: str,
     kept: Sequence[str],
+    *,
+    shows: Callable[[R], bool] = lambda _: True,
 ) -> Showing[list[R | FailedHost]]:
     """Show the rows of several hosts as a table, as lines or as JSON."""
-    merged = Merged[R](answers, (lambda row: (row["host"], *cells(row))) if call.draws else _with_host(line))
+    merged = Merged[R](answers, (lambda row: (row["host"], *cells(row))) if call.draws else _with_host(line), shows)
     table: Table | list[str] = Table(("host", *heads), merged.shown, wide=wide, kept=kept) if merged.shown else []
     yield Shown(merged.document(), merged.shown, lambda: table)
     return merged.report(call)

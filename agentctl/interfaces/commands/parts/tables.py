@@ -22,6 +22,7 @@ from agentctl.interfaces.words.worker import (
     agent_words,
     elapsed,
     full_standing,
+    name_with_try,
     progress_words,
     questions_open,
     stranded_words,
@@ -164,7 +165,7 @@ def worker_cells(row: WorkerRow) -> tuple[object, ...]:
     if row["driver"]:
         agent = agent_words(row)
         command = LedCell(agent, agent_with_policy(row).removeprefix(agent), f": {row['command']}")
-    return row["agentInstance"], row["status"], full_standing(row), time, progress_words(row["progress"]), command
+    return name_with_try(row), row["status"], full_standing(row), time, progress_words(row["progress"]), command
 
 
 class LiveWorkers:

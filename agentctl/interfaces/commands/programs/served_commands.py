@@ -74,6 +74,8 @@ def _one(method: str, verb: str, command: str | None = None, **more: Any) -> Ser
 
 
 _INSTANCES = {"instance": "instances"}
+#: What selects workers, where one is named.
+_SELECTION = frozenset({"failed", "status", "agent", "filter"})
 SERVED = (
     Served("GET", "/tasks", "tasks", answers="list[TaskRow]"),
     Served("POST", "/tasks", "new", without=frozenset({"no_use"}), always={"no_use": True}),
@@ -109,21 +111,26 @@ SERVED = (
     Served("POST", "/tasks/{task}/resume-queue", "resume-queue"),
     Served("POST", "/tasks/{task}/cancel", "cancel", waits=True),
     Served(
-        "POST", "/tasks/{task}/pause", "pause", without=frozenset({"instance"}), suffix="queue", answers="QueueStanding"
+        "POST",
+        "/tasks/{task}/pause",
+        "pause",
+        without=frozenset({"instances"}) | _SELECTION,
+        suffix="queue",
+        answers="QueueStanding",
     ),
     Served(
         "POST",
         "/tasks/{task}/unpause",
         "unpause",
-        without=frozenset({"instance"}),
+        without=frozenset({"instances"}) | _SELECTION,
         suffix="queue",
         answers="QueueStanding",
     ),
     Served("POST", "/tasks/{task}/wait-any", "wait-any", waits=True, answers="EndedWorker | StoppedWait"),
     Served("POST", "/tasks/{task}/wait-all", "wait-all", waits=True, answers="list[EndedWorker] | StoppedWait"),
     Served("POST", "/tasks/{task}/join", "join", without=frozenset({"out"})),
-    _one("GET", "why"),
-    _one("GET", "result"),
+    _one("GET", "why", named=_INSTANCES, without=_SELECTION, answers="WorkerReasons"),
+    _one("GET", "result", named=_INSTANCES, without=_SELECTION, answers="WorkerResult"),
     _one("GET", "worktree", "worktrees show"),
     _one("GET", "diff", "worktrees diff"),
     _one("POST", "worktree/remove", "worktrees remove", named=_INSTANCES, answers="RemovedWorktree"),
@@ -131,18 +138,19 @@ SERVED = (
         "POST",
         "cancel",
         named=_INSTANCES,
-        without=frozenset({"all", "recursive"}),
+        without=frozenset({"all", "recursive"}) | _SELECTION,
         waits=True,
         suffix="one",
         answers="CancelledWorker | CancelledTree",
     ),
-    _one("POST", "pause", answers="PausedWorker"),
-    _one("POST", "unpause", answers="PausedWorker"),
+    _one("POST", "pause", named=_INSTANCES, without=_SELECTION, answers="PausedWorker"),
+    _one("POST", "unpause", named=_INSTANCES, without=_SELECTION, answers="PausedWorker"),
     _one("POST", "send"),
     _one("POST", "resume", without=frozenset({"lost"}), answers="SpawnedWorker"),
-    _one("POST", "retry"),
+    Served("POST", "/tasks/{task}/retry", "retry", suffix="several"),
+    _one("POST", "retry", named=_INSTANCES, without=_SELECTION, answers="SpawnedWorker"),
     _one("POST", "wait", named=_INSTANCES, waits=True, answers="EndedWorker | StoppedWait"),
-    Served("GET", _WORKER, "show"),
+    Served("GET", _WORKER, "show", named=_INSTANCES, without=_SELECTION, answers="ShownWorker"),
 )
 
 

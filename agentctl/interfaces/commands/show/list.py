@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from agentctl.interfaces.commands.model.command_model import Command, Showing, Shown, Table
+from agentctl.interfaces.commands.model.command_model import FLAG, Command, Parameter, Showing, Shown, Table
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import HOSTS, IN_TASK, INSTANCE, RECURSIVE
+from agentctl.interfaces.commands.model.parameters import HOSTS, IN_TASK, NAMED_INSTANCES, RECURSIVE
+from agentctl.interfaces.commands.parts.selection import (
+    NOBODY,
+    SELECT,
+    Selection,
+    headed,
+    is_newest,
+    one_or_all,
+    selected_rows,
+    workers_chosen,
+)
 from agentctl.interfaces.commands.parts.wait_notes import questions_to_note
 from agentctl.interfaces.words.outline import fields, outline
 from agentctl.interfaces.words.worker import elapsed, progress_words, standing_words, stranded_words
@@ -24,22 +34,36 @@ _LONGEST = 4000
 
 
 def list_task(
-    call: Invocation, *, recursive: bool = False, hosts: str | None = None
+    call: Invocation,
+    *,
+    recursive: bool = False,
+    hosts: str | None = None,
+    everyone: bool = False,
+    failed: bool = False,
+    status: str | None = None,
+    agent: str | None = None,
+    words: str | None = None,
 ) -> Showing[Iterable[WorkerRow | FailedHost]]:
     """List the workers of a task and their status.
 
     To a pipe, one line each: instance, status, reason, seconds, progress, command, separated by tabs, with `-` for
     nothing; with --recursive the instance is written as task/instance; with --hosts
-    the host comes first. Starts nothing and waits for nothing.
+    the host comes first. Of a work that was tried again, that is its newest worker; --json has a row for each worker.
+    Starts nothing and waits for nothing.
     """
+    selection = Selection(failed, status, agent, words)
     if hosts is not None:
-        return (yield from _list_across(call, hosts, recursive=recursive))
+        return (yield from _list_across(call, hosts, selection, recursive=recursive, everyone=everyone))
     task = call.task_to_show()
     found = list_below(task) if recursive else each_worker(task)
-    rows: Iterable[WorkerRow] = chain(found.rows, observed_rows(task))
+    rows = selected_rows(chain(found.rows, observed_rows(task)), selection, task.id)
+    if not (everyone or call.json):
+        rows = filter(is_newest, rows)
     if call.draws:
         rows = list(rows)
-        if not rows:
+        if not rows and selection != Selection():
+            call.note(NOBODY)
+        elif not rows:
             call.note(f"no worker in {task.id} yet: agentctl spawn -- COMMAND starts one")
     yield Shown(rows, map(_line, rows), lambda: _table(rows))
     call.note_all(questions_to_note(found.asked_below, task.root))
@@ -52,18 +76,21 @@ def list_task(
     return call.report_unreadable(found.unreadable)
 
 
-def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[list[WorkerRow | FailedHost]]:
+def _list_across(
+    call: Invocation, hosts: str, selection: Selection, *, recursive: bool, everyone: bool
+) -> Showing[list[WorkerRow | FailedHost]]:
     from agentctl.interfaces.commands.model.far_line import far_line
     from agentctl.interfaces.commands.parts.merged_rows import ask_hosts, show_merged
     from agentctl.interfaces.commands.parts.tables import WORKER_HEADS, WORKER_KEPT, worker_cells
 
-    argv = far_line("list", call, recursive=recursive, json=True)
+    argv = far_line("list", call, recursive=recursive, everyone=everyone, **selection._asdict(), json=True)
     return (yield from show_merged(
         call, ask_hosts(hosts, argv), WORKER_HEADS,
         lambda row: worker_cells({**row, "agentInstance": _named(row)}),
         _line,
         "command",
         WORKER_KEPT,
+        shows=(lambda _: True) if everyone else is_newest,
     ))  # fmt: skip
 
 
@@ -87,7 +114,15 @@ def _table(rows: Iterable[WorkerRow]) -> Table | Iterator[str]:
     return Table(WORKER_HEADS, cells, wide="command", kept=WORKER_KEPT) if cells else iter(())
 
 
-def show_one(call: Invocation, *, instance: str) -> Shown[ShownWorker]:
+def show_workers(
+    call: Invocation,
+    *,
+    instances: list[str] | None = None,
+    failed: bool = False,
+    status: str | None = None,
+    agent: str | None = None,
+    words: str | None = None,
+) -> Shown[ShownWorker | list[ShownWorker]]:
     """Show everything that is known about one worker.
 
     Its status, what it was started with, its processes, its questions, how it ended, and where its files are.
@@ -95,8 +130,15 @@ def show_one(call: Invocation, *, instance: str) -> Shown[ShownWorker]:
     """
     from agentctl.operations.show.one_worker import show_worker  # `list` does not need it.
 
-    worker = show_worker(call.task_to_show(), instance)
-    return Shown(worker, outline(worker, longest=_LONGEST))
+    task = call.task_to_show()
+    chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
+    found = [show_worker(task, one) for one in chosen]
+    lines = (
+        line
+        for name, worker in zip(chosen, found, strict=True)
+        for line in (*filter(None, [headed(name, instances)]), *outline(worker, longest=_LONGEST))
+    )
+    return Shown(one_or_all(found, instances), lines)
 
 
 COMMANDS = (
@@ -108,9 +150,16 @@ COMMANDS = (
 agentctl list
 agentctl list --recursive
 agentctl list --json --task survey-auth
+agentctl list --failed
 agentctl list --hosts all
 """,
-        (RECURSIVE, HOSTS),
+        (RECURSIVE, HOSTS, Parameter("everyone", FLAG, "Earlier tries of a work too.", typed="all"), *SELECT),
     ),
-    Command("show", show_one, IN_TASK, "agentctl show explore-1\nagentctl show explore-1 --json", (INSTANCE,)),
+    Command(
+        "show",
+        show_workers,
+        IN_TASK,
+        "agentctl show explore-1\nagentctl show explore-1 --json",
+        (NAMED_INSTANCES, *SELECT),
+    ),
 )

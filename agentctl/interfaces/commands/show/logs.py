@@ -19,8 +19,9 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLOW, INSTANCE
+from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLOW, NAMED_INSTANCES
 from agentctl.interfaces.commands.parts.json_text import as_json
+from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, workers_chosen
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
 from agentctl.lean import TYPE_CHECKING
@@ -37,38 +38,60 @@ Chunks = Iterable[tuple[str, bytes]]
 def logs(
     call: Invocation,
     *,
-    instance: str,
+    instances: list[str] | None = None,
     follow: bool = False,
     tail: int | None = None,
     stdout: bool = False,
     stderr: bool = False,
     raw: bool = False,
+    failed: bool = False,
+    status: str | None = None,
+    agent: str | None = None,
+    words: str | None = None,
 ) -> Showing[LogPiece]:
     """Print the output of a worker.
 
     For an agent this is a transcript: what it and its sub-agents said, called and returned; --raw, --stdout or
     --stderr print the output of its program instead. For a command this is what it printed: on a terminal control
     characters are shown, not obeyed; to a pipe every byte is passed unchanged. With -f it continues until the worker
-    has ended.
+    has ended. Of several workers one stands after the other, each below its name.
     """
     if raw and call.json:
         raise UsageError("--raw and --json exclude each other")
     streams = ("stdout", "stderr") if stdout == stderr else ("stdout",) if stdout else ("stderr",)
     task = call.task_to_show()
-    if not (raw or stdout or stderr) and has_transcript(find_worker(task, instance)):
-        for entry in follow_transcript(task, instance, follow=follow, tail=tail):
-            text = paragraph(entry)
-            yield Shown({"stream": "transcript", "text": text}) if call.json else Raw(text)
-        return ExitCode.DONE
-    chunks = follow_logs(task, instance, streams=streams, follow=follow, tail=tail)
+    chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
+    if follow and len(chosen) > 1:
+        raise UsageError("--follow is for one worker", hint="name one of them, or leave -f out")
+    for name in chosen:
+        if (heading := headed(name, instances)) and not call.json:
+            yield Raw(f"{heading}\n")
+        owner = name if heading else None
+        if not (raw or stdout or stderr) and has_transcript(find_worker(task, name)):
+            texts = map(paragraph, follow_transcript(task, name, follow=follow, tail=tail))
+            yield from (Shown(_piece("transcript", text, owner)) if call.json else Raw(text) for text in texts)
+            continue
+        yield from _output(call, follow_logs(task, name, streams=streams, follow=follow, tail=tail), owner, raw=raw)
+    return ExitCode.DONE
+
+
+def _output(call: Invocation, chunks: Chunks, owner: str | None, *, raw: bool) -> Iterator[Shown[LogPiece] | Raw]:
+    """Yield what one worker printed.
+
+    Args:
+        owner: Its name, where there are several.
+    """
     if call.json:
-        for stream, text in decoded(chunks):
-            yield Shown({"stream": stream, "text": text})
+        yield from (Shown(_piece(stream, text, owner)) for stream, text in decoded(chunks))
     elif raw or not call.draws:
         yield from (Raw(chunk) for _, chunk in chunks)
     else:
         yield from (Raw(plain(text, keep="\n\t")) for _, text in decoded(chunks))
-    return ExitCode.DONE
+
+
+def _piece(stream: str, text: str, owner: str | None) -> LogPiece:
+    piece: LogPiece = {"stream": stream, "text": text}
+    return piece if owner is None else {**piece, "agentInstance": owner}
 
 
 def decoded(chunks: Chunks) -> Iterator[tuple[str, str]]:
@@ -109,12 +132,13 @@ agentctl logs -f explore-1
 agentctl logs explore-1 --stderr > errors.txt
 """,
         (
-            INSTANCE,
+            NAMED_INSTANCES,
             FOLLOW,
             Parameter("tail", WHOLE, "Only the last N lines.", "N", least=0),
             Parameter("stdout", FLAG, "Only its stdout."),
             Parameter("stderr", FLAG, "Only its stderr."),
             Parameter("raw", FLAG, "The bytes unchanged: no transcript, and control characters pass."),
+            *SELECT,
         ),
     ),
     Command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import TaskDir
@@ -13,7 +14,8 @@ from agentctl.domain.worker.ends import end_in_words
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import FINDS, WHOLE, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, INSTANCE
+from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES
+from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, one_or_all, workers_chosen
 from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
 from agentctl.operations.show.results import read_result
@@ -23,17 +25,34 @@ if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import CutText, WorkerResult
 
 
-def result(call: Invocation, *, instance: str, max_bytes: int = RESULT_BYTES) -> Showing[WorkerResult]:
+def result(
+    call: Invocation,
+    *,
+    instances: list[str] | None = None,
+    max_bytes: int = RESULT_BYTES,
+    failed: bool = False,
+    status: str | None = None,
+    agent: str | None = None,
+    words: str | None = None,
+) -> Showing[WorkerResult | list[WorkerResult]]:
     """Print the result of a worker.
 
     For an agent: what it declared with `agentctl report result`, then its last message. For a command: what it
     declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
-    1 while the worker has not ended.
+    1 while the worker has not ended. Of several workers each result stands below the name of its worker.
     """
     task = call.task_to_show()
-    result = read_result(task, instance, max_bytes=max_bytes)
-    yield Shown(result, _texts(call, result), notes=_notes(call, task, result))
-    return _code(call, task, result)
+    chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
+    results = [read_result(task, one, max_bytes=max_bytes) for one in chosen]
+    if call.json:
+        yield Shown(one_or_all(results, instances))
+    codes = []
+    for name, one in zip(chosen, results, strict=True):
+        if not call.json:
+            heading = filter(None, [headed(name, instances)])
+            yield Shown(lines=chain(heading, _texts(call, one)), notes=_notes(call, task, one))
+        codes.append(_code(call, task, one))
+    return next((code for code in (ExitCode.REFUSED, ExitCode.UNSUCCESSFUL) if code in codes), ExitCode.DONE)
 
 
 def _texts(call: Invocation, result: WorkerResult) -> Iterator[str]:
@@ -85,8 +104,9 @@ agentctl result explore-1 --max-bytes 100000 > explore-1.txt
 agentctl wait explore-1 && agentctl result explore-1 --json
 """,
         (
-            INSTANCE,
+            NAMED_INSTANCES,
             Parameter("max_bytes", WHOLE, "How much of it to print.", "N", default=RESULT_BYTES, least=0),
+            *SELECT,
         ),
         exits=(*FINDS, ExitCode.UNSUCCESSFUL),
     ),

@@ -1,29 +1,68 @@
-"""`retry`: the work of an ended worker once more."""
+"""`retry`: the work of ended workers once more."""
 
 from __future__ import annotations
 
+from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode
-from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, TEXT, Command, Parameter, Shown
+from agentctl.interfaces.commands.model.command_model import (
+    FINDS,
+    FLAG,
+    TEXT,
+    Command,
+    Parameter,
+    Shown,
+)
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, INSTANCE
+from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES
+from agentctl.interfaces.commands.parts.selection import NOBODY, SELECT, Selection, one_or_all, workers_chosen
 from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING
-from agentctl.operations.start.again import retry_worker
+from agentctl.operations.start.again import retry_workers
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.starts import SpawnedWorker
 
 
-def retry(call: Invocation, *, instance: str, name: str | None = None, queue: bool = False) -> Shown[SpawnedWorker]:
+def retry(
+    call: Invocation,
+    *,
+    instances: list[str] | None = None,
+    name: str | None = None,
+    queue: bool = False,
+    failed: bool = False,
+    status: str | None = None,
+    agent: str | None = None,
+    words: str | None = None,
+) -> Shown[SpawnedWorker | list[SpawnedWorker]]:
     """Start the work of an ended worker once more.
 
     A new worker gets the same command, or the same agent, prompt and options, in the same folder, or in a new worktree
-    if the old worker had one. It has the environment of this call, waits for no other worker, and what it may do is
-    decided as for a new start. `resume` continues an agent instead.
+    if the old worker had one. It has the environment of this call, and what it may do is decided as for a new start.
+    From now on it is the one that counts of their work. It waits for what the old one waited for; where that has
+    failed, name both. Of workers that are selected, those that cannot be started again are left out, and told.
+    `resume` continues an agent instead.
     """
-    spawned = retry_worker(call.task(), instance, queue=queue, name=name)
-    return Shown(spawned.to_json(), [spawned_line(spawned)], notes=map(warning, spawned.warnings))
+    task, selection = call.task(), Selection(failed, status, agent, words)
+    chosen = workers_chosen(task, instances, selection)
+    if not chosen:
+        return Shown([], notes=[f"nothing to try again: {NOBODY}"])
+    done = retry_workers(
+        task, chosen, queue=queue or len(chosen) > 1, name=name, as_far_as_possible=selection != Selection()
+    )
+    rows = [one.to_json() for one in done.spawned]
+    return Shown(
+        one_or_all(rows, instances),
+        map(spawned_line, done.spawned),
+        notes=[
+            *(warning(text) for one in done.spawned for text in one.warnings),
+            *(
+                f"left out: {plain(f'{why.message} ({why.hint})' if why.hint else why.message)}"
+                for why in done.left_out.values()
+            ),
+        ],
+        code=ExitCode.REFUSED if done.left_out else ExitCode.DONE,
+    )
 
 
 COMMANDS = (
@@ -33,12 +72,14 @@ COMMANDS = (
         IN_TASK,
         """
 agentctl retry build
+agentctl retry --failed
 agentctl retry explore-1 --name explore-anew --queue
 """,
         (
-            INSTANCE,
+            NAMED_INSTANCES,
             Parameter("name", TEXT, "The new worker's name; by default INSTANCE-2, -3, ...", "INSTANCE"),
-            Parameter("queue", FLAG, "Wait for a slot instead of being refused."),
+            Parameter("queue", FLAG, "Wait for a slot instead of being refused; several workers always do."),
+            *SELECT,
         ),
         exits=(*FINDS, ExitCode.NO_SLOT),
     ),

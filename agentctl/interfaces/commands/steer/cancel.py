@@ -11,15 +11,14 @@ from agentctl.domain.worker.ends import HIDDEN
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
-    INSTANCES,
-    TEXTS,
     Carried,
     Command,
     Parameter,
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import GRACE, IN_TASK, RECURSIVE
+from agentctl.interfaces.commands.model.parameters import GRACE, IN_TASK, NAMED_INSTANCES, RECURSIVE
+from agentctl.interfaces.commands.parts.selection import NOBODY, SELECT, Selection, workers_chosen
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
 from agentctl.operations.where.command_lines import command_line
@@ -36,6 +35,10 @@ def cancel(
     recursive: bool = False,
     grace_seconds: float | None = None,
     no_wait: bool = False,
+    failed: bool = False,
+    status: str | None = None,
+    agent: str | None = None,
+    words: str | None = None,
 ) -> Carried[CancelledWorker | CancelledTree | list[CancelledWorker]]:
     """Stop workers with all their processes.
 
@@ -43,14 +46,17 @@ def cancel(
     process tree is alive; survivors are listed. The workers that it started are cancelled first, in sub-tasks too.
     Ctrl-C leaves the escalation running.
     """
-    named = instances or []
-    if bool(named) == everyone:
-        raise UsageError("name the workers, or give --all", hint="agentctl list shows them")
+    selection = Selection(failed, status, agent, words)
+    if everyone == (bool(instances) or selection != Selection()):
+        raise UsageError("name or select the workers, or give --all", hint="agentctl list shows them")
     if recursive and not everyone:
         raise UsageError(
             "--recursive goes with --all", hint="a named worker is cancelled together with all that it started"
         )
     task = call.task()
+    named = [] if everyone else workers_chosen(task, instances, selection)
+    if not (named or everyone):
+        return Shown([], notes=[f"nothing to cancel: {NOBODY}"])
     try:
         done = cancel_workers(task, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
@@ -58,7 +64,7 @@ def cancel(
         call.note(f"hint: {command_line(task, 'list')} shows the outcome")
         return ExitCode.INTERRUPTED
     is_as_asked = all(_is_as_asked(one, waited=not no_wait) for one in done)
-    return _shown(done, one=len(named) == 1)._replace(code=ExitCode.DONE if is_as_asked else ExitCode.REFUSED)
+    return _shown(done, one=len(instances or ()) == 1)._replace(code=ExitCode.DONE if is_as_asked else ExitCode.REFUSED)
 
 
 def _shown(done: list[Cancelled], *, one: bool) -> Shown[CancelledWorker | CancelledTree | list[CancelledWorker]]:
@@ -114,11 +120,12 @@ agentctl cancel explore-1 explore-2 --grace-seconds 1
 agentctl cancel --all --recursive --no-wait
 """,
         (
-            Parameter("instances", TEXTS, "The workers.", "[INSTANCE]...", is_argument=True, completes=INSTANCES),
+            NAMED_INSTANCES,
             Parameter("everyone", FLAG, "All that have not ended.", typed="all"),
             RECURSIVE,
             GRACE,
             Parameter("no_wait", FLAG, "Return as soon as the request is on disk."),
+            *SELECT,
         ),
     ),
 )

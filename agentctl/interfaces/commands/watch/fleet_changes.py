@@ -75,7 +75,7 @@ def _now(workers: list[FleetWorker]) -> Iterator[str]:
         failed = 0 if need is Need.FAILED else failed_among(found)
         if found:
             yield f"{NEEDS[need].capitalize()}: {len(found)}" + (f" ({failed} failed)" if failed else "")
-        if need is not Need.DONE:
+        if need < Need.DONE:
             yield from (fact.text for worker in found[:_MOST] for fact in sentences_of(worker))
             if len(found) > _MOST:
                 yield f"and {len(found) - _MOST} more"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.files import read_known
-from agentctl.adapters.taskdir import Root
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import Question
 from agentctl.domain.text.plaintext import plain
@@ -13,12 +13,13 @@ from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
-from agentctl.operations.start.again import retry_worker
-from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.start.again import retry_workers
+from agentctl.operations.stop.cancelling import Cancelled, cancel_found
 from agentctl.operations.stop.holding import hold_task, let_task_go
-from agentctl.operations.stop.pausing import pause_worker, unpause_worker
+from agentctl.operations.stop.pausing import pause_workers, unpause_workers
 from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.talk.messaging import deliver_message
+from agentctl.operations.where.ownership import check_may_be_stopped
 from agentctl.world_errors import missing_part
 
 
@@ -51,22 +52,41 @@ def what_became_of(root: Root, worker: WorkerId, question_id: str) -> str:
     return f"{asked} was answered with {plain(reply.get('answer'))!r} by {plain(reply.get('by'))}"
 
 
-def cancel_worker(worker: FleetWorker) -> str:
-    """Cancel a worker with all below it; returns when all of it is proven gone, or its survivors are known."""
-    return _all_cancelled(cancel_workers(worker.task, [worker.row["agentInstance"]]))
+def by_task(workers: Sequence[FleetWorker]) -> dict[str, list[str]]:
+    """Return the names of workers by their task."""
+    found: dict[str, list[str]] = {}
+    for worker in workers:
+        found.setdefault(worker.task.id, []).append(worker.row["agentInstance"])
+    return found
 
 
-def _all_cancelled(done: Sequence[Cancelled]) -> str:
-    """Return what became of a worker, the first one, and of those below it.
+def cancel_all_of(workers: Sequence[FleetWorker]) -> str:
+    """Cancel workers with all below them; returns when all of it is proven gone, or its survivors are known."""
+    dirs = [worker.task.worker(worker.row["agentInstance"]) for worker in workers]
+    for task in {worker.task.path: worker.task for worker in workers}.values():
+        check_may_be_stopped(task)
+    return _all_cancelled(cancel_found(dirs, seen_from=workers[0].task), len(workers))
+
+
+def _all_cancelled(done: Sequence[Cancelled], asked: int = 1) -> str:
+    """Return what became of workers, the first ones, and of those below them.
 
     >>> ended = Cancelled(agent_instance="a", cancelled=True, status="cancelled")
     >>> lives = Cancelled(agent_instance="b", cancelled=False, status="running", survivors=[{"pid": 7}])
     >>> _all_cancelled([ended, lives])
     'a is cancelled, with 1 below it; still alive: pid 7'
+    >>> _all_cancelled([ended, ended], asked=2)
+    '2 workers are cancelled'
     """
     survivors = [f"pid {one.get('pid')}" for each in done for one in each.survivors]
-    first = _cancelled(done[0])
-    more = f", with {len(done) - 1} below it" if len(done) > 1 else ""
+    below = len(done) - asked
+    if asked == 1:
+        first, them = _cancelled(done[0]), "it"
+    else:
+        others = [one for one in done[:asked] if one.note or not one.cancelled]
+        first, them = f"{asked - len(others)} workers are cancelled", "them"
+        first = "; ".join([first, *map(_cancelled, others)])
+    more = f", with {below} below {them}" if below else ""
     alive = f"; still alive: {', '.join(survivors)}" if survivors else ""
     return f"{first}{more}{alive}"
 
@@ -77,12 +97,20 @@ def _cancelled(one: Cancelled) -> str:
     return f"{one.agent_instance} is {one.status}" + (f": {plain(one.note)}" if one.note else "")
 
 
-def turn_pause(worker: FleetWorker) -> str:
-    """Pause a worker, or let a paused one continue."""
-    change = unpause_worker if worker.row["paused"] else pause_worker
-    done = change(worker.task, worker.row["agentInstance"])
-    below = f", with {len(done['withIt'])} below it" if done["withIt"] else ""
-    return f"{done['agentInstance']} {'is paused' if done['paused'] else 'continues'}{below}"
+def turn_pauses(workers: Sequence[FleetWorker]) -> str:
+    """Pause workers, those that are not paused; let them continue where all are."""
+    are_paused = all(worker.row["paused"] for worker in workers)
+    change = unpause_workers if are_paused else pause_workers
+    done = [one for task, names in _tasks_of(workers) for one in change(task, names)]
+    if len(done) > 1:
+        return f"{len(done)} workers {'continue' if are_paused else 'are paused'}"
+    below = f", with {len(done[0]['withIt'])} below it" if done[0]["withIt"] else ""
+    return f"{done[0]['agentInstance']} {'is paused' if done[0]['paused'] else 'continues'}{below}"
+
+
+def _tasks_of(workers: Sequence[FleetWorker]) -> Iterator[tuple[TaskDir, list[str]]]:
+    tasks = {worker.task.id: worker.task for worker in workers}
+    return ((tasks[name], names) for name, names in by_task(workers).items())
 
 
 def turn_hold(task: FleetTask) -> str:
@@ -92,13 +120,21 @@ def turn_hold(task: FleetTask) -> str:
     return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
 
 
-def start_again(worker: FleetWorker) -> str:
-    """Start the work of an ended worker once more."""
-    spawned = retry_worker(worker.task, worker.row["agentInstance"], queue=True)
-    return f"{worker.row['agentInstance']} is tried again as {spawned.agent_instance} ({spawned.status})"
+def start_again(workers: Sequence[FleetWorker]) -> str:
+    """Start the work of ended workers once more."""
+    done = [one for task, names in _tasks_of(workers) for one in retry_workers(task, names, queue=True).spawned]
+    if len(done) > 1:
+        return f"{len(done)} works are tried again"
+    return f"{workers[0].row['agentInstance']} is tried again as {done[0].agent_instance} ({done[0].status})"
 
 
-def message_worker(root: Root, worker: FleetWorker, text: str) -> str:
+def message_workers(root: Root, workers: Sequence[FleetWorker], text: str) -> str:
+    """Send a message to workers."""
+    said = [_message(root, worker, text) for worker in workers]
+    return said[0] if len(said) == 1 else f"it was sent to {len(said)} workers"
+
+
+def _message(root: Root, worker: FleetWorker, text: str) -> str:
     """Send a message to a worker; an ended agent is continued with it, and an idle one gets it as its next turn."""
     name, text = worker.row["agentInstance"], as_typed(text)
     if worker.row["driver"] is not None and worker.row["endedAt"] is not None:

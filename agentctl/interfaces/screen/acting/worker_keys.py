@@ -1,9 +1,9 @@
-"""The keys that act on one worker, the same in the list and on the screen of a worker: answers, cancel, pause, send."""
+"""The keys that act on workers, the same in the list and on the screen of a worker: answers, cancel, pause, send."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.answers import check_answer
-from agentctl.domain.names import WorkerId
+from agentctl.domain.names import WorkerId, first_of
 from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.text.plaintext import plain
@@ -81,6 +81,18 @@ class WorkerKeys(DOMNode):
         """Return the worker on which a key acts."""
         raise NotImplementedError
 
+    def chosen(self) -> list[FleetWorker]:
+        """Return the workers on which a key acts that may be about several: those that are marked, if any are."""
+        worker = self.acted_on()
+        return [] if worker is None else [worker]
+
+    def unmark(self) -> None:
+        """Take the marks away: what was chosen by them is done."""
+
+    def ignore_keys(self) -> None:
+        """Act on nothing that is typed at once behind a key that did nothing: it was meant as a text."""
+        raise NotImplementedError
+
     def task_acted_on(self) -> FleetTask | None:
         """Return the task whose queue a key holds or lets go, where no worker is meant."""
         return None
@@ -118,6 +130,11 @@ class WorkerKeys(DOMNode):
         """Show a line for a while."""
         self.said.say(text)
 
+    def did_nothing(self, why: str) -> None:
+        """Say why a key did nothing."""
+        self.say(why)
+        self.ignore_keys()
+
     def in_thread(self, work: Callable[[], str], *, doing: str = "") -> None:
         """Carry something out beside the screen, and say what came of it."""
         if doing:
@@ -148,13 +165,34 @@ class WorkerKeys(DOMNode):
         is_needed = _NEEDS_WORKER.get(action)
         if is_needed is None or (action == "pause" and self.task_acted_on() is not None):
             return True
-        worker = self.acted_on()
-        return worker is not None and is_needed(worker) and self._is_accepted(action, worker)
+        workers = self.chosen() if action in _OF_SEVERAL else [*filter(None, [self.acted_on()])]
+        return any(self._does(action, worker) for worker in workers)
+
+    def _does(self, action: str, worker: FleetWorker) -> bool:
+        return _NEEDS_WORKER[action](worker) and self._is_accepted(action, worker)
+
+    def why_nothing(self, action: str) -> str:
+        """Return why a key does nothing now."""
+        workers = self.chosen() if action in _OF_SEVERAL else [*filter(None, [self.acted_on()])]
+        if not workers:
+            return "no worker is under the cursor"
+        if len(workers) > 1:
+            return f"none of the {len(workers)} marked workers {_LACKS_ALL[action]}"
+        worker = workers[0]
+        name, status = worker.row["agentInstance"], worker.row["status"]
+        if worker.row.get("observed"):
+            return f"{name} is only observed: its own program can stop it"
+        if action in ("write_answer", "deny"):
+            return f"{name} asks {'nothing' if action == 'write_answer' else 'for no permission'}"
+        if action == "retry" and status in TERMINAL:
+            return f"the work of {name} cannot be started again: y says why it ended"
+        if action == "send" and worker.row["driver"] is not None:
+            return f"{name} cannot be continued: y says why it ended"
+        return f"{name} is {status}: there is nothing to {_VERBS[action]}"
 
     def renew_keys(self) -> None:
         """Draw the footer anew if other keys do something now: it makes all of its keys anew."""
-        worker = self.acted_on()
-        keys = tuple(worker is not None and self.does_something(action) for action in _NEEDS_WORKER)
+        keys = tuple(self.does_something(action) for action in _NEEDS_WORKER)
         keys += (self.task_acted_on() is not None,)
         if keys != self._keys:
             self._keys = keys
@@ -188,10 +226,14 @@ class WorkerKeys(DOMNode):
         """Give the answer with this number, or choose it where several may be chosen."""
         asked = self.asked()
         if asked is None:
+            if not self._asks():
+                self.did_nothing(self.why_nothing("write_answer"))
             return
         worker, question = asked
         options = options_of(question)
         if number > len(options):
+            has = f"{len(options)} options" if options else "no options: i writes an answer"
+            self.did_nothing(f"there is no answer {number}: the question has {has}")
             return
         if not self.peek.has_settled_at(self.pressed_at):
             self.say("this question has only just come up: press the digit again")
@@ -202,6 +244,10 @@ class WorkerKeys(DOMNode):
             self.draw_peek()
             return
         self.give_answer(worker, question, id_)
+
+    def _asks(self) -> bool:
+        worker = self.acted_on()
+        return worker is not None and bool(worker.questions)
 
     def answer_with_chosen(self) -> bool:
         """Give the chosen options as the answer; return False where none are chosen."""
@@ -268,55 +314,68 @@ class WorkerKeys(DOMNode):
 
     # -- workers ---------------------------------------------------------------------------------------------------
 
+    def _applying(self, action: str) -> list[FleetWorker]:
+        """Return those of the chosen workers for which a key does something."""
+        return [worker for worker in self.chosen() if self._does(action, worker)]
+
+    def _for_all(self, work: Callable[[], str], *, doing: str = "") -> None:
+        self.unmark()
+        self.in_thread(work, doing=doing)
+
     def action_cancel(self) -> None:
-        """Cancel a worker, after a question."""
-        worker = self.acted_on()
-        if worker is None:
-            return
-        name, below = worker.row["agentInstance"], workers_below(self.last_glance(), worker.id)
-        more = f" and the {len(below)} below it" if below else ""
-        self.yes_or_no.open(
-            f"Cancel {name}{more}?",
-            lambda: self.in_thread(lambda: commands.cancel_worker(worker), doing=f"{name} is being cancelled…"),
-        )
+        """Cancel workers, after a question."""
+        if workers := self._applying("cancel"):
+            glance = self.last_glance()
+            below = {key for one in workers for key in workers_below(glance, one.id)} - {one.id for one in workers}
+            more = f" and the {len(below)} below {'them' if len(workers) > 1 else 'it'}" if below else ""
+            names = _names(workers)
+            self.yes_or_no.open(
+                f"Cancel {_counted(workers)}{more}?",
+                lambda: self._for_all(
+                    lambda: commands.cancel_all_of(workers),
+                    doing=f"{names} {'is' if len(workers) == 1 else 'are'} being cancelled…",
+                ),
+            )
 
     def action_pause(self) -> None:
-        """Pause a worker, or let it continue; of a task hold the queue, or let it go."""
-        worker, task = self.acted_on(), self.task_acted_on()
-        if worker is not None:
-            self.in_thread(lambda: commands.turn_pause(worker))
+        """Pause workers, or let them continue where all are paused; of a task hold the queue, or let it go."""
+        workers, task = self._applying("pause"), self.task_acted_on()
+        if len(workers) > 1:
+            verb = "Continue" if all(one.row["paused"] for one in workers) else "Pause"
+            self.yes_or_no.open(
+                f"{verb} {_counted(workers)}?", lambda: self._for_all(lambda: commands.turn_pauses(workers))
+            )
+        elif workers:
+            self._for_all(lambda: commands.turn_pauses(workers))
         elif task is not None:
             self.in_thread(lambda: commands.turn_hold(task))
 
     def action_send(self) -> None:
-        """Write a message to a worker."""
-        worker = self.acted_on()
-        if worker is not None:
+        """Write a message to workers."""
+        if workers := self._applying("send"):
             self.write(
-                f"message to {worker.row['agentInstance']}",
-                lambda text: self.in_thread(lambda: commands.message_worker(self.root, worker, text)),
+                f"message to {_counted(workers)}",
+                lambda text: self._for_all(lambda: commands.message_workers(self.root, workers, text)),
             )
 
     def action_retry(self) -> None:
-        """Start the work of an ended worker once more, after a question."""
-        worker = self.acted_on()
-        if worker is not None:
-            name = worker.row["agentInstance"]
+        """Start the work of ended workers once more, after a question."""
+        if workers := self._applying("retry"):
             self.yes_or_no.open(
-                f"Start the work of {name} again?", lambda: self.in_thread(lambda: commands.start_again(worker))
+                f"Start the work of {_counted(workers)} again?",
+                lambda: self._for_all(lambda: commands.start_again(workers)),
             )
 
     def action_copy_name(self) -> None:
-        """Copy a worker's name and task, as any command takes them."""
-        worker = self.acted_on()
-        if worker is not None:
-            self.copy(f"{worker.row['agentInstance']} --task {worker.task.id}")
+        """Copy the names of workers with their task, as any command takes them; a line for each task."""
+        if workers := self.chosen():
+            lines = (f"{' '.join(names)} --task {task}" for task, names in commands.by_task(workers).items())
+            self.copy("\n".join(lines))
 
     def action_copy_folder(self) -> None:
-        """Copy the folder in which everything about a worker is."""
-        worker = self.acted_on()
-        if worker is not None:
-            self.copy(str(worker.task.worker(worker.row["agentInstance"]).path))
+        """Copy the folders in which everything about workers is."""
+        if workers := self.chosen():
+            self.copy("\n".join(str(one.task.worker(one.row["agentInstance"]).path) for one in workers))
 
     def copy(self, text: str) -> None:
         """Copy a text, and say so."""
@@ -353,6 +412,15 @@ class WorkerKeys(DOMNode):
         self.take_focus()
 
 
+def _names(workers: Sequence[FleetWorker]) -> str:
+    return plain(first_of([one.row["agentInstance"] for one in workers], _MOST_NAMED))
+
+
+def _counted(workers: Sequence[FleetWorker]) -> str:
+    """Return who is meant: `build`, or `3 marked workers (a, b, c)`."""
+    return _names(workers) if len(workers) == 1 else f"{len(workers)} marked workers ({_names(workers)})"
+
+
 #: The keys that need a worker, and whether they do anything for it.
 _NEEDS_WORKER: Mapping[str, Callable[[FleetWorker], bool]] = {
     "write_answer": lambda worker: bool(worker.questions),
@@ -364,3 +432,12 @@ _NEEDS_WORKER: Mapping[str, Callable[[FleetWorker], bool]] = {
         (worker.row["status"] not in TERMINAL or worker.row["driver"] is not None) and not worker.row.get("observed")
     ),
 }
+#: Those that act on all marked workers; and what none of these has where such a key does nothing.
+_LACKS_ALL = {
+    "cancel": "is at work or in the queue", "pause": "is at work", "retry": "can be started again",
+    "send": "takes a message",
+}  # fmt: skip
+_OF_SEVERAL = frozenset(_LACKS_ALL)
+_VERBS = {"cancel": "cancel", "pause": "pause", "retry": "start again", "send": "send to"}
+#: So many workers are named in a question.
+_MOST_NAMED = 6

@@ -113,7 +113,7 @@ def counted_words(workers: Collection[FleetWorker]) -> Iterator[Piece]:
     found = counts(workers)
     seen_failed = failed_among(one for one in workers if one.need is Need.DONE)
     is_first = True
-    for need in (one for one in Need if found[one]):
+    for need in (one for one in Need if found[one] and one is not Need.EARLIER):
         words = "need you" if need is Need.NEEDS_YOU and found[need] > 1 else NEEDS[need]
         yield ("" if is_first else ", ", "")
         yield (f"{found[need]} {words}", _COUNT_STYLES.get(need, ""))

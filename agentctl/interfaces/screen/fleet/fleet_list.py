@@ -6,7 +6,7 @@ moves under the cursor: it stays on its worker, and on its row of the screen.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from agentctl.domain.names import WorkerId
+from agentctl.domain.worker.need import Need
 from agentctl.interfaces.screen.fleet.drawing import Piece, draw_line, fit
 from agentctl.interfaces.screen.fleet.lines import (
     Arrangement,
@@ -30,6 +31,7 @@ from agentctl.interfaces.screen.fleet.lines import (
     hold_row,
     lines_of,
     wanted,
+    workers_shown,
 )
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 
@@ -95,7 +97,7 @@ class FleetList(ScrollView, can_focus=True):
         self.lines: list[ListLine] = []
         self._places: dict[Key, int] = {}
         self._cursor = 0
-        #: Workers that were marked, to be looked at together.
+        #: Workers that were marked: a key acts on those of them that the filter shows.
         self.marked: set[WorkerId] = set()
         self._now = datetime.now(UTC)
         #: How many rows it had when its size was last looked at.
@@ -109,6 +111,7 @@ class FleetList(ScrollView, can_focus=True):
         """Show a new glance."""
         self._hold()  # As it stood until now.
         self.glance = glance
+        self.marked &= glance.workers.keys()
         self.rearrange()
 
     def rearrange(self) -> None:
@@ -252,6 +255,24 @@ class FleetList(ScrollView, can_focus=True):
         if self.worker is not None:
             self.marked ^= {self.worker.id}
             self.action_move(1)
+
+    def marked_workers(self) -> list[FleetWorker]:
+        """Return the marked workers that the filter shows, in the order of their names."""
+        return [self._shown()[key] for key in sorted(self.marked) if key in self._shown()]
+
+    def toggle_all_marks(self) -> None:
+        """Mark all workers that the filter shows, but for earlier tries; if they are, take the marks away."""
+        shown = {key for key, worker in self._shown().items() if worker.need is not Need.EARLIER}
+        self.marked = set() if shown <= self.marked else self.marked | shown
+        self.refresh()
+
+    def unmark(self) -> None:
+        """Take all marks away."""
+        self.marked.clear()
+        self.refresh()
+
+    def _shown(self) -> Mapping[WorkerId, FleetWorker]:
+        return workers_shown(self.glance, self.arrangement)
 
     # -- the mouse -----------------------------------------------------------------------------------------------------
 

@@ -74,8 +74,8 @@ class Arrangement:
     held: Held | None = None
 
     def is_open(self, key: Key) -> bool:
-        """Return whether what is below a line is shown: at first all headings; `done` only for a filter."""
-        default = isinstance(key, Need) and (key is not Need.DONE or self.shows is not None)
+        """Return whether what is below a line is shown: at first all headings; what is over only for a filter."""
+        default = isinstance(key, Need) and (key < Need.DONE or self.shows is not None)
         return self.opened.get(key, default)
 
     def toggle(self, key: Key) -> None:
@@ -85,9 +85,7 @@ class Arrangement:
 
 def lines_of(glance: Glance, arrangement: Arrangement) -> list[ListLine]:
     """Return the lines of the list."""
-    shown = rows_looked_at(glance, arrangement)
-    if (shows := arrangement.shows) is not None:
-        shown = {key: one for key, one in shown.items() if shows(glance, one)}
+    shown = workers_shown(glance, arrangement)
     if arrangement.mode is Mode.TREE:
         return list(_tree(glance, arrangement, shown))
     return list(_by_need(glance, arrangement, shown))
@@ -98,6 +96,14 @@ def rows_looked_at(glance: Glance, arrangement: Arrangement) -> Mapping[WorkerId
     if (has := arrangement.has) is None:
         return glance.workers
     return {key: one for key, one in glance.workers.items() if has(glance, one)}
+
+
+def workers_shown(glance: Glance, arrangement: Arrangement) -> Mapping[WorkerId, FleetWorker]:
+    """Return those of them that the filter shows."""
+    shown = rows_looked_at(glance, arrangement)
+    if (shows := arrangement.shows) is None:
+        return shown
+    return {key: one for key, one in shown.items() if shows(glance, one)}
 
 
 def hold_row(worker: FleetWorker, arrangement: Arrangement) -> None:
@@ -124,17 +130,24 @@ def _by_need(glance: Glance, arrangement: Arrangement, shown: Mapping[WorkerId, 
         is_open = arrangement.is_open(need)
         yield ListLine(need, 0, not is_open, len(workers), failed_among(workers))
         if not is_open:  # Most are among these, and most of these have not failed.
-            workers = [one for one in workers if one.row["status"] == Status.FAILED or one is kept]  # noqa: PLW2901
+            workers = [one for one in workers if _has_failed(one) or one is kept]  # noqa: PLW2901
         ranked = [(held.rank if held is not None and one is kept else rank_of(one), one) for one in workers]
         ranked.sort(key=itemgetter(0))
         for _, worker in ranked:
             yield from _worker(glance, arrangement, worker, 0, ())
 
 
+def _has_failed(worker: FleetWorker) -> bool:
+    return worker.row["status"] == Status.FAILED and worker.need is not Need.EARLIER
+
+
 def rank_of(worker: FleetWorker) -> tuple[object, ...]:
     """Return the place of a worker in its group: who waits longest is first, of the ended ones the latest."""
     since = worker.since
-    return (_Latest(since) if worker.need in {Need.REVIEW, Need.FAILED, Need.DONE} else since, worker.id)
+    return (_Latest(since) if worker.need in _LATEST_FIRST else since, worker.id)
+
+
+_LATEST_FIRST = frozenset({Need.REVIEW, Need.FAILED, Need.DONE, Need.EARLIER})
 
 
 class _Latest(str):
@@ -275,8 +288,8 @@ def _nodes(arrangement: Arrangement, worker: WorkerId, nodes: Iterable[Node], de
 
 
 def failed_among(workers: Iterable[FleetWorker]) -> int:
-    """Return how many of some workers have failed."""
-    return sum(worker.row["status"] == Status.FAILED for worker in workers)
+    """Return how many of some workers have failed, and still count."""
+    return sum(map(_has_failed, workers))
 
 
 def counts(workers: Iterable[FleetWorker]) -> dict[Need, int]:

@@ -164,6 +164,10 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         """Return the worker, while there is one."""
         return None if self._is_gone else self._worker
 
+    def ignore_keys(self) -> None:
+        """Act on nothing that is typed at once."""
+        self._watch.ignore_keys()
+
     def last_glance(self) -> Glance:
         """Return what was seen last."""
         return self._watch.last_glance()

@@ -4,7 +4,7 @@ import { NEEDS } from './words.js';
 /** @typedef {{ key: string, need: Sent.Need, since: string }} Rank */
 
 /** @type {Set<Sent.Need>} */
-const LATEST_FIRST = new Set(['review', 'failed', 'done']);
+const LATEST_FIRST = new Set(['review', 'failed', 'done', 'earlier']);
 
 /**
  * @param {Rank} a

@@ -24,8 +24,11 @@ const STILL_MS = 120;
 /** How high rows are, so that the list comes back with its place. */
 const heights = new Map();
 
+/** What is over: folded at first, and open while there is a filter. */
+/** @type {Sent.Need[]} */
+const OVER = ['done', 'earlier'];
 /** What a person has chosen to see, kept while the page is. */
-export const chosen = { filter: '', cursor: '', folded: new Map([[/** @type {Sent.Need} */ ('done'), true]]) };
+export const chosen = { filter: '', cursor: '', folded: new Map(OVER.map((need) => [need, true])) };
 
 /**
  * The line under the pointer and the one with the focus stay where they are.
@@ -48,7 +51,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   const ranks = [...new Map([held.pointer, held.focus].flatMap((one) => (one ? [[one.key, one]] : []))).values()];
   const groups = fleet.order.shown(showsKey, ranks.filter((rank) => !isIn || isIn(partsOf(rank.key)[0])));
   /** @param {Sent.Need} need */
-  const isFolded = (need) => (need === 'done' && shows ? false : Boolean(chosen.folded.get(need)));
+  const isFolded = (need) => !(shows && OVER.includes(need)) && Boolean(chosen.folded.get(need));
 
   /** @param {string} key */
   const isHeld = (key) => ranks.some((rank) => rank.key === key);

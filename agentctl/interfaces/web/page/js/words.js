@@ -14,7 +14,7 @@ export const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
 /** @type {Array<[Sent.Need, string]>} */
 export const NEEDS = [
   ['needs_you', 'Needs you'], ['review', 'Ready for review'], ['failed', 'Failed'], ['working', 'Working'],
-  ['queued', 'Queued'], ['done', 'Done'],
+  ['queued', 'Queued'], ['done', 'Done'], ['earlier', 'Earlier tries'],
 ];
 /** The needs that a look ends. */
 /** @type {Set<Sent.Need | undefined>} */

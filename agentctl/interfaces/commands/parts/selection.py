@@ -1,0 +1,94 @@
+"""Which workers a command means: those that are named, or those that a person selects by what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.states import Status
+from agentctl.errors import UsageError
+from agentctl.interfaces.commands.model.command_model import AGENTS, CHOICE, FLAG, TEXT, Parameter
+from agentctl.interfaces.words.filter_words import AGENT, NAME, STATE, TASK, filter_words, has_words
+from agentctl.interfaces.words.worker import full_standing
+from agentctl.lean import TYPE_CHECKING, NamedTuple, TypeVar
+from agentctl.operations.show.listing import each_worker
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
+
+_R = TypeVar("_R")
+_GROUP = "Instead of names"
+SELECT = (
+    Parameter("failed", FLAG, "Those that have failed.", group=_GROUP),
+    Parameter("status", CHOICE, "Those of this status.", choices=tuple(Status), group=_GROUP),
+    Parameter("agent", TEXT, "Those of this agent.", "AGENT", completes=AGENTS, group=_GROUP),
+    Parameter(
+        "words", TEXT, "Those with these words, as in `watch`: s:failed -a:explore n:build.", "WORDS", typed="filter",
+        group=_GROUP,
+    ),
+)  # fmt: skip
+
+
+class Selection(NamedTuple):
+    """What workers have to be; nothing means all of them."""
+
+    failed: bool = False
+    status: str | None = None
+    agent: str | None = None
+    words: str | None = None
+
+    def has(self, row: WorkerRow, task: str) -> bool:
+        """Return whether a worker is selected."""
+        if (self.failed and row["status"] != Status.FAILED) or self.status not in (None, row["status"]):
+            return False
+        if self.agent not in (None, row["agent"]):
+            return False
+        return not self.words or has_words(_texts(row, task), filter_words(self.words))
+
+
+def selected_rows(rows: Iterable[WorkerRow], selection: Selection, task: str) -> Iterable[WorkerRow]:
+    """Return the rows of the workers that are selected; all of them as they are where nothing is selected."""
+    return rows if selection == Selection() else (row for row in rows if selection.has(row, task))
+
+
+def workers_chosen(task: TaskDir, named: Sequence[str] | None, selection: Selection) -> list[str]:
+    """Return the workers that are named, or the newest tries of the works that are selected.
+
+    Raises:
+        UsageError: Neither or both are given.
+    """
+    is_selected = selection != Selection()
+    if bool(named) == is_selected:
+        said = "name the workers or select them, not both" if named else "no worker is named"
+        raise UsageError(said, hint="their names; or --failed, --status, --agent, --filter")
+    if named:
+        return list(named)
+    return [row["agentInstance"] for row in each_worker(task).rows if is_newest(row) and selection.has(row, task.id)]
+
+
+def one_or_all(rows: list[_R], named: Sequence[str] | None) -> _R | list[_R]:
+    """Return the document of a command: the row of the one worker that was named, or a list."""
+    return rows[0] if named is not None and len(named) == 1 and rows else rows
+
+
+def headed(instance: str, named: Sequence[str] | None) -> str:
+    """Return the line above what is shown of a worker; nothing above the only one that was named."""
+    return "" if named is not None and len(named) == 1 else f"==> {instance} <=="
+
+
+#: Where a selection finds nobody.
+NOBODY = "no worker is selected"
+
+
+def is_newest(row: WorkerRow) -> bool:
+    """Return whether a worker is the one of its work that counts."""
+    return row.get("supersededBy") is None
+
+
+def _texts(row: WorkerRow, task: str) -> dict[str, str]:
+    return {
+        STATE: f"{row['status']} {full_standing(row) or ''}",
+        AGENT: f"{row['agent']} {row['driver'] or ''}",
+        TASK: row.get("taskId", task),
+        NAME: f"{row['agentInstance']} {row['command']}",
+    }

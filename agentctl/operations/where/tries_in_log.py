@@ -1,0 +1,70 @@
+"""Which worker a name means: of a work with several tries the newest, `NAME@1` the first one.
+
+The log says which workers do the same work. Few works have several tries, so it is searched, not folded; and in a task
+in which no work has any, `tries.lock` is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+
+from agentctl.adapters.eventlog import blocks_of
+from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain import events as ev
+from agentctl.domain.events import BadLine, decode
+from agentctl.domain.worker.tries import Tries
+from agentctl.errors import AgentctlError, NotFound
+
+_NTH = re.compile(r"([^@]+)@([1-9][0-9]{0,3})")
+_KEYS = ("retryOf", "continues")
+#: What the lines of further tries have in them.
+_FURTHER = re.compile(b"|".join(f'"{key}"'.encode() for key in _KEYS))
+
+
+def tries_of(task: TaskDir) -> Tries:
+    """Return the works of a task.
+
+    Raises:
+        AgentctlError, OSError: The log cannot be read.
+    """
+    found = Tries()
+    if not task.tries_lock.exists():
+        return found
+    for _, lines in blocks_of(task.events, 0):
+        if _FURTHER.search(lines) is None:
+            continue
+        for row in decode(b"".join(line + b"\n" for line in lines.split(b"\n") if _FURTHER.search(line)), 1):
+            if isinstance(row, BadLine) or row[1]["type"] != ev.QUEUED:
+                continue
+            instance, payload = row[1].get("agentInstance"), row[1]["payload"]
+            before = next((payload[key] for key in _KEYS if isinstance(payload.get(key), str)), None)
+            if instance and before is not None and instance != before:
+                found.add(instance, before)
+    return found
+
+
+def worker_meant(task: TaskDir, name: str) -> str:
+    """Return the worker that a person means by a name; a name that says nothing of tries if nothing can be read.
+
+    Raises:
+        NotFound: The work has fewer tries.
+    """
+    work, number = _parts(name)
+    tries = Tries()
+    with contextlib.suppress(AgentctlError, OSError):
+        tries = tries_of(task)
+    if number is None:
+        return tries.newest(work)
+    known = tries.of_work(tries.work_of(work))
+    if number > len(known):
+        said = "1 try" if len(known) == 1 else f"{len(known)} tries"
+        raise NotFound(
+            f"no worker {name!r} in task {task.id}: {work} has had {said}", hint=f"known: {', '.join(known)}"
+        )
+    return known[number - 1]
+
+
+def _parts(name: str) -> tuple[str, int | None]:
+    found = _NTH.fullmatch(name)
+    return (name, None) if found is None else (found[1], int(found[2]))
