@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,19 @@ def test_views_show_what_counts_and_keep_the_earlier_tries_apart(root: Path) -> 
         found = wait_until(lambda: needs(fleet), accept=lambda now: now.get("a-2") is Need.FAILED, what="the new try")
         assert found == {"a": Need.EARLIER, "a-2": Need.FAILED, "b": Need.FAILED}
     assert [line.split()[0] for line in run("tree").out.splitlines()] == ["t1", "b", "a-2"]
+
+
+def test_who_waits_for_their_children_keeps_one_that_somebody_else_redoes(root: Path, tmp_path: Path) -> None:
+    task, go, code = new_task(cap=4), tmp_path / "go", tmp_path / "code"
+    program = f"{sys.executable} -m agentctl"
+    script = f"{program} spawn --name child -- false; until [ -e {go} ]; do sleep 0.02; done; {program} wait-all"
+    spawn(["sh", "-c", f"{script}; echo $? > {code}"], name="parent")
+    task.ended("child")
+    run("retry", "child")
+    task.ended("child-2")
+    go.touch()
+    task.ended("parent")
+    assert code.read_text() == "7\n", "its child has failed: it is not left without any"
 
 
 def needs(fleet: Fleet) -> dict[str, Need]:

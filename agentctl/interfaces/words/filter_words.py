@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentctl.lean import NamedTuple
+from agentctl.interfaces.words.worker import full_standing
+from agentctl.lean import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 #: The letters before a colon: the state of a worker, its agent, its task, its name.
-STATE, AGENT, TASK, NAME = "s", "a", "t", "n"
-_PLACES = frozenset({STATE, AGENT, TASK, NAME})
+_STATE, _AGENT, _TASK, _NAME = "s", "a", "t", "n"
+_PLACES = frozenset({_STATE, _AGENT, _TASK, _NAME})
 
 
 class FilterWord(NamedTuple):
@@ -40,6 +44,21 @@ FilterWord(where='a', text='explore', is_negated=True), FilterWord(where='', tex
         is_known = bool(colon) and where in _PLACES
         found.append(FilterWord(where if is_known else "", (rest if is_known else word).lower(), is_negated))
     return found
+
+
+def texts_of(row: WorkerRow, *, need: str = "", task: str) -> dict[str, str]:
+    """Return where a filter looks for its words, by the letter before the colon.
+
+    Args:
+        need: What a person has to do about the worker.
+        task: The words for its task.
+    """
+    return {
+        _STATE: f"{row['status']} {need} {full_standing(row) or ''}",
+        _AGENT: f"{row['agent']} {row['driver'] or ''}",
+        _TASK: task,
+        _NAME: f"{row['agentInstance']} {row['command']}",
+    }
 
 
 def has_words(texts: Mapping[str, str], words: Sequence[FilterWord]) -> bool:

@@ -93,7 +93,7 @@ class _Plan:
                 self._specs[work] = self._spec_of(work)
             except AgentctlError as refusal:
                 self.left_out[instance] = refusal
-        while unmet := {work: why for work in self._specs if (why := self._unmet(work)) is not None}:
+        while unmet := self._unmet():  # What waits for one of these is left out in the next round.
             for work, why in unmet.items():
                 self.left_out[chosen[work]] = why
                 del self._specs[work]
@@ -106,9 +106,13 @@ class _Plan:
             )
         return _spec_of(self._workers[work])
 
-    def _unmet(self, work: str) -> AgentctlError | None:
-        again = {self._view.tries.newest(one) for one in self._specs}
-        return unmet_dependency(self._workers[work], self._specs[work], self._view, again)
+    def _unmet(self) -> dict[str, AgentctlError]:
+        """Return the works that wait for one that did not complete and is not tried again with them."""
+        again = {self._view.tries.newest(work) for work in self._specs}
+        found = (
+            (work, unmet_dependency(self._workers[work], spec, self._view, again)) for work, spec in self._specs.items()
+        )
+        return {work: why for work, why in found if why is not None}
 
     def requests(self, name: str | None) -> list[SpawnRequest]:
         """Return what is to be started.
@@ -117,8 +121,10 @@ class _Plan:
             name: That of the new worker, where there is one.
         """
         names: dict[str, str] = {}
+        taken: set[str] = set()
         for work in self._specs:
-            names[work] = name or _next_name(self._task, work, names.values())
+            names[work] = name or _next_name(self._task, work, taken)
+            taken.add(names[work])
         return [self._request(work, spec, names) for work, spec in self._specs.items()]
 
     def _request(self, work: str, spec: WorkerSpec, names: Mapping[str, str]) -> SpawnRequest:

@@ -227,8 +227,10 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
             live_tree.update()
             view = live_task.view
             chosen = None if names is None else names(task, view)
-            counted = view.workers.values() if instances else view.newest()
-            workers = [worker for worker in counted if chosen is None or worker.instance in chosen]
+            workers = [*view.workers.values()] if instances or chosen is not None else [*view.newest()]
+            if chosen is not None:
+                passed = frozenset[str]() if instances else chosen  # A child that another one tries again still counts.
+                workers = [one for one in workers if one.instance in chosen and one.superseded_by not in passed]
             if not workers:
                 live_task.check_there()
                 raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")

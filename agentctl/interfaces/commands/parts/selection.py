@@ -8,8 +8,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
 from agentctl.errors import UsageError
 from agentctl.interfaces.commands.model.command_model import AGENTS, CHOICE, FLAG, TEXT, Parameter
-from agentctl.interfaces.words.filter_words import AGENT, NAME, STATE, TASK, filter_words, has_words
-from agentctl.interfaces.words.worker import full_standing
+from agentctl.interfaces.words.filter_words import filter_words, has_words, texts_of
 from agentctl.lean import TYPE_CHECKING, NamedTuple, TypeVar
 from agentctl.operations.show.listing import each_worker
 
@@ -43,7 +42,7 @@ class Selection(NamedTuple):
             return False
         if self.agent not in (None, row["agent"]):
             return False
-        return not self.words or has_words(_texts(row, task), filter_words(self.words))
+        return not self.words or has_words(texts_of(row, task=row.get("taskId", task)), filter_words(self.words))
 
 
 def selected_rows(rows: Iterable[WorkerRow], selection: Selection, task: str) -> Iterable[WorkerRow]:
@@ -83,12 +82,3 @@ NOBODY = "no worker is selected"
 def is_newest(row: WorkerRow) -> bool:
     """Return whether a worker is the one of its work that counts."""
     return row.get("supersededBy") is None
-
-
-def _texts(row: WorkerRow, task: str) -> dict[str, str]:
-    return {
-        STATE: f"{row['status']} {full_standing(row) or ''}",
-        AGENT: f"{row['agent']} {row['driver'] or ''}",
-        TASK: row.get("taskId", task),
-        NAME: f"{row['agentInstance']} {row['command']}",
-    }

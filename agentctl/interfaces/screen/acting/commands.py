@@ -129,9 +129,16 @@ def start_again(workers: Sequence[FleetWorker]) -> str:
 
 
 def message_workers(root: Root, workers: Sequence[FleetWorker], text: str) -> str:
-    """Send a message to workers."""
-    said = [_message(root, worker, text) for worker in workers]
-    return said[0] if len(said) == 1 else f"it was sent to {len(said)} workers"
+    """Send a message to workers; of several, say to whom it could not be sent."""
+    if len(workers) == 1:
+        return _message(root, workers[0], text)
+    refused = []
+    for worker in workers:
+        try:
+            _message(root, worker, text)
+        except AgentctlError as error:
+            refused.append(f"not to {worker.row['agentInstance']}: {error_line(error)}")
+    return "; ".join([f"it was sent to {len(workers) - len(refused)} workers", *refused])
 
 
 def _message(root: Root, worker: FleetWorker, text: str) -> str:

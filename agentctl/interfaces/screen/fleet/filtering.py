@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentctl.domain.worker.need import Need
-from agentctl.interfaces.words.filter_words import AGENT, NAME, STATE, TASK, filter_words, has_words
-from agentctl.interfaces.words.worker import full_standing
+from agentctl.interfaces.words.filter_words import filter_words, has_words, texts_of
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 
 #: What each need is called, in the list and in filters.
@@ -38,10 +37,5 @@ def filter_of(text: str) -> Callable[[Glance, FleetWorker], bool] | None:
 
 
 def _texts(glance: Glance, worker: FleetWorker) -> dict[str, str]:
-    row, task = worker.row, glance.tasks.get(worker.task.id)
-    return {
-        STATE: f"{row['status']} {NEEDS[worker.need]} {full_standing(row) or ''}",
-        AGENT: f"{row['agent']} {row['driver'] or ''}",
-        TASK: f"{worker.task.id} {task.title if task else ''}",
-        NAME: f"{row['agentInstance']} {row['command']}",
-    }
+    task = glance.tasks.get(worker.task.id)
+    return texts_of(worker.row, need=NEEDS[worker.need], task=f"{worker.task.id} {task.title if task else ''}")

@@ -6,7 +6,7 @@ moves under the cursor: it stays on its worker, and on its row of the screen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -29,6 +29,7 @@ from agentctl.interfaces.screen.fleet.lines import (
     ListLine,
     NodeId,
     hold_row,
+    is_shown,
     lines_of,
     wanted,
     workers_shown,
@@ -258,21 +259,21 @@ class FleetList(ScrollView, can_focus=True):
 
     def marked_workers(self) -> list[FleetWorker]:
         """Return the marked workers that the filter shows, in the order of their names."""
-        return [self._shown()[key] for key in sorted(self.marked) if key in self._shown()]
+        workers = self.glance.workers
+        marked = (workers[key] for key in sorted(self.marked) if key in workers)
+        return [worker for worker in marked if is_shown(self.glance, self.arrangement, worker)]
 
     def toggle_all_marks(self) -> None:
         """Mark all workers that the filter shows, but for earlier tries; if they are, take the marks away."""
-        shown = {key for key, worker in self._shown().items() if worker.need is not Need.EARLIER}
-        self.marked = set() if shown <= self.marked else self.marked | shown
+        shown = workers_shown(self.glance, self.arrangement)
+        counting = {key for key, worker in shown.items() if worker.need is not Need.EARLIER}
+        self.marked = set() if counting <= self.marked else self.marked | counting
         self.refresh()
 
     def unmark(self) -> None:
         """Take all marks away."""
         self.marked.clear()
         self.refresh()
-
-    def _shown(self) -> Mapping[WorkerId, FleetWorker]:
-        return workers_shown(self.glance, self.arrangement)
 
     # -- the mouse -----------------------------------------------------------------------------------------------------
 

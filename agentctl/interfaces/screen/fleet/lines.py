@@ -106,6 +106,11 @@ def workers_shown(glance: Glance, arrangement: Arrangement) -> Mapping[WorkerId,
     return {key: one for key, one in shown.items() if shows(glance, one)}
 
 
+def is_shown(glance: Glance, arrangement: Arrangement, worker: FleetWorker) -> bool:
+    """Return whether a worker is one of these."""
+    return all(asked is None or asked(glance, worker) for asked in (arrangement.has, arrangement.shows))
+
+
 def hold_row(worker: FleetWorker, arrangement: Arrangement) -> None:
     """Keep a worker where it stands; if it is held already, it stays where it was."""
     if arrangement.held is None or arrangement.held.worker != worker.id:
