@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import time
 from collections.abc import Iterable
@@ -18,7 +19,7 @@ import psutil
 
 from tests.processes import children_of, words_of
 from tests.steps import Task, spawn
-from tests.support import is_alive, run, wait_for_json, wait_for_text, wait_until, worker
+from tests.support import is_alive, run, text_in, wait_for_json, wait_for_text, wait_until, worker
 
 
 class Known(NamedTuple):
@@ -77,6 +78,19 @@ def sleeps_in_wait(pid: int) -> None:
         return False
 
     wait_until(watches, what="the wait to sleep")
+
+
+def wait_for_a_lock(*pids: int) -> None:
+    """Wait until all of these processes wait for a lock at once: Ctrl-Z is kept from them meanwhile."""
+
+    def kept_from(pid: int) -> bool:
+        status = text_in(f"/proc/{pid}/status")
+        found = re.search(r"^SigBlk:\s*([0-9a-f]+)$", status, flags=re.MULTILINE)
+        return found is not None and bool(int(found[1], 16) >> (signal.SIGTSTP - 1) & 1)
+
+    wait_until(
+        lambda: [pid for pid in pids if not kept_from(pid)], accept=lambda others: not others, what="all to wait"
+    )
 
 
 def members(file: Path) -> dict[str, Known]:

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.worker.need import Need
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.seen import SeenEnds
 from tests.advice import follow
 from tests.agent_steps import agent_world
+from tests.life import wait_for_a_lock
 from tests.steps import Task, held, new_task, spawn, spawn_batch, statuses
 from tests.support import run, start, wait_until
 
@@ -101,14 +103,17 @@ def test_a_hundred_failures_are_redone_by_one_command_and_twice_starts_nothing_t
 
 
 @pytest.mark.slow
-def test_two_who_redo_the_same_at_once_start_it_once(root: Path, tmp_path: Path) -> None:
-    new_task(cap=1)
-    gate = tmp_path / "gate"
+def test_those_who_redo_the_same_at_once_start_it_once(root: Path, tmp_path: Path) -> None:
+    task, gate = new_task(cap=1), tmp_path / "gate"
     spawn_batch({"name": f"j-{number}", "argv": ["false"]} for number in range(20))
     run("wait-all", check=False)
     spawn_batch([held(gate, "holds")])
-    both = [start("retry", "--failed", "--json") for _ in range(2)]
-    said = [json.loads(one.communicate(timeout=60)[0] or "[]") for one in both]
+    with locked(Path(task.path, "tries.lock")):  # So that all have looked at the list before any begins.
+        all_at_once = [start("retry", "--failed", "--json") for _ in range(4)]
+        wait_for_a_lock(*(one.pid for one in all_at_once))
+        assert len(statuses()) == 21
+    said = [json.loads(one.communicate(timeout=60)[0]) for one in all_at_once]
+    assert [one.returncode for one in all_at_once] == [0] * 4, "nothing is left to do: that is no refusal"
     started = [one["agentInstance"] for rows in said for one in rows]
     assert sorted(started) == sorted(f"j-{number}-2" for number in range(20))
     gate.touch()
