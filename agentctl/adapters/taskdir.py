@@ -157,7 +157,7 @@ class TaskDir(_Folder):
 
     task_file = _Entry("task.yaml")
     task_lock = _Entry("task.lock")
-    #: Held while it is decided which works get another try: none has had any while it does not exist.
+    #: Held while it is decided which works are tried again. While it does not exist, no work has had a further try.
     tries_lock = _Entry("tries.lock")
     #: Exists while the roster in task.yaml is known to be behind the log.
     stale_roster = _Entry("roster.stale")

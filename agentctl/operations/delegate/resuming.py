@@ -8,7 +8,6 @@ from typing import Any
 
 from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
-from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.states import Reason
@@ -44,10 +43,9 @@ def resume_worker(
         Refused: It is not an agent, it has not ended, or its program cannot continue sessions.
     """
     check_own(task)
-    with locked(task.tries_lock):
-        worker = newest_run(task, instance)
-        request = _request(worker, prompt, name)
-        spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
+    worker = newest_run(task, instance)
+    request = _request(worker, prompt, name)
+    spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
     if spawned.reused:  # If two continue one session at the same time, only one succeeds.
         other = spawned.agent_instance
         raise Refused(f"{worker.instance} has been continued already, as {other}", hint=Next("send", other))
@@ -70,11 +68,6 @@ def resume_lost(task: TaskDir, lost: Sequence[WorkerView]) -> tuple[list[Spawned
     Returns them, and why others cannot be continued.
     """
     check_own(task)
-    with locked(task.tries_lock):
-        return _resume_lost(task, lost)
-
-
-def _resume_lost(task: TaskDir, lost: Sequence[WorkerView]) -> tuple[list[Spawned], list[AgentctlError]]:
     requests: list[SpawnRequest] = []
     messages: list[str] = []
     problems: list[AgentctlError] = []

@@ -153,8 +153,7 @@ def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spa
     if request.work is None:
         raise Refused(f"{instance} is a command: only agents take prompts", hint=f"agentctl retry {instance}")
     work = request.work._replace(prompt=prompt, agent_id=spec.agent_id)
-    with locked(task.tries_lock):
-        return spawn_workers(task, [request._replace(work=work, carries_on=instance)], queue=queue)[0]
+    return spawn_workers(task, [request._replace(work=work, carries_on=instance)], queue=queue)[0]
 
 
 def _spec_of(worker: WorkerDir) -> WorkerSpec:

@@ -244,6 +244,10 @@ def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) ->
     """Put tickets and events on disk, and start what can start, under one lock, if the tree's limits leave room."""
     tree, queue = start.tree, _must_queue(start, prepared)
     blobs = _blobs_of(prepared)
+    if any(item.spec.retry_of or item.spec.continues for item in prepared):
+        from agentctl.operations.where.tries_in_log import note_tries  # Most starts are first ones.
+
+        note_tries(start.task)
     make_durable([item.worker.spec for item in prepared], start.task.agents)
     if queue:
         _keep_environments(prepared, blobs)

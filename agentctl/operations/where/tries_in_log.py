@@ -7,9 +7,11 @@ in which no work has any, `tries.lock` is missing.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 
 from agentctl.adapters.eventlog import blocks_of
+from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain import events as ev
 from agentctl.domain.events import BadLine, decode
@@ -42,6 +44,11 @@ def tries_of(task: TaskDir) -> Tries:
             if instance and before is not None and instance != before:
                 found.add(instance, before)
     return found
+
+
+def note_tries(task: TaskDir) -> None:
+    """Note that works of a task have further tries, before the first event of one."""
+    os.close(open_plain(task.tries_lock, os.O_WRONLY | os.O_CREAT))
 
 
 def worker_meant(task: TaskDir, name: str) -> str:
