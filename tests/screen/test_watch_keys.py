@@ -433,6 +433,9 @@ def test_a_key_that_does_nothing_says_why_and_what_is_typed_then_does_nothing(ro
         await screen.shows(why)
         await screen.press(*"yxoqrn", "space")
         await screen.shows(why)
+        screen.app.said.say("")  # As after its time, while somebody types on.
+        await screen.press("y")
+        await screen.shows(why)
         assert not isinstance(screen.app.screen, WorkerScreen)
         assert not isinstance(screen.app.focused, Input)
 

@@ -62,6 +62,9 @@ _LOWEST_WITH_PEEK = 12
 class ListScreen(Screen[None]):
     """The screen with the list: below the others, where nobody sees what its peek shows meanwhile."""
 
+    #: The app gives the focus to the list: by itself it could go to a hidden line.
+    AUTO_FOCUS: ClassVar[str | None] = ""
+
     def on_screen_resume(self) -> None:
         """Take what comes up again for new."""
         for peek in self.query(Peek):
@@ -130,7 +133,8 @@ class WatchApp(WorkerKeys, App[int]):
         self.dispatch_line = DispatchLine(root, lambda: self.fleet_list.task_id)
         self._head = Static("", id="head")
         self.said = SaidLine("", id="said")
-        self._gaze, self._last_key, self._deaf_until = Gaze(), monotonic(), 0.0
+        self._gaze, self._last_key = Gaze(), monotonic()
+        self._deaf_until, self._deaf_because = 0.0, ""
         bell = ScreenBell(self._ring_from_thread)
         self.reader = Reader(root, self._take_from_thread, self._fail_from_thread, bell.look, again_s=_AGAIN_S)
 
@@ -208,16 +212,18 @@ class WatchApp(WorkerKeys, App[int]):
         screen = self.screen
         if not isinstance(screen, ListScreen | WorkerScreen) or isinstance(self.focused, Input | YesOrNo):
             return False
+        if isinstance(screen, WorkerScreen) and not screen.is_drawn:
+            return False
         if not event.is_printable:
             self._deaf_until = 0.0
             return False
+        keys: WorkerKeys = screen if isinstance(screen, WorkerScreen) else self
         if event.time < self._deaf_until:
-            self.ignore_keys()
+            keys.ignored(self._deaf_because)
             return True
         found = screen.active_bindings.get(event.key)
         if found is not None and found.enabled:
             return False
-        keys: WorkerKeys = screen if isinstance(screen, WorkerScreen) else self
         action = _WORKER_ACTIONS.get(event.key)
         shown = event.character or event.key
         keys.did_nothing(keys.why_nothing(action) if action else f"{shown} does nothing here: ? shows the keys")
@@ -346,9 +352,9 @@ class WatchApp(WorkerKeys, App[int]):
         self.fleet_list.unmark()
         self._show_head()
 
-    def ignore_keys(self) -> None:
+    def ignore_keys(self, why: str) -> None:
         """Act on nothing that is typed within a second."""
-        self._deaf_until = self._last_key + _DEAF_S
+        self._deaf_until, self._deaf_because = self._last_key + _DEAF_S, why
 
     def task_acted_on(self) -> FleetTask | None:
         """Return the task on the line under the cursor, if it is this person's own."""

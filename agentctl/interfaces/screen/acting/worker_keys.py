@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
+from textual.timer import Timer
 from textual.widgets import Static
 
 from agentctl.adapters.taskdir import Root
@@ -48,16 +49,15 @@ class SaidLine(Static):
     SaidLine.-said { display: block; }
     """
 
+    _goes: Timer | None = None
+
     def say(self, text: str) -> None:
-        """Show a text for a while; an empty one takes away what is shown."""
+        """Show a text for a while, counted from the last time that it was said; an empty one takes it away."""
         self.update(Text(text))
         self.set_class(bool(text), "-said")
-        if text:
-            self.set_timer(_SAID_S, lambda: self._unsay(text))
-
-    def _unsay(self, text: str) -> None:
-        if str(self.content) == text:
-            self.say("")
+        if self._goes is not None:
+            self._goes.stop()
+        self._goes = self.set_timer(_SAID_S, lambda: self.say("")) if text else None
 
 
 class WorkerKeys(DOMNode):
@@ -89,7 +89,7 @@ class WorkerKeys(DOMNode):
     def unmark(self) -> None:
         """Take the marks away: what was chosen by them is done."""
 
-    def ignore_keys(self) -> None:
+    def ignore_keys(self, why: str) -> None:
         """Act on nothing that is typed at once behind a key that did nothing: it was meant as a text."""
         raise NotImplementedError
 
@@ -133,7 +133,13 @@ class WorkerKeys(DOMNode):
     def did_nothing(self, why: str) -> None:
         """Say why a key did nothing."""
         self.say(why)
-        self.ignore_keys()
+        self.ignore_keys(why)
+
+    def ignored(self, why: str) -> None:
+        """Say why a key before this one did nothing, where that is gone by now; nothing newer is hidden by it."""
+        if not self.said.has_class("-said"):
+            self.say(why)
+        self.ignore_keys(why)
 
     def in_thread(self, work: Callable[[], str], *, doing: str = "") -> None:
         """Carry something out beside the screen, and say what came of it."""

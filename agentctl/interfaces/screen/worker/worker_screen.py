@@ -74,6 +74,8 @@ class WorkerScreen(WorkerKeys, Screen[None]):
     WorkerScreen #body > * { height: 1fr; }
     WorkerScreen Peek { max-height: 100%; border-top: none; padding: 0 1; }
     """
+    #: By itself the focus would go to the first line to write in, hidden as it is, and take the first key.
+    AUTO_FOCUS: ClassVar[str | None] = ""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "Back"),
         Binding("left,h", "turn(-1)", "Tab before", show=False),
@@ -102,6 +104,8 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         self._head, self._row, self._body = Static("", id="worker-head"), TabRow(), Container(id="body")
         self.peek, self.writing, self.yes_or_no, self.said = Peek(), WritingLine(), YesOrNo(), SaidLine("")
         self._views: dict[Tab, Widget] = {}
+        #: Whether the first tab is there: before that, its keys are not yet known.
+        self.is_drawn = False
         #: Texts that were made for an editor or a pager; they go with the screen.
         self._texts: tempfile.TemporaryDirectory[str] | None = None
 
@@ -164,9 +168,9 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         """Return the worker, while there is one."""
         return None if self._is_gone else self._worker
 
-    def ignore_keys(self) -> None:
+    def ignore_keys(self, why: str) -> None:
         """Act on nothing that is typed at once."""
-        self._watch.ignore_keys()
+        self._watch.ignore_keys(why)
 
     def last_glance(self) -> Glance:
         """Return what was seen last."""
@@ -209,6 +213,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         self._views[tab].call_after_refresh(self._come_to, tab)  # After it was put together, if it is new.
 
     def _come_to(self, tab: Tab) -> None:
+        self.is_drawn = True
         if tab is self.tab:  # No other tab was shown meanwhile.
             if not self._is_asking():
                 self.take_focus()
