@@ -164,6 +164,13 @@ def test_spawn_wait_passes_the_exit_code_on(root: Path, argv: list[str], code: i
     assert run("spawn", "--wait", "--", *argv, check=False).code == code
 
 
+@pytest.mark.slow
+def test_spawn_wait_of_a_worker_whose_time_is_up_does_not_end_like_ctrl_c(root: Path) -> None:
+    limit = ("--timeout-seconds", "0.2")
+    assert run("spawn", "--wait", *limit, "--", *worker("sleeps", 60), check=False).code == 124
+    assert run("spawn", "--wait", *limit, "--shell", "trap 'exit 0' INT; sleep 60", check=False).code == 124
+
+
 def test_spawn_wait_has_its_own_code_where_the_worker_has_none(root: Path) -> None:
     run("new", "Task", "--id", "t1")
     run("spawn", "--name", "bad", "--", *worker("exits", 3))

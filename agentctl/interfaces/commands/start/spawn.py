@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: In characters: some 100,000 workers.
 _LONGEST_BATCH = 64 << 20
+#: What timeout(1) exits with.
+_OUT_OF_TIME = 124
 
 
 def spawn(
@@ -61,8 +63,8 @@ def spawn(
     """Start an agent or a command as a worker.
 
     It keeps running when this terminal is closed. Without a task, one is made.
-    With --wait the exit code is the worker's own (128 + n for signal n; 7 if it has none); Ctrl-C then
-    leaves the worker running.
+    With --wait the exit code is the worker's own (128 + n for signal n; 124 if its time was up; 7 if it has none);
+    Ctrl-C then leaves the worker running.
     """
     modes = (command, shell, batch, roster, resume_queue, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
@@ -207,7 +209,7 @@ def _stay(
     rows = [_awaited(one, found[one.agent_instance]) for one in spawned]
     yield Shown(rows if many else rows[0], map(_end_line, ends))
     if len(ends) == 1:
-        return _passed_on(ends[0].status, ends[0].exit_code, ends[0].signal)
+        return _passed_on(ends[0])
     return ExitCode.DONE if all(end.status == "completed" for end in ends) else ExitCode.UNSUCCESSFUL
 
 
@@ -227,13 +229,18 @@ def _end_line(end: WaitedEnd) -> str:
     return f"{end.agent_instance} {end_in_words(end.status, end.reason, end.exit_code, end.signal)}"
 
 
-def _passed_on(status: str, exit_code: int | None, signal: str | int | None) -> int:
-    """Return the worker's own exit code, as a shell would; never 0 for one that did not complete."""
-    if status == "completed":
+def _passed_on(end: WaitedEnd) -> int:
+    """Return the worker's own exit code, as a shell would; never 0 for one that did not complete.
+
+    The signal that a time limit sends is the one of Ctrl-C, so that its code would say that this was pressed.
+    """
+    if end.status == "completed":
         return ExitCode.DONE
-    if exit_code:
-        return exit_code
-    number = _signal_number(signal)
+    if end.reason == "timed_out":
+        return _OUT_OF_TIME
+    if end.exit_code:
+        return end.exit_code
+    number = _signal_number(end.signal)
     return ExitCode.UNSUCCESSFUL if number is None else 128 + number
 
 
