@@ -20,6 +20,7 @@ from agentctl.interfaces.commands.programs.served_commands import served_command
 from agentctl.interfaces.web.document_schemas import declared_type, schemas_of
 from agentctl.interfaces.web.openapi import document_of
 from agentctl.interfaces.web.own_endpoints import OwnEndpoints
+from agentctl.interfaces.web.several_endpoints import SeveralEndpoints
 from agentctl.tools.subtasks import SUBTASK_ANSWERS, SUBTASK_PREFIX
 from tests.commands import all_commands
 from tests.tool_schemas import TOOLS, made
@@ -78,6 +79,7 @@ def _responses() -> dict[str, list[tuple[re.Pattern[str], dict[str, Any]]]]:
     """Return the patterns of paths, by their method, each with the schema of what is answered there."""
     root = Root("/nowhere")
     own = OwnEndpoints(root, force=False, url="", is_read_only=False).all()
+    own += SeveralEndpoints(root, force=False).all()
     described = document_of([*served_commands(root, force=False), *own], [])
     parts = {
         "components": {"schemas": {name: _closed(one) for name, one in described["components"]["schemas"].items()}}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from agentctl.domain.documents.workers.worker import WorkerRow
+from agentctl.domain.documents.workers.worker import Survivor, WorkerRow
 
 
 class ServerAbout(TypedDict):
@@ -78,6 +78,33 @@ class LookNoted(TypedDict):
     agentInstance: str
     #: The time of what was looked at.
     seen: str
+
+
+class WorkerOutcome(TypedDict):
+    """What became of one of the workers that a request was about."""
+
+    taskId: str
+    agentInstance: str
+    #: Whether it is as was asked.
+    done: bool
+    #: Why it was refused, or what else there is to say; and the next step.
+    detail: str | None
+    hint: str | None
+    #: Of a cancel its own status; of a new try, or of an agent that is continued, that of the new worker.
+    status: NotRequired[str]
+    #: The new worker.
+    startedAs: NotRequired[str]
+    #: What is alive of it after a cancel.
+    survivors: NotRequired[list[Survivor]]
+
+
+class WorkerOutcomes(TypedDict):
+    """What became of the workers that a request was about."""
+
+    #: Each once, in the order of the request.
+    workers: list[WorkerOutcome]
+    #: The workers below them that were cancelled, paused or continued with them.
+    below: list[WorkerOutcome]
 
 
 class TaskFigures(TypedDict):

@@ -10,11 +10,11 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
 from agentctl.domain.question import Question, question_in
 from agentctl.domain.text.nesting import shallow
-from agentctl.errors import NotFound, UsageError
+from agentctl.errors import UsageError
 from agentctl.interfaces.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, Input, JsonAnswer, RawAnswer
 from agentctl.interfaces.words.activity import row_label
 from agentctl.lean import TYPE_CHECKING, Any
-from agentctl.operations.fleet.seen import SeenEnds
+from agentctl.operations.fleet.seen import SeenEnds, ends_to_look_at, nothing_to_look_at
 from agentctl.operations.show.event_pages import page_of_events
 from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
 from agentctl.operations.show.timeline import read_timeline
@@ -22,7 +22,7 @@ from agentctl.operations.show.tree_view import Tree
 from agentctl.operations.start.batch import request_from
 from agentctl.operations.start.options import FLAG, NUMBER, OPTIONS, TABLE, TEXT, TEXTS, WHOLE
 from agentctl.operations.start.spawning import spawn_workers
-from agentctl.operations.talk.interacting import answer_open_question, list_questions
+from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.where.locating import find_task, find_worker
 
 if TYPE_CHECKING:
@@ -263,9 +263,9 @@ class OwnEndpoints:
     def _look(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             worker = self._worker(call)
-            end = Tree(worker.task, instance=worker.instance).look()[0].row["endedAt"] or self._answered_at(worker)
+            end = ends_to_look_at(self._root, worker.task, [worker.instance]).get(worker.instance)
             if end is None:
-                raise NotFound(f"{worker.instance} has neither ended nor answered: there is nothing to look at")
+                raise nothing_to_look_at(worker.instance)
             self._seen.note({WorkerId(worker.task.id, worker.instance): end})
             found: LookNoted = {"agentInstance": worker.instance, "seen": end}
             return JsonAnswer(found)
@@ -274,13 +274,6 @@ class OwnEndpoints:
             "POST", f"{_WORKER}/seen", "seen", "Note that somebody has looked at the end of a worker.", carry_out,
             (_TASK, _INSTANCE), "Of an agent that was kept: at its answer.", "LookNoted",
         )  # fmt: skip
-
-    def _answered_at(self, worker: WorkerDir) -> str | None:
-        """Return since when an agent that was kept waits for a message."""
-        found = list_questions(self._root, worker.task)
-        return next(
-            (str(one.question.asked_at) for one in found if one.instance == worker.instance and one.question.idle), None
-        )
 
 
 def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:

@@ -57,16 +57,20 @@ def problem_document(status: int, detail: str, hint: str | None, code: ExitCode)
 
 
 def problem_response(error: AgentctlError | OSError) -> Response:
-    """Return the response for an error that was foreseen; an error of the system is told with its file."""
+    """Return the response for an error that was foreseen."""
+    detail, hint = error_and_hint(error)
     if isinstance(error, AgentctlError):
         status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
-        return problem(status, error.message, _hint_of(error), code=error.exit_code)
-    return problem(503 if error.errno in _OF_NOW else 507, error_in_words(error), next_step(error))
+        return problem(status, detail, hint, code=error.exit_code)
+    return problem(503 if error.errno in _OF_NOW else 507, detail, hint)
 
 
-def _hint_of(error: AgentctlError) -> str | None:
+def error_and_hint(error: AgentctlError | OSError) -> tuple[str, str | None]:
+    """Return what is wrong and the next step; an error of the system is told with its file."""
+    if isinstance(error, OSError):
+        return error_in_words(error), next_step(error)
     worded = None if error.next is None else _HINTS.get(error.next.step)
-    return error.hint if worded is None or error.next is None else worded.format(error.next.of)
+    return error.message, error.hint if worded is None or error.next is None else worded.format(error.next.of)
 
 
 def is_foreseen(error: OSError) -> bool:

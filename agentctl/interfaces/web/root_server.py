@@ -40,6 +40,7 @@ from agentctl.interfaces.web.endpoint import Endpoint
 from agentctl.interfaces.web.gate import LOOPBACK, USUAL_PORTS, Access, Refusal, Refuse
 from agentctl.interfaces.web.login import Login, is_token, new_link, new_token, random_text
 from agentctl.interfaces.web.own_endpoints import OwnEndpoints
+from agentctl.interfaces.web.several_endpoints import SeveralEndpoints
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.connecting import Connecting, PeerKind
 from agentctl.supervision.worker.environment import store_folder
@@ -334,6 +335,7 @@ def run(
         say: Says where it is.
     """
     own = OwnEndpoints(root, force=force, url=at.url, is_read_only=is_read_only).all()
+    own += SeveralEndpoints(root, force=force).all()
     seeds, is_secure = seed_endpoints(root, force=force), at.url.startswith("https")
     site = Website(root, at.login, [*commands, *own], seeds, record, is_secure=is_secure)
     access = access_to(at.place, at.sockets[0].getsockname()[1], is_read_only=is_read_only)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import state_folder
 from agentctl.adapters.tails import file_version
-from agentctl.adapters.taskdir import Root
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.names import WorkerId
+from agentctl.errors import NotFound
+from agentctl.operations.show.current_state import read_task
+from agentctl.operations.talk.interacting import find_questions
 
 #: The ends that are kept for one root; the oldest are forgotten, and their workers count as not looked at.
 _MOST = 5000
@@ -62,6 +65,23 @@ class SeenEnds:
             write_whole(self.path, to_json({"root": str(self._root.path), "ends": kept}), durable=False)
         self._version = None
         self.update()
+
+
+def ends_to_look_at(root: Root, task: TaskDir, instances: Collection[str]) -> dict[str, str]:
+    """Return the time of the end of each worker that has one; of an agent that was kept, that of its answer."""
+    workers = read_task(task)[0].workers
+    ends = {name: workers[name].ended_at for name in instances if name in workers}
+    answered = {
+        one.instance: str(one.question.asked_at)
+        for one in (find_questions(root, task).questions if None in ends.values() else ())
+        if one.question.idle
+    }
+    return {name: at for name, end in ends.items() if (at := end or answered.get(name)) is not None}
+
+
+def nothing_to_look_at(instance: str) -> NotFound:
+    """Return the error for a worker that has no end, and no answer, at which somebody could have looked."""
+    return NotFound(f"{instance} has neither ended nor answered: there is nothing to look at")
 
 
 def _ends_in(value: Mapping[str, object]) -> dict[str, str]:

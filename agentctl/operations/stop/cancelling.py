@@ -124,9 +124,11 @@ def cancel_found(
     asked, started = _request_all(named, grace_s, also_of)
     pending = [worker for worker, answer in asked.values() if answer is None]
     ends = _await_ends(pending) if wait else {_key(worker): _on_its_way(worker) for worker in pending}
-    for task in {worker.task.path: worker.task for worker, _ in asked.values()}.values():
+    tasks = {seen_from.path: seen_from} | {worker.task.path: worker.task for worker, _ in asked.values()}
+    for task in tasks.values():
         _settle_books(task)
-    run_queue(seen_from)
+    for tree in trees_of(tasks.values()):
+        run_queue(tree)
     names = dict.fromkeys(map(_key, named))
     done = {
         key: replace(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
 from agentctl.adapters.treedir import trees_of
 from agentctl.errors import AgentctlError, Refused
+from agentctl.lean import NamedTuple
 from agentctl.operations.stop.holding import run_queue
 from agentctl.operations.wait.live_view import LiveTask
 from agentctl.operations.where.lineage import who
@@ -30,6 +31,14 @@ if TYPE_CHECKING:
 _ANSWER_LIMIT_S = 15.0
 
 
+class Turned(NamedTuple):
+    """What became of workers that were to be paused, or to go on, as far as possible."""
+
+    done: list[PausedWorker]
+    #: worker -> why it was left out.
+    left_out: Mapping[str, AgentctlError | OSError]
+
+
 def pause_worker(task: TaskDir, instance: str) -> PausedWorker:
     """Pause a running worker's process tree, and those of the workers below it; return once they are stopped."""
     return _turn_all(task, [instance], paused=True)[0]
@@ -48,6 +57,25 @@ def pause_workers(task: TaskDir, instances: Sequence[str]) -> list[PausedWorker]
 def unpause_workers(task: TaskDir, instances: Sequence[str]) -> list[PausedWorker]:
     """Continue several workers, or none if one of them cannot be continued."""
     return _turn_all(task, instances, paused=False)
+
+
+def turn_as_far_as_possible(task: TaskDir, instances: Sequence[str], *, paused: bool) -> Turned:
+    """Pause or continue those of several workers for which that is possible.
+
+    Raises:
+        Refused: The task is somebody else's.
+    """
+    check_own(task)
+    done: list[PausedWorker] = []
+    left_out: dict[str, AgentctlError | OSError] = {}
+    for instance in dict.fromkeys(instances):
+        try:
+            worker = find_worker(task, instance)
+            _check(worker, paused=paused)
+            done.append(_turn(worker, paused=paused))
+        except (AgentctlError, OSError) as error:
+            left_out[instance] = error
+    return Turned(done, left_out)
 
 
 def _turn_all(task: TaskDir, instances: Sequence[str], *, paused: bool) -> list[PausedWorker]:
