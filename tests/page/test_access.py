@@ -86,6 +86,7 @@ def test_axe_finds_nothing(task: Task, tmp_path: Path, visiting: Callable[..., V
         checker.look(path)
     opened(visit, checker)
     commented(visit, checker)
+    marked(visit, checker)
     visit.go("/tasks/t1/workers/running")
     for name, open_ in dialogs(page).items():
         open_()
@@ -119,6 +120,24 @@ def opened(visit: Visit, checker: Checker) -> None:
     while folded.count():
         folded.first.click()
     checker.look("the open transcript")
+
+
+def marked(visit: Visit, checker: Checker) -> None:
+    """Look at marked workers, at the question about them, and at what became of each."""
+    page = visit.go("/")
+    expect(row(page, "running")).to_be_visible()
+    page.keyboard.press("M")
+    bar = page.get_by_role("region", name="The marked workers")
+    expect(bar).to_be_visible()
+    checker.look("marked workers")
+    bar.get_by_role("button", name="Seen…").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Left alone")
+    checker.look("a question about several")
+    page.keyboard.press("Escape")
+    page.keyboard.press("t")
+    tree_item(page, "t1").locator(".twist").click()
+    expect(tree_item(page, "running")).to_have_attribute("aria-checked", "true")
+    checker.look("marks in the tree")
 
 
 def commented(visit: Visit, checker: Checker) -> None:

@@ -24,6 +24,7 @@ PRESSED = {
     "v y d [ ]": "test_what_is_known_of_a_worker",
     "l → h ← * f": "tests/page/test_tree.py, test_by_keys_alone",
     "m w": "test_texts",
+    "m M": "tests/page/test_marks.py, test_a_key_acts_on_what_is_marked_and_names_it_before and the one behind it",
     "c b": "tests/page/test_diff.py, test_since_the_last_turn_and_by_keys",
 }
 
@@ -401,7 +402,7 @@ def test_the_skip_link_leads_to_the_content(task: Task, visit: Visit) -> None:
 
 # -- what is typed is no key -------------------------------------------------------------------------------------------
 
-EVERY_KEY = "n/t?jkgGo123456789iDxpsrvydC[]lh*fmwcb"
+EVERY_KEY = "n/t?jkgGo123456789iDxpsrvydC[]lh*fmMwcb"
 
 
 def test_nothing_happens_while_one_types(task: Task, visit: Visit) -> None:

@@ -370,6 +370,7 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
     known = {key: value for key, value in row.items() if key not in BLANK or value != BLANK[key]}  # type: ignore[literal-required]
     more = {
         "taskId": worker.task.id,
+        "status": worker.row["status"],
         "need": _NEEDS[worker.need],
         "needSince": worker.since,
         "questions": [page_question(one) for one in worker.questions],

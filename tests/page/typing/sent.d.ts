@@ -297,5 +297,17 @@ declare namespace Sent {
     queued?: number;
     answer?: string;
   }
+  /** What became of one of the workers that were acted on by one request. */
+  interface Outcome {
+    taskId: string;
+    agentInstance: string;
+    done: boolean;
+    detail: string | null;
+    hint: string | null;
+    status?: string;
+    startedAs?: string;
+    survivors?: Survivor[];
+  }
+  interface Outcomes { workers: Outcome[]; below: Outcome[] }
   interface Problem { detail?: string; title?: string; hint?: string; name?: string }
 }

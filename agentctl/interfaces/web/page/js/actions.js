@@ -2,10 +2,10 @@
 import { get, post, segments, workerPath } from './api.js';
 import { ask } from './dialogs.js';
 import { html } from './dom.js';
-import { useKeys } from './keys.js';
 import { copyText, Foreign } from './pieces.js';
-import { go, route, workerHref } from './router.js';
-import { about, changed, fleet, isLive, partsOf, say, sayRefusal } from './store.js';
+import { workerHref } from './router.js';
+import { plain } from './safe_text.js';
+import { about, changed, fleet, isLive, say, sayRefusal } from './store.js';
 import { LOOKED_AT } from './words.js';
 
 /**
@@ -62,6 +62,32 @@ export function actionsFor(worker) {
     retry: !live && further?.retry !== false,
     seen: LOOKED_AT.has(worker.need),
   };
+}
+
+/** What is not there to be done to a worker, where an action does nothing. */
+const VERBS = {
+  cancel: 'cancel', pause: 'pause', unpause: 'continue', send: 'send to', retry: 'start again', seen: 'look at',
+};
+
+/**
+ * What a worker is, that an action does nothing to it; empty where it does something.
+ * @param {keyof typeof VERBS} name
+ * @param {Sent.Worker | undefined} worker
+ */
+export function lackOf(name, worker) {
+  if (!worker) return 'not there any more';
+  const can = actionsFor(worker);
+  if (can[name] || (name === 'send' && can.resume)) return '';
+  if (worker.observed) return 'only observed: its own program can stop it';
+  const isOver = !isLive(worker);
+  if (fleet.tasks.get(worker.taskId)?.own === false && name !== 'seen' && !(name === 'cancel' && isOver)) {
+    return 'in a task that is not yours: it can only be cancelled';
+  }
+  if (isOver && name === 'retry') return 'not to be started again: y says why it ended';
+  if (isOver && name === 'send' && worker.driver) return 'not to be continued: y says why it ended';
+  if (isOver && name === 'seen') return 'looked at already';
+  if (worker.paused && name === 'pause') return 'paused already';
+  return plain(`${worker.status}: there is nothing to ${VERBS[name]}`);
 }
 
 /**
@@ -259,50 +285,4 @@ export async function respond(task, instance, question, answer, reason = undefin
   const body = { answer, shown, ...(reason && { reason }) };
   const { data } = await post(workerPath(task, instance, 'interact', id), body);
   return data?.answer ?? answer;
-}
-
-/**
- * The keys that act on one worker, of which `keyNow` says which.
- * @param {() => string | null} keyNow
- */
-export function useWorkerKeys(keyNow) {
-  /**
-   * @param {'' | keyof Can} name
-   * @param {(task: string, instance: string, worker: Sent.Worker, can: Can) => unknown} work
-   */
-  const act = (name, work) => () => {
-    const key = keyNow();
-    const worker = key && fleet.workers.get(key);
-    if (!worker) return false;
-    const can = actionsFor(worker);
-    const [task, instance] = partsOf(key);
-    if (name && !can[name]) {
-      const why = about.readOnly ? 'this page may only look' : `nothing to ${name === 'seen' ? 'mark' : name} there: ${instance} is ${worker.status}`;
-      say(why);
-      return true;
-    }
-    work(task, instance, worker, can);
-    return true;
-  };
-  /** @type {(tab: string) => (task: string, instance: string) => void} */
-  const showTab = (tab) => (task, instance) => {
-    go(workerHref(task, instance, tab), { isReplacing: route.place.view === 'worker' });
-  };
-  useKeys({
-    cancel: act('cancel', cancelWorker),
-    pause: act('', (task, instance, worker, can) => {
-      if (can.unpause) unpauseWorker(task, instance);
-      else if (can.pause) pauseWorker(task, instance);
-      else say(`nothing to pause: ${instance} is ${worker.status}`);
-    }),
-    send: act('', (task, instance, worker, can) => {
-      if (can.send || can.resume) sendToWorker(task, instance);
-      else say(`nothing can be sent to it: ${instance} is ${worker.status}`);
-    }),
-    retry: act('retry', retryWorker),
-    seen: act('seen', (task, instance) => markSeen(task, instance)),
-    why: act('', showTab('why')),
-    diff: act('', showTab('diff')),
-    copy: act('', copyName),
-  });
 }

@@ -92,7 +92,8 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     first: toBegin,
     comment: () => {
       const place = focused()?.dataset.place;
-      if (!place || about.readOnly) return false;
+      if (about.readOnly) return 'this page may only look';
+      if (!place) return 'no line is under the cursor: j goes to one';
       setWriting(place);
       return true;
     },

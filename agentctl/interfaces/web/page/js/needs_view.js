@@ -1,16 +1,18 @@
 // Workers by need: who needs a person is on top, with what it asks. What has the pointer or the focus does not move.
 import { html, useEffect, useLayoutEffect, useRef, useState, within } from './dom.js';
-import { actionsFor, markSeen, sendToWorker, useWorkerKeys } from './actions.js';
+import { actionsFor, markSeen, sendToWorker } from './actions.js';
 import { filterOf } from './filtering.js';
 import { useKeys } from './keys.js';
+import { MarkBox, marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
 import { go, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { follow, reveal, useLastScroll, useScrolled, useStaying } from './scrolling.js';
-import { changed, connection, fleet, partsOf, sending, useTopics } from './store.js';
+import { about, changed, connection, fleet, partsOf, sending, useTopics } from './store.js';
 import { costWords, NEEDS, saidOf, shortNumber, signOf, tokensOf } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
+import { useWorkerKeys } from './worker_keys.js';
 
 /**
  * @import { Actions } from './keys.js'
@@ -43,11 +45,14 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
   const shows = filterOf(chosen.filter);
   const isIn = scope ? scopeOf(scope) : null;
   /** @param {string} key */
-  const showsKey = (key) => {
+  const whyHidden = (key) => {
     const worker = fleet.workers.get(key);
-    if (!worker || (isIn && !isIn(worker.taskId))) return false;
-    return !shows || shows(worker, fleet.tasks.get(worker.taskId));
+    if (!worker) return 'gone';
+    if (isIn && !isIn(worker.taskId)) return 'in another task';
+    return !shows || shows(worker, fleet.tasks.get(worker.taskId)) ? '' : 'hidden by the filter';
   };
+  /** @param {string} key */
+  const showsKey = (key) => !whyHidden(key);
   const ranks = [...new Map([held.pointer, held.focus].flatMap((one) => (one ? [[one.key, one]] : []))).values()];
   const groups = fleet.order.shown(showsKey, ranks.filter((rank) => !isIn || isIn(partsOf(rank.key)[0])));
   /** @param {Sent.Need} need */
@@ -114,19 +119,24 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
     last: () => move(keys.length - 1),
     open: () => {
       const key = keyNow();
-      if (key) go(workerHref(...partsOf(key)));
-      return Boolean(key);
+      if (!key) return 'no worker is under the cursor';
+      go(workerHref(...partsOf(key)));
+      return true;
     },
     ...withNext(questionKeys(() => {
       const key = keyNow();
       const [first] = asksOf(key);
       return key && first && cardKey(key, first);
+    }, () => {
+      const key = keyNow();
+      return key ? `${partsOf(key)[1]} asks nothing` : 'no worker is under the cursor';
     }), () => {
       const key = keyNow();
       const next = keys.slice(at() + 1).find((one) => asksOf(one).length && rankOfKey.get(one)?.need === 'needs_you');
       return asksOf(key).length > 1 ? key : next;
     }, focusOn),
   });
+  useMarking({ order: () => keys, why: whyHidden, filter: chosen.filter }, keyNow, () => move(at() + 1));
   useWorkerKeys(keyNow);
 
   useLastScroll(fleet.isKnown, () => {
@@ -243,7 +253,8 @@ function withNext(actions, nextKey, focusOn) {
     digit: (event) => {
       const before = sending.size;
       const next = nextKey();
-      if (!actions.digit(event)) return false;
+      const came = actions.digit(event);
+      if (came !== true) return came;
       if (sending.size > before && next) focusOn(next);
       return true;
     },
@@ -337,9 +348,9 @@ function Asker({ workerKey, worker, isFirst, isCursor, hasTasks }) {
       box.current.style.minHeight = '';
     } else box.current.style.minHeight = `${height.current}px`;
   });
-  return html`<li ref=${box} class=${`asker${isCursor ? ' cursor' : ''}`} data-key=${workerKey} tabindex=${isFirst ? 0 : -1} aria-label=${`${plain(instance)}${question ? ' asks' : ''}`}>
+  return html`<li ref=${box} class=${`asker${isCursor ? ' cursor' : ''}${marks.has(workerKey) ? ' marked' : ''}`} data-key=${workerKey} tabindex=${isFirst ? 0 : -1} aria-label=${`${plain(instance)}${question ? ' asks' : ''}`}>
     ${question
-      ? html`<${QuestionCard} workerKey=${workerKey} task=${task} instance=${instance} question=${question} more=${more.length} isTaskNamed=${hasTasks} />`
+      ? html`<${QuestionCard} workerKey=${workerKey} task=${task} instance=${instance} question=${question} more=${more.length} isTaskNamed=${hasTasks} box=${html`<${MarkBox} workerKey=${workerKey} tab=${isFirst ? 0 : -1} />`} />`
       : html`<div class="question quiet">${worker ? html`<${Sign} sign=${signOf(worker)} />` : ''} <${Foreign} text=${instance} /> asks nothing any more.</div>`}
   </li>`;
 }
@@ -354,8 +365,15 @@ function Row({ rankKey, worker, style, isFirst, isCursor, hasTasks, position, si
   const can = actionsFor(worker);
   const tokens = tokensOf(worker);
   const tab = isFirst ? 0 : -1;
-  return html`<div class=${`row${isCursor ? ' cursor' : ''} ${worker.need ?? ''}`} role="listitem" style=${style} data-key=${rankKey} aria-posinset=${position} aria-setsize=${size}>
-    <a class="main" href=${workerHref(task, instance)} tabindex=${tab}>
+  /** @param {MouseEvent} event */
+  const click = (event) => {
+    if (!event.shiftKey || about.readOnly) return;
+    event.preventDefault(); // The browser would open another window.
+    toggleMark(rankKey, true);
+  };
+  return html`<div class=${`row${isCursor ? ' cursor' : ''}${marks.has(rankKey) ? ' marked' : ''} ${worker.need ?? ''}`} role="listitem" style=${style} data-key=${rankKey} aria-posinset=${position} aria-setsize=${size}>
+    <${MarkBox} workerKey=${rankKey} tab=${tab} />
+    <a class="main" href=${workerHref(task, instance)} tabindex=${tab} onMouseDown=${noSelection} onClick=${click}>
       <${Sign} sign=${signOf(worker)} />
       <span class="name foreign">${plain(instance)}</span>
       <span class="task foreign">${hasTasks ? plain(task) : ''}</span>

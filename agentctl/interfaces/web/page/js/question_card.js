@@ -8,10 +8,12 @@ import { workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
 import { reveal } from './scrolling.js';
 import { about, answered, changed, fleet, noteShown, say, sending } from './store.js';
+import { counted } from './words.js';
 
 /** How long a question is on the screen before an answer counts. */
 const SETTLES_MS = 300;
 const MOST_TEXT = 24_000;
+const ONLY_LOOK = 'this page may only look';
 
 /**
  * The answers that a button or a digit may give here. The server says which.
@@ -37,7 +39,9 @@ const nameOf = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.stringify(key
 
 /**
  * The questions that are on the screen: by these a digit finds the one that has the focus.
- * @type {Map<string, { digit: (number: number) => boolean, write: () => boolean, deny: () => boolean }>}
+ * What they return is for `useKeys`.
+ * @typedef {string | true} Came
+ * @type {Map<string, { digit: (number: number) => Came, write: () => Came, deny: () => Came }>}
  */
 const cards = new Map();
 /**
@@ -103,7 +107,8 @@ function Call({ question, onWhole, label }) {
 /**
  * One question.
  * @typedef {{ workerKey: string, task: string, instance: string, question: Sent.Question, more?: number,
- *   isNamed?: boolean, isTaskNamed?: boolean }} Asking `isNamed`: it says which worker asks, in a list of them
+ *   isNamed?: boolean, isTaskNamed?: boolean, box?: object }} Asking `isNamed`: it says which worker asks, in a list of
+ *   them, which have a box to mark it
  * @param {Asking} props
  */
 export function QuestionCard(props) {
@@ -112,7 +117,7 @@ export function QuestionCard(props) {
 }
 
 /** @param {Asking} props */
-function Card({ workerKey, task, instance, question, more = 0, isNamed = true, isTaskNamed = true }) {
+function Card({ workerKey, task, instance, question, more = 0, isNamed = true, isTaskNamed = true, box }) {
   const key = cardKey(workerKey, question);
   const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
@@ -220,7 +225,8 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     const card = {
       digit: (/** @type {number} */ number) => {
         const option = options[number - 1];
-        if (!option || about.readOnly) return false;
+        if (about.readOnly) return ONLY_LOOK;
+        if (!option) return `there is no answer ${number}: the question has ${options.length ? counted(options.length, 'option') : 'no options'}`;
         if (!isOnScreen.current) {
           reveal(root.current, 'center');
           say('This is what it asks: press the digit again.');
@@ -232,12 +238,13 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
         return true;
       },
       write: () => {
-        if (!field.current) return false;
+        if (!field.current) return about.readOnly ? ONLY_LOOK : 'the question takes none but its options';
         field.current.focus();
         return true;
       },
       deny: () => {
-        if (!denial || about.readOnly) return false;
+        if (about.readOnly) return ONLY_LOOK;
+        if (!denial) return `${instance} asks for no permission`;
         setDenying(true);
         return true;
       },
@@ -263,6 +270,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
 
   return html`<article class="question" ref=${root} tabindex="-1" ...${aim} data-question=${key} aria-labelledby=${domId}>
     <header>
+      ${box}
       <${isNamed ? 'h3' : 'h2'} id=${domId} class="heading">
         ${isNamed ? html`<a class="name foreign" href=${workerHref(task, instance)}>${plain(instance)}</a>` : html`<span class="unseen">${plain(instance)} </span>`}
         <span class="what">${by} ${question.isPermission ? 'asks for permission' : isNamed ? 'asks' : 'It asks'}</span>
@@ -321,8 +329,9 @@ function distinctQuestion(question) {
 /**
  * The keys of the question that has the focus, or else of the first one of a worker.
  * @param {() => string | null | undefined} keyNow
+ * @param {() => string} whyNone says why there is none
  */
-export function questionKeys(keyNow) {
+export function questionKeys(keyNow, whyNone) {
   const cardNow = () => {
     /** @type {HTMLElement | null | undefined} */
     const card = focused()?.closest('[data-question]');
@@ -330,8 +339,8 @@ export function questionKeys(keyNow) {
   };
   return {
     /** @param {KeyboardEvent} event */
-    digit: (event) => cardNow()?.digit(Number(event.key)) ?? false,
-    write: () => cardNow()?.write() ?? false,
-    deny: () => cardNow()?.deny() ?? false,
+    digit: (event) => cardNow()?.digit(Number(event.key)) ?? whyNone(),
+    write: () => cardNow()?.write() ?? whyNone(),
+    deny: () => cardNow()?.deny() ?? whyNone(),
   };
 }

@@ -4,12 +4,14 @@ import { logout } from './api.js';
 import { DialogHost, openDialog, openHelp } from './dialogs.js';
 import { Dispatch } from './dispatch_form.js';
 import { useKeys } from './keys.js';
+import { areMarked, MarkedCount, unmarkAll } from './marking.js';
 import { chosen, NeedsView } from './needs_view.js';
 import { Foreign } from './pieces.js';
 import { oneLine } from './safe_text.js';
 import { back, go, route } from './router.js';
 import { toBegin } from './scrolling.js';
 import { SearchView } from './search_view.js';
+import { MarksBar } from './several.js';
 import { about, changed, connection, fleet, said, unsay, useTopics } from './store.js';
 import { TaskView } from './task_view.js';
 import { nextTheme, themeNow, themeWords } from './theme.js';
@@ -48,7 +50,7 @@ export function App() {
   const placeKey = `${place.view} ${place.task ?? ''} ${place.instance ?? ''}`;
   useKeys({
     help: openHelp,
-    dispatch: () => (about.readOnly ? false : openDispatch(place.task)),
+    dispatch: () => (about.readOnly ? 'this page may only look' : openDispatch(place.task)),
     filter: () => {
       const field = document.getElementById('filter') ?? document.getElementById('search-text');
       if (field instanceof HTMLInputElement) field.select();
@@ -56,7 +58,8 @@ export function App() {
     },
     tree: () => go(place.view === 'tree' ? '/' : '/tree'),
     back: () => {
-      if (isFiltered() && chosen.filter) {
+      if (areMarked()) unmarkAll();
+      else if (isFiltered() && chosen.filter) {
         chosen.filter = '';
         changed('chosen');
       } else if (focused()?.closest('.question') && !focused()?.matches('[data-key]')) lineOf(focused())?.focus();
@@ -71,6 +74,7 @@ export function App() {
   }, [placeKey]);
   return html`<${Head} />
     <main id="main" ref=${frame} tabindex="-1" class=${`view-${place.view}`}><${Boundary} key=${placeKey} place=${place} /></main>
+    <${MarksBar} />
     <${Bar} />
     <${Said} />
     <${Title} />
@@ -119,6 +123,7 @@ function Head() {
     <a class="brand" href="/" aria-label="agentctl: all workers"><img src="/static/icons/mark.svg" width="22" height="22" alt="" /><span>agentctl</span></a>
     <nav class="wide-only" aria-label="Views"><${NavLinks} /></nav>
     ${['needs', 'tree'].includes(view) || (view === 'task' && route.place.tab === 'workers') ? html`<${Filter} />` : html`<span class="grow"></span>`}
+    <${MarkedCount} />
     <${Link} />
     ${about.readOnly && html`<span class="tag" title="This page was started to look only">read only</span>`}
     ${!about.readOnly && html`<button type="button" class="primary wide-only" onClick=${() => openDispatch(route.place.task)}>New worker<kbd aria-hidden="true">n</kbd></button>`}
@@ -173,6 +178,7 @@ function Said() {
   return html`<div class="said">
     <div role="status" aria-live="polite">${said.lines.map((line) => html`<div key=${line.id} class=${`line${line.isError ? ' error' : ''}`}>
       <p><${Foreign} text=${line.text} />${line.hint && html` <span class="hint"><${Foreign} text=${line.hint} /></span>`}${line.link && html` <a href=${line.link.href}><${Foreign} text=${line.link.text} /></a>`}</p>
+      ${line.list?.length ? html`<ul tabindex="0" aria-label="What became of each">${line.list.map((one) => html`<li key=${one}><${Foreign} text=${one} /></li>`)}</ul>` : ''}
       <button type="button" class="icon-button" aria-label="Dismiss" onClick=${() => unsay(line.id)}>×</button></div>`)}</div>
   </div>`;
 }

@@ -31,7 +31,7 @@ export const about = { version: '', root: '', readOnly: false, isKnown: false };
  * @type {{ recent: Sent.Event[], count: number, lastSeq: Map<string, number>, epoch: number }}
  */
 export const events = { recent: [], count: 0, lastSeq: new Map(), epoch: 0 };
-/** @typedef {{ isError?: boolean, hint?: string, link?: { href: string, text: string } }} More */
+/** @typedef {{ isError?: boolean, hint?: string, link?: { href: string, text: string }, list?: string[] }} More */
 
 /**
  * What a person is told, the newest last.
@@ -85,10 +85,11 @@ document.addEventListener('visibilitychange', () => {
 });
 
 /**
+ * Have something done whenever a topic has changed.
  * @param {string} topic
  * @param {() => void} one
  */
-function listen(topic, one) {
+export function listen(topic, one) {
   const here = listeners.get(topic) ?? new Set();
   listeners.set(topic, here.add(one));
   return () => here.delete(one);

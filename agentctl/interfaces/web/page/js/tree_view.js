@@ -1,10 +1,10 @@
 // The tree: every task with its sub-tasks, workers, and the sub-agents that agent programs start by themselves.
-import { useWorkerKeys } from './actions.js';
 import { get, workerPath } from './api.js';
 import { focused, html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
-import { isBound, isField, useKeys } from './keys.js';
+import { isBound, isField, sayWhy, useKeys } from './keys.js';
+import { marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { chosen } from './needs_view.js';
 import { Sign, WorkerTime } from './pieces.js';
 import { go, taskHref, workerHref } from './router.js';
@@ -16,6 +16,7 @@ import {
   costWords, duration, holdWords, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf,
 } from './words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
+import { useWorkerKeys } from './worker_keys.js';
 
 /** @import { Line, ShownLine, WorkerLine } from './tree_order.js' */
 
@@ -188,7 +189,7 @@ export function TreeView() {
     last: () => moveTo(lines.length - 1),
     open: () => {
       const line = lineNow();
-      if (!line) return false;
+      if (!line) return 'no line is under the cursor';
       openLine(line);
       return true;
     },
@@ -223,12 +224,23 @@ export function TreeView() {
     },
     find: () => {
       typed.current = { text: '', at: Date.now(), isOn: true };
+      if (!box.current?.contains(focused())) moveTo(Math.max(0, at)); // There the letters are read.
     },
   });
-  useWorkerKeys(() => {
+  const keyNow = () => {
     const line = lineNow();
     return line && line.kind !== 'task' ? line.key : null;
-  });
+  };
+  useMarking({
+    order: () => lines.flatMap((line) => (line.kind === 'worker' ? [line.key] : [])),
+    why: (key) => {
+      const worker = fleet.workers.get(key);
+      if (!worker) return 'gone';
+      return !shows || shows(worker, fleet.tasks.get(worker.taskId)) ? '' : 'hidden by the filter';
+    },
+    filter: chosen.filter,
+  }, keyNow, () => moveTo(at + 1));
+  useWorkerKeys(keyNow);
 
   // Letters that are not keys, and all letters behind `f`, go to the next line that begins so.
   /** @param {KeyboardEvent} event */
@@ -250,6 +262,7 @@ export function TreeView() {
         return;
       }
     }
+    sayWhy(`no line begins with ${text}`);
   };
 
   if (!fleet.isKnown) return html`<p class="quiet pad">Loading…</p>`;
@@ -283,13 +296,20 @@ function Line({ line, counts, style, isFirst, onFocus, onToggle, onOpen }) {
   const click = (event) => {
     if (event.target.closest('.twist')) return;
     event.currentTarget.focus();
+    if (line.kind === 'worker' && !about.readOnly && (event.shiftKey || event.target.closest('.mark-box'))) {
+      toggleMark(line.key, event.shiftKey);
+      return;
+    }
     if (event.detail === 2 || event.target.closest('.label')) onOpen();
   };
-  return html`<div class=${`tree-row ${line.kind}-row`} role="treeitem" style=${style} data-id=${line.id} tabindex=${isFirst ? 0 : -1}
+  const isMarkable = line.kind === 'worker' && !about.readOnly;
+  const isMarked = line.kind === 'worker' && marks.has(line.key);
+  return html`<div class=${`tree-row ${line.kind}-row${isMarked ? ' marked' : ''}`} role="treeitem" aria-checked=${isMarkable ? String(isMarked) : undefined} onMouseDown=${noSelection} style=${style} data-id=${line.id} tabindex=${isFirst ? 0 : -1}
       aria-level=${line.depth} aria-setsize=${line.size} aria-posinset=${line.position} aria-expanded=${line.open === null ? undefined : String(line.open)}
       aria-selected=${String(isFirst)} onFocus=${onFocus} onClick=${click}>
     <span class="what" style=${indent}>
       <span class="twist" aria-hidden="true" onClick=${line.open === null ? undefined : onToggle}>${line.open === null ? '' : line.open ? '▾' : '▸'}</span>
+      ${isMarkable && html`<span class="mark-box" aria-hidden="true"></span>`}
       ${line.kind === 'task' ? html`<${TaskParts} task=${line.task} />` : line.kind === 'worker' ? html`<${WorkerParts} worker=${line.worker} name=${partsOf(line.key)[1]} />` : html`<${ItemParts} item=${line.item} />`}
       ${line.kind !== 'item' && !line.open && counts && counts.size > 0 && html`<${Counts} counts=${counts} />`}
     </span>

@@ -1,7 +1,6 @@
 // One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
 import {
   actionsFor, cancelWorker, copyName, learnFurtherRuns, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker,
-  useWorkerKeys,
 } from './actions.js';
 import { get, workerPath } from './api.js';
 import { DiffTab } from './diff_view.js';
@@ -22,6 +21,7 @@ import {
   agentWords, costWords, endWords, LOOKED_AT, progressWords, shortNumber, signOf, standing, table, TERMINAL, tokensOf,
 } from './words.js';
 import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
+import { useWorkerKeys } from './worker_keys.js';
 
 /** @import { Place } from './places.js' */
 
@@ -80,7 +80,7 @@ export function WorkerView({ place }) {
     const at = WORKER_TABS.indexOf(tab) + step;
     go(workerHref(task, instance, WORKER_TABS[(at + WORKER_TABS.length) % WORKER_TABS.length]), { isReplacing: true });
   };
-  const keys = questionKeys(() => questions[0] && cardKey(key, questions[0]));
+  const keys = questionKeys(() => questions[0] && cardKey(key, questions[0]), () => `${instance} asks nothing`);
   useKeys({
     ...keys,
     digit: (event) => {
