@@ -125,7 +125,7 @@ def opened(visit: Visit, checker: Checker) -> None:
 def marked(visit: Visit, checker: Checker) -> None:
     """Look at marked workers, at the question about them, and at what became of each."""
     page = visit.go("/")
-    expect(row(page, "running")).to_be_visible()
+    expect(row(page, "failed")).to_be_visible()
     page.keyboard.press("M")
     bar = page.get_by_role("region", name="The marked workers")
     expect(bar).to_be_visible()
@@ -136,7 +136,7 @@ def marked(visit: Visit, checker: Checker) -> None:
     page.keyboard.press("Escape")
     page.keyboard.press("t")
     tree_item(page, "t1").locator(".twist").click()
-    expect(tree_item(page, "running")).to_have_attribute("aria-checked", "true")
+    expect(tree_item(page, "failed")).to_have_attribute("aria-checked", "true")
     checker.look("marks in the tree")
 
 

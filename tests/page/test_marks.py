@@ -101,21 +101,28 @@ def test_who_is_hidden_or_to_whom_it_does_nothing_is_left_alone_and_named(task: 
     marked(page, "")
     task.ended("bad-1-2", "bad-2-2")
     assert {name for name, status in statuses().items() if status == "running"} == {"run-1", "run-2", "other"}
+
+
+def test_nothing_is_done_to_marks_that_are_all_hidden_and_escape_takes_them_away(task: Task, visit: Visit) -> None:
+    at_work(task, "run-1", "run-2", "other")
+    page = visit.open()
+    expect(row(page, "other")).to_be_visible()
     page.get_by_role("searchbox").fill("n:run")
     page.get_by_role("searchbox").blur()
-    settled(page)
+    expect(row(page, "other")).to_have_count(0)
     page.keyboard.press("M")
     marked(page, "2 marked")
-    page.get_by_role("searchbox").fill("n:bad")
+    page.get_by_role("searchbox").fill("n:other")
     page.get_by_role("searchbox").blur()
     marked(page, "2 marked, 2 hidden")
     page.keyboard.press("x")
     says(page, "no marked worker is shown here: Esc takes the marks away")
     page.keyboard.press("Escape")
     marked(page, "")
-    expect(page.get_by_role("searchbox")).to_have_value("n:bad")
+    expect(page.get_by_role("searchbox")).to_have_value("n:other")
     page.keyboard.press("Escape")
     expect(page.get_by_role("searchbox")).to_have_value("")
+    assert set(statuses().values()) == {"running"}
 
 
 def test_what_was_refused_is_told_by_name_with_the_reason(task: Task, visit: Visit) -> None:

@@ -83,8 +83,8 @@ def test_what_cannot_be_acted_on_is_left_alone_and_told(server: Server) -> None:
     sent = about(server, "send", *every, text="hello")
     assert [one["done"] for one in sent.values()] == [False, True, False, True]
     assert (sent["t1/worse"]["detail"] or "").startswith("worse")
-    inbox = [len(list((server.root / "tasks" / task / "agents" / name / "inbox").glob("*.json"))) for name in ("x", "y")]
-    assert inbox == [1, 1]
+    agents = server.root / "tasks" / task / "agents"
+    assert [len(list((agents / name / "inbox").glob("*.json"))) for name in ("x", "y")] == [1, 1]
     seen = about(server, "seen", *every)
     assert {name: said(one) for name, one in seen.items()} == {
         "t1/bad": (True, None), "t1/worse": (True, None),
@@ -121,9 +121,12 @@ def test_nothing_is_done_by_a_request_that_is_not_valid(server: Server) -> None:
     task = new_task(server)
     spawned(server, task, ["sleep", "600"], name="a", cwd="/")
     one = {"taskId": task, "agentInstance": "a"}
-    for body in ({}, {"workers": []}, {"workers": [one, "t1/a"]}, {"workers": [{"taskId": task}]},
-                 {"workers": [{**one, "agentInstance": "../a"}]}, {"workers": [{**one, "all": True}]},
-                 {"workers": [one], "everyone": True}):  # fmt: skip
+    bodies: list[Any] = [
+        {}, {"workers": []}, {"workers": [one, "t1/a"]}, {"workers": [{"taskId": task}]},
+        {"workers": [{**one, "agentInstance": "../a"}]}, {"workers": [{**one, "all": True}]},
+        {"workers": [one], "everyone": True},
+    ]  # fmt: skip
+    for body in bodies:
         assert server.post("/workers/cancel", body).problem["name"] == "USAGE", body
     assert server.post("/workers/send", {"workers": [one]}).problem["name"] == "USAGE"
     assert about(server, "send", "t1/a", text="  ")["t1/a"]["detail"] == "the message is empty"

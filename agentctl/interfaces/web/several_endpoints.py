@@ -46,7 +46,7 @@ _WORKERS = Input(
 _TEXT = Input("text", {"type": "string", "maxLength": 1 << 20}, "The message.", BODY, is_required=True)
 
 
-class Asked:
+class AskedWorkers:
     """The workers of a request, and what has become of them so far.
 
     Args:
@@ -124,7 +124,7 @@ def _outcome(
     return outcome
 
 
-_Act = Callable[[Asked, Mapping[str, Any]], None]
+_Act = Callable[[AskedWorkers, Mapping[str, Any]], None]
 
 
 class SeveralEndpoints:
@@ -148,7 +148,7 @@ class SeveralEndpoints:
     def _endpoint(self, verb: str, summary: str, act: _Act, *more: Input) -> Endpoint:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             ids = (WorkerId(one["taskId"], one["agentInstance"]) for one in call.values["workers"])
-            asked = Asked(ids, self._root, force=self._force)
+            asked = AskedWorkers(ids, self._root, force=self._force)
             act(asked, call.values)
             return JsonAnswer(asked.told())
 
@@ -158,7 +158,7 @@ class SeveralEndpoints:
             "WorkerOutcomes", waits=True,
         )  # fmt: skip
 
-    def _look(self, asked: Asked, _values: Mapping[str, Any]) -> None:
+    def _look(self, asked: AskedWorkers, _values: Mapping[str, Any]) -> None:
         found: dict[WorkerId, str] = {}
         for task, ids in asked.tasks():
             with asked.refusing(ids):
@@ -173,10 +173,10 @@ class SeveralEndpoints:
                 asked.refused(one, nothing_to_look_at(one.instance))
 
 
-def _each_task(act: Callable[[Asked, TaskDir, list[WorkerId]], None]) -> _Act:
+def _each_task(act: Callable[[AskedWorkers, TaskDir, list[WorkerId]], None]) -> _Act:
     """Return what acts on the workers of one task after those of the other."""
 
-    def act_on_all(asked: Asked, _values: Mapping[str, Any]) -> None:
+    def act_on_all(asked: AskedWorkers, _values: Mapping[str, Any]) -> None:
         for task, ids in asked.tasks():
             with asked.refusing(ids):
                 act(asked, task, ids)
@@ -184,7 +184,7 @@ def _each_task(act: Callable[[Asked, TaskDir, list[WorkerId]], None]) -> _Act:
     return act_on_all
 
 
-def _cancel(asked: Asked, _values: Mapping[str, Any]) -> None:
+def _cancel(asked: AskedWorkers, _values: Mapping[str, Any]) -> None:
     for task, ids in asked.tasks():
         with asked.refusing(ids):
             check_may_be_stopped(task)
@@ -206,7 +206,7 @@ def _ended(each: Cancelled) -> dict[str, Any]:
     return {"done": each.cancelled and not each.survivors, "status": each.status, "survivors": each.survivors}
 
 
-def _turn(asked: Asked, task: TaskDir, ids: list[WorkerId], *, paused: bool) -> None:
+def _turn(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], *, paused: bool) -> None:
     turned = turn_as_far_as_possible(task, [one.instance for one in ids], paused=paused)
     for row in turned.done:
         asked.became(WorkerId(task.id, row["agentInstance"]))
@@ -217,7 +217,7 @@ def _turn(asked: Asked, task: TaskDir, ids: list[WorkerId], *, paused: bool) -> 
         asked.refused(WorkerId(task.id, instance), error)
 
 
-def _retry(asked: Asked, task: TaskDir, ids: list[WorkerId]) -> None:
+def _retry(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId]) -> None:
     done = retry_workers(task, [one.instance for one in ids], queue=True, as_far_as_possible=True)
     tries = read_task(task)[0].tries
     made = {tries.work_of(one.agent_instance): one for one in done.spawned}
@@ -232,11 +232,11 @@ def _retry(asked: Asked, task: TaskDir, ids: list[WorkerId]) -> None:
             asked.refused(one, Refused(f"{one.instance} is an earlier try: the newest one of {work} is {newest}"))
 
 
-def _started(asked: Asked, one: WorkerId, made: Spawned) -> None:
+def _started(asked: AskedWorkers, one: WorkerId, made: Spawned) -> None:
     asked.became(one, made.message, *made.warnings, status=made.status, startedAs=made.agent_instance)
 
 
-def _send(asked: Asked, values: Mapping[str, Any]) -> None:
+def _send(asked: AskedWorkers, values: Mapping[str, Any]) -> None:
     for one in asked.left():
         with asked.refusing([one]):
             worker, text = asked.folder(one), values["text"]
