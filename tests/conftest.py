@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ import psutil
 import pytest
 from hypothesis import settings
 
+from agentctl.adapters.seats import own_seat
 from agentctl.operations.where.agents_above import PASSED_ON
 from tests import advice, alone, leaks, order, support, turns
 from tests.faults import faults, faulty  # noqa: F401 - fixtures
@@ -43,8 +45,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave the session of an agent that has started the tests."""
+    """Leave the session of an agent that has started the tests, and one whose leader is gone."""
     alone.leave_session(config)
+    if own_seat() is None:
+        with contextlib.suppress(PermissionError):  # This leads a process group: whoever has started it lives.
+            os.setsid()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -116,7 +116,9 @@ class Root(_Folder):
     """`.agentctl/`: where the tasks of a project are."""
 
     tasks = _Place("tasks")
+    #: Which task the folder says, and a file for each session that has chosen one.
     current = _Entry("current")
+    chosen = _Place("chosen")
     lock = _Entry("root.lock")
     templates = _Entry("templates")
     #: Agents that the project defines.
@@ -132,6 +134,7 @@ class Root(_Folder):
         yield from (
             self.tasks,
             self.current,
+            self.chosen,
             self.lock,
             self.templates,
             self.definitions,
@@ -177,6 +180,9 @@ class TaskDir(_Folder):
     origin = _Entry("origin")
     #: Under which root the paths in its files are right.
     place = _Entry("place")
+
+    #: Whether the command that runs means it, without having been told its name.
+    is_meant = False
 
     @_once
     def id(self) -> str:

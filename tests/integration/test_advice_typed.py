@@ -79,7 +79,7 @@ def test_where_no_worker_is_one_is_started(root: Path) -> None:
 
 
 @pytest.mark.follows(
-    "operations/where/locating._which: agentctl new",
+    "operations/where/chosen_task.none_chosen: agentctl new",
     "interfaces/commands/start/tasks._refuse_without_template: agentctl new",
     "operations/start/from_template.start_template: agentctl new --template",
 )
@@ -332,8 +332,8 @@ def forget_marks() -> None:
 
 @pytest.mark.follows(
     "operations/where/ownership.check_own: agentctl new",
-    "operations/where/locating.refuse_foreign_current: agentctl new",
-    "operations/where/locating._trust: agentctl trust",
+    "operations/where/chosen_task.refuse_foreign_choice: agentctl new",
+    "operations/where/chosen_task._trust: agentctl trust",
 )
 @pytest.mark.parametrize("way", ["new", "trust"])
 def test_where_the_task_is_somebody_elses(root: Path, way: str) -> None:

@@ -37,7 +37,6 @@ class Again(NamedTuple):
 
 
 OF_EACH_DOOR = "each operation that a program can call makes sure by itself that the task is the person's own"
-ADVISED = "whether a command line that is advised needs --task is said by the current task as it is then"
 READ_ON = "the log is read on from where it was: what the judging has written is read back"
 LOCK_THEN_READ = "its lock says whether a shim lives, at the moment of each look; it is read to learn which one"
 EACH_ROUND = "time has passed: a wait looks anew in each round"
@@ -46,13 +45,11 @@ LOCKED = "what is written is made from what is there under the lock"
 AGAIN: dict[str, dict[str, Again]] = {
     "list": {"origin": Again(3, OF_EACH_DOOR), "events.jsonl": Again(2, READ_ON)},
     "why w2": {
-        "current": Again(2, ADVISED),
-        "origin": Again(4, OF_EACH_DOOR),
+        "origin": Again(3, OF_EACH_DOOR),
         "events.jsonl": Again(3, f"{READ_ON}; and the worker's own events are found in all of it"),
         "agents/w2/shim.json": Again(3, LOCK_THEN_READ),
     },
     "wait-any --timeout-seconds 1": {
-        "current": Again(2, ADVISED),
         "origin": Again(None, f"{OF_EACH_DOOR}; a wait does so before each look at the queue, which may start workers"),
         "events.jsonl": Again(None, EACH_ROUND),
         "cursors/default.json": Again(None, EACH_ROUND),
@@ -69,9 +66,12 @@ AGAIN: dict[str, dict[str, Again]] = {
 
 
 def opened(command: str, out: Path) -> Counter[str]:
-    """Run a command, and return how often it has opened each file of its root; a roster is written beside itself."""
+    """Run a command where no task was chosen, and return how often it has opened each file of its root.
+
+    A roster is written beside itself.
+    """
     argv = [sys.executable, "-c", WATCHED, str(out), *command.split()]
-    subprocess.run(argv, env=environment(), capture_output=True, check=False, timeout=60)
+    subprocess.run(argv, env=environment(), capture_output=True, check=False, timeout=60, start_new_session=True)
     paths = out.read_text(encoding="utf-8").splitlines()
     named = (re.sub(r"^.*/\.agentctl/(tasks/[^/]+/)?", "", path) for path in paths)
     return Counter("task.yaml" if re.fullmatch(r"task\.yaml\..+\.tmp", name) else name for name in named)

@@ -34,10 +34,14 @@ def refused(*args: str | Path, file: Path, error: int) -> Completed:
 def test_no_other_task_is_chosen_where_the_chosen_one_cannot_be_read(faulty: Faults, root: Path, error: int) -> None:
     run("new", "My work", "--max-concurrent", "1")
     before = snapshot(root)
-    rule = faulty.fail(root / "current", OPEN, error, times=1)
-    refused("spawn", "--", *worker("exits", 0), file=root / "current", error=error)
-    assert faulty.hits(rule) == 1
-    assert snapshot(root) == before, "nothing was made, and nothing was chosen"
+    (chosen,) = (root / "chosen").glob("*.*.*")
+    for file in (chosen, root / "current"):
+        rule = faulty.fail(file, OPEN, error, times=1)
+        refused("spawn", "--", *worker("exits", 0), file=file, error=error)
+        assert faulty.hits(rule) == 1
+        assert snapshot(root) == before, "nothing was made, and nothing was chosen"
+        before = {path: looks for path, looks in before.items() if path != f"chosen/{chosen.name}"}
+        chosen.unlink(missing_ok=True)
     run("spawn", "--wait", "--", *worker("exits", 0))
 
 

@@ -47,5 +47,5 @@ def test_every_point_of_security_names_tests() -> None:
 def test_every_promise_has_tests() -> None:
     parts = re.split(r"^## (\d+)\. ", PROMISES.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     counts = {int(number): text.count("::test_") for number, text in zip(parts[::2], parts[1::2], strict=True)}
-    assert sorted(counts) == list(range(1, 19))
+    assert sorted(counts) == list(range(1, len(counts) + 1))
     assert min(counts.values()) >= 3

@@ -32,7 +32,7 @@ from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.notify.applied_targets import _roots
 from agentctl.operations.talk.messaging import mark_read
 from agentctl.operations.wait.cursor import Cursor
-from agentctl.operations.where.locating import _named_current
+from agentctl.operations.where.chosen_task import chosen_task
 from agentctl.supervision.account.accounts import Account
 from agentctl.supervision.account.holds import back_off, hold_of
 from agentctl.supervision.queue.places import names_shim, read_occupant
@@ -142,7 +142,7 @@ def account_of(task: TaskDir) -> Account:
 
 #: What is looked at -> the look, and what it says where there is nothing.
 LOOKS: dict[str, tuple[Callable[[TaskDir], object], object]] = {
-    "current": (lambda task: _named_current(task.root), None),
+    "current": (lambda task: chosen_task(task.root), None),
     "a cursor": (lambda task: Cursor(tree_at(task.path), "t1", "c").undelivered([]), []),
     "origin": (TaskDir.nonce, ""),
     "a mark": (lambda task: origin._is_ones_own(marks(task), marks(task) / "m"), False),

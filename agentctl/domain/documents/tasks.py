@@ -15,6 +15,8 @@ class ChosenTask(TypedDict):
 
     taskId: str
     path: str
+    #: With `use` that chooses none: who says that this one is meant: `terminal folder environment`.
+    chosenBy: NotRequired[str]
     #: Of a task that was made from a template: the workers that were started at once.
     workers: NotRequired[list[SpawnedWorker]]
 

@@ -9,6 +9,7 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
 
+from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.cli.json_output import print_json, print_json_rows
 from agentctl.interfaces.commands.model.command_model import (
     INSTANCES,
@@ -41,7 +42,11 @@ def carry_out(command: Command, given: dict[str, Any]) -> int:
     place = {name: value for name, value in given.items() if name in names}
     with contextlib.closing(CommandLine(is_json=bool(place.get("json")))) as here:
         call = Invocation(here, **place)
-        return take_each(command.carry_out(call, **_with_workers_meant(call, command, own)), here.take)
+        code = take_each(command.carry_out(call, **_with_workers_meant(call, command, own)), here.take)
+        task = call.task_found() if command.names_task and not call.json else None
+        if task is not None and here.is_terminal("stderr"):
+            here.note(f"in task {plain(task.id)}")
+        return code
 
 
 def _with_workers_meant(call: Invocation, command: Command, given: dict[str, Any]) -> dict[str, Any]:

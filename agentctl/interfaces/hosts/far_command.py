@@ -114,7 +114,7 @@ def _take_place(order: FarOrder, streams: Streams) -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     os.environ.update(order.environ)
     ask_by(lambda: _until_printed(streams))
-    _open_streams(order, LazyInput(streams) if is_lazy else None)
+    _open_streams(order, LazyInput(streams, is_terminal=order.terminals[0]) if is_lazy else None)
 
 
 def _open_streams(order: FarOrder, given: LazyInput | None) -> None:
@@ -142,9 +142,13 @@ class LazyInput(io.RawIOBase):
     So a command that reads none takes none from the loop in which it is called.
     """
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: Streams, *, is_terminal: bool) -> None:
         super().__init__()
-        self._streams = streams
+        self._streams, self._is_terminal = streams, is_terminal
+
+    def isatty(self) -> bool:
+        """Return whether it is a terminal there: somebody can be asked."""
+        return self._is_terminal
 
     def readable(self) -> bool:
         """Return True."""

@@ -12,7 +12,8 @@ from agentctl.encoding import TYPED_IN, typed_in
 from agentctl.errors import UsageError
 from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.agents_above import PASSED_ON, agent_above
-from agentctl.operations.where.calling import BY_HOST, FROM_AGENT, FROM_WORKER
+from agentctl.operations.where.calling import BY_HOST, BY_SEAT, FROM_AGENT, FROM_WORKER
+from agentctl.operations.where.chosen_task import seat_here
 
 #: Of the environment here a command elsewhere gets these alone: how to draw, and whether a model calls.
 _FORWARDED = ("TERM", "COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "TZ", *PASSED_ON)
@@ -56,6 +57,7 @@ def order_for(
     """
     environ = {name: os.environ[name][:_LONGEST_VALUE] for name in _FORWARDED if name in os.environ}
     environ[BY_HOST], environ[TYPED_IN] = host.name, typed_in()
+    environ |= {BY_SEAT: seat} if (seat := seat_here()) is not None else {}
     if is_worker:
         environ[FROM_WORKER] = "1"
     elif _may_be_an_agents():

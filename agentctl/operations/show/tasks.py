@@ -16,8 +16,8 @@ from agentctl.errors import AgentctlError, StorageError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.unreadable import unreadable_problem
+from agentctl.operations.where.chosen_task import chosen_task
 from agentctl.operations.where.folding import fold
-from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.ownership import is_own
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.dispatch.standstill import standstill_of
@@ -70,7 +70,7 @@ class TaskRows(NamedTuple):
 
 def list_tasks(root: Root) -> TaskRows:
     """Return a row for each task of a root, in the order of an outline: each task is followed by its sub-tasks."""
-    current = current_task(root)
+    current = chosen_task(root)
     standstills = _Standstills()
     facts = {task_id: _read_facts(root.task(task_id), standstills) for task_id in root.task_ids()}
     outline = list(_outline(facts))

@@ -1,4 +1,4 @@
-"""Makes a task, and chooses the current task of later commands."""
+"""Makes a task, and chooses the task that later commands mean."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from agentctl.domain.tree.limits import KEYS, BadLimit, limits_from
 from agentctl.encoding import as_utf8
 from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller
+from agentctl.operations.where.chosen_task import chosen_task, write_choice
 from agentctl.operations.where.lineage import who
-from agentctl.operations.where.locating import current_task
 from agentctl.operations.where.moved import note_paths_right
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.personal_config import DEFAULTS, section
@@ -51,11 +51,11 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
     is_taken: Callable[[str], bool] = lambda _: False,
     is_chosen: bool = True,
 ) -> TaskDir:
-    """Make a task; if a person makes it, it becomes the root's current one, unless it is not to be chosen.
+    """Make a task; if a person makes it, it is chosen, unless it is not to be.
 
     Args:
         config: Its limits, instead of the person's own, and other keys of `config` in task.yaml.
-        above: The keys of a sub-task about the tasks above it. Its limits are theirs, and it does not become current.
+        above: The keys of a sub-task about the tasks above it. Its limits are theirs, and it is not chosen.
         furnish: Puts further files into its folder; if that fails, no task is made.
         is_taken: Tells whether an id is the name of something else.
     """
@@ -98,7 +98,7 @@ def find_or_create_task(root: Root, task_id: str) -> TaskDir:
         if task.exists:
             return task
         create_task(root, task_id, task_id=task_id, is_chosen=False)
-    return task if caller() is not None or current_task(root) is not None else use_task(root, task_id)
+    return task if caller() is not None or chosen_task(root) is not None else use_task(root, task_id)
 
 
 def _fill(task: TaskDir, title: str, config: Mapping[str, Any], above: Mapping[str, str]) -> None:
@@ -146,13 +146,13 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
 
 
 def use_task(root: Root, task_id: str) -> TaskDir:
-    """Choose the root's current task."""
+    """Choose a task for this seat, and for those where none was chosen."""
     task = root.task(check_name(task_id, "the task"))
     if not task.exists:
         raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
     check_own(task)
     with _locked(root):
-        write_whole(root.current, task.id.encode() + b"\n")
+        write_choice(root, task.id)
     return task
 
 

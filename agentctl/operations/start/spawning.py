@@ -36,6 +36,7 @@ from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.start.requests import Spawned, SpawnRequest, agent_named, check_requests, naming_the_line
 from agentctl.operations.start.spare_shims import shims_ahead
 from agentctl.operations.where.calling import Caller
+from agentctl.operations.where.chosen_task import check_choice, refuse_foreign_choice
 from agentctl.operations.where.lineage import (
     Standing,
     depth_in,
@@ -45,7 +46,7 @@ from agentctl.operations.where.lineage import (
     true_caller,
     who,
 )
-from agentctl.operations.where.locating import current_task, find_root, find_task, refuse_foreign_current
+from agentctl.operations.where.locating import find_root, find_task
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.personal_config import may_be_told
 from agentctl.operations.where.sandbox import refuse_in_sandbox
@@ -87,15 +88,16 @@ def task_for_spawn(explicit: str | None, *, root: str | None, force: bool, title
         title: That of a task that is made.
 
     Raises:
+        NotFound: The one that was chosen in this terminal is gone.
         Refused: The chosen task is not this person's own, or was moved: what they meant is not another one.
     """
     if explicit or os.environ.get(environment.TASK_VARIABLE):
         return find_task(explicit, root=root, force=force)
     found = find_root(root, create=True, force=force)
-    current = current_task(found)
-    if current is not None and found.task(current).exists:
-        return found.task(current)
-    refuse_foreign_current(found)
+    choice = check_choice(found)
+    if choice is not None:
+        return found.task(choice.task_id)
+    refuse_foreign_choice(found)
     from agentctl.operations.start.new_task import create_task  # Few spawns make a task.
 
     return create_task(found, title)

@@ -105,6 +105,11 @@ def cancel_workers(
     return cancel_found(named, seen_from=task, also_of=tasks, names_tasks=recursive, grace_s=grace_s, wait=wait)
 
 
+def count_living(task: TaskDir, *, recursive: bool) -> int:
+    """Return how many workers a cancel of all would end."""
+    return len(_all_living(_living_tasks(task, recursive=recursive)))
+
+
 def cancel_found(
     named: Sequence[WorkerDir],
     *,

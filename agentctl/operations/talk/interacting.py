@@ -20,7 +20,7 @@ from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.unreadable import check_all_known, unreadable_problem
 from agentctl.operations.talk.answerers import Answerer, check_answerer, who_answers
 from agentctl.operations.talk.asking import event_of, refuse_if_ended, resumed_by
-from agentctl.operations.where.locating import current_task
+from agentctl.operations.where.chosen_task import chosen_task
 from agentctl.operations.where.ownership import check_own, is_own, vouch_for_answer
 from agentctl.supervision import failpoints
 from agentctl.supervision.worker.control import poke
@@ -244,7 +244,7 @@ def _asker(root: Root, task: TaskDir | None, instance: str, name: str) -> Worker
     """Return the worker whose question has this id, whether it is open or not: an answer goes to no other one."""
     found = _workers_called(root, task, instance) or _workers_of_subtask(root, instance)
     asked = [worker for worker in found if worker.question(name).exists()]
-    nearest = task.id if task is not None else current_task(root)
+    nearest = task.id if task is not None else chosen_task(root)
     if len(asked) > 1 and sum(worker.task.id == nearest for worker in asked) != 1:
         names = first_of([f"{worker.instance} of {worker.task.id}" for worker in asked])
         raise UsageError(f"several have asked a question {name}: {names}", hint="say which: INSTANCE --task TASK")
@@ -255,7 +255,7 @@ def _asker(root: Root, task: TaskDir | None, instance: str, name: str) -> Worker
 def _workers_called(root: Root, task: TaskDir | None, instance: str) -> list[WorkerDir]:
     """Return the workers of a name: of the given task, else of the current task and then of the others."""
     check_name(instance, "the instance")
-    current = current_task(root)
+    current = chosen_task(root)
     tasks = [task] if task else [root.task(current)] if current else []
     others = [] if task else [one for one in map(root.task, root.task_ids()) if one.id != current and is_own(one)]
     return [one.worker(instance) for one in (*tasks, *others) if one.worker(instance).path.exists()]

@@ -16,6 +16,8 @@ from agentctl.supervision.worker.environment import INSTANCE_VARIABLE, ROOT_VARI
 FROM_WORKER, FROM_AGENT = "AGENTCTL_FROM_WORKER", "AGENTCTL_FROM_AGENT"
 #: Set where another host has ordered this command: the name under which that host knows this one.
 BY_HOST = "AGENTCTL_BY_HOST"
+#: And the seat there from which it was ordered: it keeps the task that was chosen from it.
+BY_SEAT = "AGENTCTL_BY_SEAT"
 
 
 class Caller(NamedTuple):

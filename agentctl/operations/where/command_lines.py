@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.errors import AgentctlError
 from agentctl.operations.where.calling import BY_HOST
-from agentctl.operations.where.locating import current_task, find_root
+from agentctl.operations.where.chosen_task import chosen_task
+from agentctl.operations.where.locating import find_root
 from agentctl.supervision.worker.environment import TASK_VARIABLE
 
 
@@ -53,5 +54,6 @@ def root_words(root: Root) -> str:
 def task_options(task: TaskDir) -> list[str]:
     """Return the options without which a command line would mean another task than this one."""
     place = root_option(task.root)
-    is_meant = not place and task.id == (os.environ.get(TASK_VARIABLE) or current_task(task.root))
-    return place if is_meant else ["--task", task.id, *place]
+    if not place and (task.is_meant or task.id == (os.environ.get(TASK_VARIABLE) or chosen_task(task.root))):
+        return []
+    return ["--task", task.id, *place]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 
 from agentctl.adapters.eventlog import LogReader
-from agentctl.adapters.files import file_text, make_folders
+from agentctl.adapters.files import make_folders
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
-from agentctl.domain.names import check_name, is_name
+from agentctl.domain.names import check_name, first_of, is_name
 from agentctl.errors import NotFound, Refused
+from agentctl.lean import NamedTuple
+from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
+
+#: Of tasks that have a worker of a name that is not in the one that was meant.
+_MOST_NAMED = 3
 
 
 class RootAbove(NotFound):
@@ -139,64 +144,37 @@ def _refuse_network(path: FilePath) -> None:
         check_accepted(path, mount)
 
 
+class MeantTask(NamedTuple):
+    """The task that a command is about."""
+
+    task: TaskDir
+    #: Who says so: OPTION, ENVIRONMENT, TERMINAL or FOLDER of `chosen_task`.
+    by: str
+
+
 def find_task(explicit: str | None, *, root: str | None = None, force: bool = False) -> TaskDir:
-    """Return the task: `explicit`, else AGENTCTL_TASK, else the root's current one. It may be somebody else's.
+    """Return the task: `explicit`, else AGENTCTL_TASK, else the chosen one. It may be somebody else's.
 
     Raises:
-        NotFound: There is no such task, or none is named and none is current.
+        NotFound: There is no such task, or none is named and none is chosen.
     """
+    return find_meant_task(explicit, root=root, force=force).task
+
+
+def find_meant_task(explicit: str | None, *, root: str | None = None, force: bool = False) -> MeantTask:
+    """Return the same, and who says that this one is meant."""
     found = find_root(root, force=force)
-    name = explicit or os.environ.get(TASK_VARIABLE) or current_task(found)
-    if name is None:
-        raise NotFound(f"no task is chosen in {found.path}", hint=_which(found))
+    name, by = explicit or os.environ.get(TASK_VARIABLE), OPTION if explicit else ENVIRONMENT
+    if not name:
+        choice = check_choice(found)
+        if choice is None:
+            raise none_chosen(found)
+        name, by = choice.task_id, choice.by
     task = found.task(check_name(name, "the task"))
     if not task.exists:
         known = ", ".join(found.task_ids()[:10]) or "none"
         raise NotFound(f"no task {name!r} in {found.path}", hint=f"known: {known}")
-    return task
-
-
-def _which(root: Root) -> str:
-    named = _named_current(root)
-    if named is None:
-        return 'agentctl new "TITLE" or agentctl use TASK'
-    return f"{_foreign(root, named)} ({_trust(root, named)}, if everything in it is yours); --task {named} looks at it"
-
-
-def _foreign(root: Root, named: str) -> str:
-    return f"{root.current} names {named}, which was not made here by you, or was moved"
-
-
-def _trust(root: Root, named: str) -> str:
-    import shlex  # Only for a refusal.
-
-    return f"agentctl trust {shlex.quote(root.task(named).path)}"
-
-
-def refuse_foreign_current(root: Root) -> None:
-    """Raise `Refused` where `current` names a task that is there, but is not this person's own."""
-    named = _named_current(root)
-    if named is not None and current_task(root) is None:
-        raise Refused(
-            _foreign(root, named),
-            hint=f"{_trust(root, named)}, if everything in it is yours; or agentctl new TITLE, which chooses a new one",
-        )
-
-
-def current_task(root: Root) -> str | None:
-    """Return the id of the root's current task; None where there is none, or it is not this person's own.
-
-    A repository that somebody else wrote can bring the file that names it.
-    """
-    from agentctl.operations.where.ownership import may_be_stopped  # 2 ms, and most commands name the task.
-
-    name = _named_current(root)
-    return name if name is not None and may_be_stopped(root.task(name)) else None
-
-
-def _named_current(root: Root) -> str | None:
-    name = file_text(root.current).strip()
-    return name if is_name(name) and root.task(name).exists else None
+    return MeantTask(task, by)
 
 
 def find_worker(task: TaskDir, instance: str) -> WorkerDir:
@@ -212,9 +190,22 @@ def find_worker(task: TaskDir, instance: str) -> WorkerDir:
     if not worker.path.is_dir() and not is_in_log(worker):
         if task.observed.exists():
             _refuse_observed(task, instance)
-        known = ", ".join(task.instances()[:10]) or "none"
-        raise NotFound(f"no worker {instance!r} in task {task.id}", hint=f"known: {known}")
+        raise NotFound(f"no worker {instance!r} in task {task.id}", hint=_hint(task, instance))
     return worker
+
+
+def _hint(task: TaskDir, instance: str) -> str:
+    """Return which other tasks of this person have a worker of that name, and which workers this one has."""
+    from agentctl.operations.where.ownership import is_own  # Only for a refusal.
+
+    others = (task.sibling(name) for name in task.root.task_ids() if is_name(name) and name != task.id)
+    found = [one.id for one in others if os.path.isdir(f"{one.path}/agents/{instance}") and is_own(one)]
+    known = f"known: {', '.join(task.instances()[:10]) or 'none'}"
+    if not found:
+        return known
+    if len(found) > 1:
+        return f"{instance} is in tasks {first_of(found, _MOST_NAMED)}: --task TASK says which; {known}"
+    return f"{instance} is in task {found[0]}: --task {found[0]}; {known}"
 
 
 def _refuse_observed(task: TaskDir, instance: str) -> None:

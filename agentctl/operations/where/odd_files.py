@@ -57,8 +57,11 @@ def examine_odd(task: TaskDir, *, fix: bool) -> Iterator[Finding]:
 
 def examine_odd_root(root: Root, *, fix: bool) -> Iterator[Finding]:
     """Yield a finding for each place of a root, not of its tasks, that commands would refuse."""
-    files, folders = (root.current, root.lock, root.gitignore), (root.path / "tasks", root.worktrees)
+    chosen = root.path / "chosen"
+    files, folders = (root.current, root.lock, root.gitignore), (root.path / "tasks", chosen, root.worktrees)
     places = [*((path, False) for path in files), *((path, True) for path in folders)]
+    if not os.path.islink(chosen):
+        places += ((chosen / name, False) for name in _names(chosen))
     for path, is_folder, problem in _odd(places):
         is_fixed = fix and _repair(path)
         if is_fixed and is_folder:

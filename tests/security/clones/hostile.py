@@ -39,7 +39,7 @@ class Piece:
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
-_IN_ROOT = {"current": "f", "root.lock": "f", "tasks": "d", "templates": "d", "templates/other": "d",
+_IN_ROOT = {"current": "f", "chosen": "d", "root.lock": "f", "tasks": "d", "templates": "d", "templates/other": "d",
             "templates/other/task.yaml": "f", "templates/other/workers": "d", "agents": "d", "agents/helper.md": "f",
             ".gitignore": "f", "worktrees": "d"}  # fmt: skip
 _IN_TASK = {"task.yaml": "f", "config.json": "f", "events.jsonl": "f", "slots": "d", "slots/1": "f",

@@ -99,7 +99,7 @@ def test_a_task_whose_folder_was_set_aside_goes_on(root: Path, tmp_path: Path) -
     run("wait-any", "--consumer", "c")
 
 
-@pytest.mark.parametrize("name", ["tasks", *alike("worktrees", "root.lock", "current", ".gitignore")])
+@pytest.mark.parametrize("name", ["tasks", *alike("worktrees", "root.lock", "current", "chosen", ".gitignore")])
 def test_a_link_in_a_root_is_told_and_mended(root: Path, tmp_path: Path, name: str) -> None:
     new_task()
     place = root / name

@@ -23,7 +23,7 @@ class Listed(NamedTuple):
 #: name -> command, in the order in which a person meets them.
 VERBS: dict[str, Listed] = {
     "new": Listed("start.tasks", "Make a task and choose it."),
-    "use": Listed("start.tasks", "Choose the task to which later commands refer."),
+    "use": Listed("start.tasks", "Choose the task that later commands mean, or say which."),
     "tasks": Listed("start.tasks", "List the tasks."),
     "templates": Listed("start.tasks", "List the templates that `new --template` knows."),
     "agents": Listed("start.agents", "List and show the agents that can be spawned."),

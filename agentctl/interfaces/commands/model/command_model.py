@@ -180,6 +180,7 @@ class Command(NamedTuple):
             exit code alone: None is 0.
         needs: The parameters from which its `Invocation` is made.
         exits: The codes that it can return besides those of every command.
+        names_task: A terminal is told which task it was about: it changes one, and its lines do not say which.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Command(NamedTuple):
     examples: str
     parameters: tuple[Parameter, ...] = ()
     exits: tuple[ExitCode, ...] = FINDS
+    names_task: bool = False
 
     @property
     def help(self) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, NotFound
+from agentctl.errors import ExitCode, NotFound, Refused
 from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING
-from agentctl.operations.where.locating import RootAbove, find_root, find_task
+from agentctl.operations.where.chosen_task import FOLDER, OPTION
+from agentctl.operations.where.locating import MeantTask, RootAbove, find_meant_task, find_root
 
 if TYPE_CHECKING:
     from agentctl.errors import AgentctlError, StorageError
@@ -38,7 +39,7 @@ class Invocation:
     ) -> None:
         self.task_named, self.root_named, self.force, self.json = task, root, force, json
         self._surface = surface
-        self._task: TaskDir | None = None
+        self._meant: MeantTask | None = None
 
     # -- what it is about
 
@@ -65,9 +66,18 @@ class Invocation:
 
     def task(self) -> TaskDir:
         """Return the task: the same one throughout the call, whatever is chosen meanwhile."""
-        if self._task is None:
-            self._task = find_task(self.task_named, root=self.root_named, force=self.force)
-        return self._task
+        return self.meant_task().task
+
+    def meant_task(self) -> MeantTask:
+        """Return the task, and who says that it is this one."""
+        if self._meant is None:
+            self._meant = find_meant_task(self.task_named, root=self.root_named, force=self.force)
+            self._meant.task.is_meant = self._meant.by != OPTION
+        return self._meant
+
+    def task_found(self) -> TaskDir | None:
+        """Return the task that the command was about; None if it has not looked for any."""
+        return None if self._meant is None else self._meant.task
 
     def task_if_any(self) -> TaskDir | None:
         """Return the task; None if none was named and none is chosen."""
@@ -125,6 +135,28 @@ class Invocation:
     def is_confirmed(self, question: str) -> bool:
         """Ask a person at the terminal, and return whether the answer is yes."""
         return self._surface.is_confirmed(question)
+
+    def confirm_for_all(self, question: str) -> None:
+        """Ask, before all workers of a task are stopped that is only what the folder says; where nobody can, say so.
+
+        A task that was named, or that this terminal has chosen, is the one that is meant.
+
+        Args:
+            question: Names the task.
+
+        Raises:
+            Refused: They do not say yes.
+        """
+        task, by = self.meant_task()
+        if by != FOLDER:
+            return
+        self.note(
+            f"no task was chosen in this terminal; {plain(task.id)} is the one last chosen in {plain(task.root.path)}"
+        )
+        if self.json or not (self.is_terminal("stdin") and self.is_terminal("stderr")):
+            return
+        if not self.is_confirmed(question):
+            raise Refused("nothing was changed", hint=f"--task {task.id} names it, and --yes asks nothing")
 
     def note_all(self, lines: Iterable[str]) -> None:
         """Tell a person each of these."""

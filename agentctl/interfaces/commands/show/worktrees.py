@@ -236,6 +236,7 @@ agentctl worktrees diff fix-1 > fix.patch
                 IN_TASK,
                 "agentctl worktrees remove fix-1\nagentctl worktrees remove fix-1 fix-2",
                 (SOME_INSTANCES,),
+                names_task=True,
             ),
         ),
         exits=FINDS,

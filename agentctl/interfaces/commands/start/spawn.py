@@ -303,5 +303,11 @@ agentctl spawn-template --wait --json
         (Parameter("wait", FLAG, "Stay until they have ended."),),
         exits=(*FINDS, ExitCode.UNSUCCESSFUL),
     ),
-    Command("resume-queue", requeue, IN_TASK, "agentctl resume-queue\nagentctl resume-queue --task survey-auth --json"),
+    Command(
+        "resume-queue",
+        requeue,
+        IN_TASK,
+        "agentctl resume-queue\nagentctl resume-queue --task survey-auth --json",
+        names_task=True,
+    ),
 )

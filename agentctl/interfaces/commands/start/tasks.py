@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
@@ -33,8 +34,10 @@ from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
+from agentctl.operations.where.chosen_task import ENVIRONMENT, FOLDER, TERMINAL
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import root_above
+from agentctl.supervision.worker.environment import TASK_VARIABLE
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.hosts import FailedHost
@@ -140,13 +143,33 @@ def _shown(task: TaskDir, spawned: list[Spawned] | None = None) -> Shown[ChosenT
     return Shown(value, [fields(task.id, task.path), *map(spawned_line, spawned or [])])
 
 
-def use(call: Invocation, *, task: str) -> Shown[ChosenTask]:
-    """Choose the task to which later commands refer.
+def use(call: Invocation, *, task: str | None = None) -> Shown[ChosenTask]:
+    """Choose the task that later commands mean, or say which.
 
-    This applies to all terminals that work below the same .agentctl folder. Prints its id and its folder, with a tab
-    between.
+    It is chosen for this terminal, which keeps it whatever is chosen in others; a script that runs without a terminal
+    keeps its own, too. Where none was chosen, the one is meant that was chosen last for this .agentctl folder. --task
+    and AGENTCTL_TASK come before both. Prints the id and the folder, with a tab between; without TASK those that are
+    meant now, and who says so: `terminal`, `folder` or `environment`.
     """
-    return _shown(use_task(call.root(), task))
+    if task is None:
+        return _meant(call)
+    chosen = use_task(call.root(), task)
+    named = os.environ.get(TASK_VARIABLE)
+    notes = [f"AGENTCTL_TASK names {plain(named)}: until it is unset, that one is meant"] if named else []
+    return _shown(chosen)._replace(notes=notes)
+
+
+def _meant(call: Invocation) -> Shown[ChosenTask]:
+    task, by = call.meant_task()
+    value: ChosenTask = {"taskId": task.id, "path": str(task.path), "chosenBy": by}
+    return Shown(value, [fields(task.id, task.path, by)], lambda: [f"{plain(task.id)}: {_SAYS[by]}"])
+
+
+_SAYS = {
+    TERMINAL: "chosen in this terminal",
+    FOLDER: "the one last chosen in this folder; none was chosen in this terminal",
+    ENVIRONMENT: "named by AGENTCTL_TASK",
+}
 
 
 def tasks(call: Invocation, *, hosts: str | None = None) -> Showing[Iterable[TaskRow | FailedHost]]:
@@ -283,8 +306,8 @@ agentctl new "Port the parser" --notify phone:blocked,failed
         "use",
         use,
         IN_ROOT,
-        "agentctl use survey-auth\nagentctl use survey-auth --json",
-        (Parameter("task", TEXT, "Its id.", "TASK", is_argument=True, is_required=True, completes=TASKS),),
+        "agentctl use survey-auth\nagentctl use\nagentctl use survey-auth --json",
+        (Parameter("task", TEXT, "Its id.", "TASK", is_argument=True, completes=TASKS),),
     ),
     Command(
         "tasks",

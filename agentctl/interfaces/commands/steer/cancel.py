@@ -20,7 +20,7 @@ from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import GRACE, IN_TASK, NAMED_INSTANCES, RECURSIVE
 from agentctl.interfaces.commands.parts.selection import NOBODY, SELECT, Selection, workers_chosen
 from agentctl.lean import TYPE_CHECKING
-from agentctl.operations.stop.cancelling import Cancelled, cancel_workers
+from agentctl.operations.stop.cancelling import Cancelled, cancel_workers, count_living
 from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def cancel(
     recursive: bool = False,
     grace_seconds: float | None = None,
     no_wait: bool = False,
+    yes: bool = False,
     failed: bool = False,
     status: str | None = None,
     agent: str | None = None,
@@ -44,7 +45,8 @@ def cancel(
 
     SIGINT, after a grace period SIGTERM, after another one SIGKILL. A worker is cancelled when nothing of its
     process tree is alive; survivors are listed. The workers that it started are cancelled first, in sub-tasks too.
-    Ctrl-C leaves the escalation running.
+    Ctrl-C leaves the escalation running. Where you name neither workers nor --task, and have chosen no task in this
+    terminal, you are asked first.
     """
     selection = Selection(failed, status, agent, words)
     if everyone == (bool(instances) or selection != Selection()):
@@ -57,6 +59,8 @@ def cancel(
     named = [] if everyone else workers_chosen(task, instances, selection)
     if not (named or everyone):
         return Shown([], notes=[f"nothing to cancel: {NOBODY}"])
+    if not (yes or instances) and (count := len(named) or count_living(task, recursive=recursive)):
+        call.confirm_for_all(f"Cancel {count} worker{'s' if count > 1 else ''} of task {plain(task.id)}?")
     try:
         done = cancel_workers(task, named, all_=everyone, recursive=recursive, grace_s=grace_seconds, wait=not no_wait)
     except KeyboardInterrupt:
@@ -125,7 +129,9 @@ agentctl cancel --all --recursive --no-wait
             RECURSIVE,
             GRACE,
             Parameter("no_wait", FLAG, "Return as soon as the request is on disk."),
+            Parameter("yes", FLAG, "Do not ask."),
             *SELECT,
         ),
+        names_task=True,
     ),
 )

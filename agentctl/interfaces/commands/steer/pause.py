@@ -81,6 +81,7 @@ COMMANDS = (
         IN_TASK,
         "agentctl pause explore-1\nagentctl pause\nagentctl pause --task survey-auth --json",
         (_SOME_OR_QUEUE, *SELECT),
+        names_task=True,
     ),
     Command(
         "unpause",
@@ -88,5 +89,6 @@ COMMANDS = (
         IN_TASK,
         "agentctl unpause explore-1\nagentctl unpause\nagentctl unpause --json",
         (_SOME_OR_QUEUE, *SELECT),
+        names_task=True,
     ),
 )

@@ -55,6 +55,7 @@ agentctl send explore-1 --close
             Parameter("interrupt", FLAG, "Interrupt the agent instead of waiting for its next turn."),
             Parameter("close", FLAG, "Let an agent that was kept (--keep) end afterwards."),
         ),
+        names_task=True,
     ),
     Command(
         "inbox",
