@@ -17,7 +17,7 @@ from agentctl.interfaces.commands.programs.served_commands import SERVED
 from tests.advice import follow
 from tests.fakessh import FAR_END, define_hosts, put_ssh
 from tests.steps import new_task, spawn
-from tests.support import PROGRAM, Completed, environment, run, worker
+from tests.support import PROGRAM, Completed, environment, run, wait_until, worker
 from tests.terminal import Terminal, on_a_terminal
 from tests.tmux import TmuxWindow, needs_tmux, tmux_window
 
@@ -137,6 +137,17 @@ def test_a_choice_that_is_killed_half_way_holds_for_who_made_it(root: Path) -> N
         one.do("use b")
         assert fresh.do("use").out.split("\t")[::2] == ["b", "folder\n"]
         assert len(names(root)) == 1, "those of seats that were left are gone, and what was not finished"
+
+
+def test_who_outlives_the_leader_of_the_session_has_what_the_folder_says(root: Path, tmp_path: Path) -> None:
+    agentctl, out = " ".join(PROGRAM), tmp_path / "out"
+    outlives = f"while kill -0 $$; do sleep 0.02; done 2>/dev/null; {agentctl} use >{out}.new; mv {out}.new {out}"
+    subprocess.run(
+        ["sh", "-c", f"{agentctl} new A --id a; ({outlives}) & {agentctl} new B --id b"],
+        env=environment(), start_new_session=True, check=True, stdout=subprocess.DEVNULL, timeout=60,
+    )  # fmt: skip
+    said = wait_until(lambda: out.exists() and out.read_text(), what="what the one that is left says")
+    assert str(said).split("\t")[::2] == ["b", "folder\n"]
 
 
 def test_only_what_certainly_nobody_needs_is_removed(root: Path) -> None:
