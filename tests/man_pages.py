@@ -212,7 +212,7 @@ def _typed(one: Parameter) -> str:
 def _more(one: Parameter) -> str:
     """Return the default of a parameter, and the values of an argument that has few."""
     choices = f" One of {', '.join(one.choices)}." if one.kind == CHOICE and one.is_argument else ""
-    if one.off:
+    if one.off and one.default is not None:
         return f"{choices} Default: `--{one.words if one.default else one.off}`."
     return choices + default_said(one)
 

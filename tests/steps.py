@@ -82,13 +82,17 @@ class Task:
         return {row["instance"]: row["state"] for row in head["roster"]}
 
     def set_cap(self, cap: int) -> None:
-        """Change the cap as a person would, with an editor that replaces the file."""
+        """Change the cap as a person would."""
+        self.set_config(f"{{maxConcurrentAgents: {cap}}}")
+
+    def set_config(self, config: str) -> None:
+        """Change the line `config` as a person would, with an editor that replaces the file."""
         file = self.path / "task.yaml"
         text = file.read_text(encoding="utf-8")
         head, mark, tail = text.partition("# ---")
         lines = [line for line in head.splitlines() if not line.startswith("config:")]
         draft = file.with_name("task.yaml.edited")
-        lines += [f"config: {{maxConcurrentAgents: {cap}}}", mark + tail]
+        lines += [f"config: {config}", mark + tail]
         draft.write_text("\n".join(lines), encoding="utf-8")
         draft.rename(file)
 

@@ -82,9 +82,9 @@ def test_the_help_of_spawn_is_in_groups(root: Path, capsys: pytest.CaptureFixtur
     found = sections(call(capsys, "spawn", "--help").out)
 
     assert list(found) == ["Arguments", *GROUPS, "Examples", "Exit codes"]
-    flag = re.compile(r"(?:-\w, )?(--[a-z-]+)(?=  | [A-Z]|$)")
+    flag = re.compile(r"(?:-\w, )?(--[a-z-]+)(?=  | [A-Z]| /|$)")
     shown = {group: {match[1] for line in found[group] if (match := flag.match(line))} for group in GROUPS}
-    assert {"--shell", "--batch", "--name"} <= shown["What to run"]
+    assert {"--shell", "--batch", "--each", "--name"} <= shown["What to run"]
     assert {"--agent", "--driver", "--model"} <= shown["Agent"]
     assert {"--timeout-seconds", "--retries", "--max-turns"} <= shown["Limits"]
     assert shown["Queue"] == {"--queue", "--priority", "--after", "--after-any"}

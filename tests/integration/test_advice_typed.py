@@ -187,7 +187,7 @@ def test_the_rest_of_a_cut_result(world: Task) -> None:
     assert "x" * 3000 in follow(told, "agentctl result a --max-bytes 3000").out
 
 
-@pytest.mark.follows("supervision/dispatch/dispatch.check_free: agentctl wait-any")
+@pytest.mark.follows("supervision/dispatch/dispatch._ways_on: agentctl wait-any")
 def test_at_the_cap_the_next_end_is_waited_for(root: Path, tmp_path: Path) -> None:
     new_task(cap=1)
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="a")

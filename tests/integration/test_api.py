@@ -132,7 +132,7 @@ def test_the_errors_of_one_task_alone_do_not_say_which_one(task: Task) -> None:
     (unknown,) = execute([{"objective": "x", "subagent_type": "nobody"}])
     assert str(unknown.error).startswith("Unknown agent type: nobody (known: ")
     (wrong,) = execute([{"objective": "x", "subagent_typ": "plan"}])
-    assert str(wrong.error).startswith("unknown key 'subagent_typ' (known: objective, subagent_type, context, label, ")
+    assert str(wrong.error).startswith("unknown key 'subagent_typ' (did you mean 'subagent_type'?)")
     with pytest.raises(agentctl.NotFound, match=r"^Unknown agent type: nobody"):
         agentctl.Task.find().spawn("x", agent="nobody")
     with pytest.raises(agentctl.NotFound, match=r"^items\[1\]: Unknown agent type: nobody"):

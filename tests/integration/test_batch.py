@@ -34,6 +34,8 @@ NO_REQUESTS = [
     ('{"argv": "true"}', "argv must be a list of texts"),
     ('{"argv": []}', "argv is missing"),
     ('{"name": "x"}', "argv is missing"),
+    ('{"argv": ["true"], "shell": "true"}', "argv and shell are each a command"),
+    ('{"shell": "true", "model": "m"}', "model is for an agent, and shell for a command"),
     ('{"argv": ["true"], "nmae": "x"}', "unknown key 'nmae'"),
     ('{"argv": ["true"], "timeout_seconds": 1, "timeout-seconds": 2}', "is given twice"),
     ('{"argv": ["true"], "priority": true}', "priority must be a whole number"),
@@ -51,6 +53,15 @@ NO_GOOD = [
     ('{"argv": ["true"], "cwd": "missing"}', "missing does not exist"),
     ('{"argv": ["a\\u0000b"]}', "cannot be passed to a program"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("key", "hint"), [("nmae", "did you mean 'name'?"), ("xyz", "known: argv, shell, queue, name")]
+)
+def test_the_nearest_key_of_a_wrong_one_is_told(key: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_batch([json.dumps({"argv": ["true"], key: "x"})], "jobs.jsonl")
+    assert str(refused.value.hint).startswith(hint)
 
 
 @pytest.mark.parametrize(("line", "said"), NO_REQUESTS, ids=[said for _, said in NO_REQUESTS])

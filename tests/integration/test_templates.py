@@ -11,6 +11,7 @@ import pytest
 from agentctl.adapters.taskdir import Root
 from agentctl.errors import UsageError
 from agentctl.operations.start.from_template import create_from_template
+from agentctl.operations.trust.templates import Template, powers_of
 from tests.steps import Task, statuses
 from tests.support import run
 
@@ -47,6 +48,7 @@ MISTAKES = [
     ("  - name: second\n    argv", "  - name: second\n    arg", 12, "unknown key 'arg'"),
     ("roster:\n", "roster:\n  x: 1\n  y:\n", 8, "roster must be a list"),
     ("place: {description: where to look, default: .}", "place: where", 4, "parameters must be a mapping"),
+    ("config: {max", "config: {queue: 3, max", 7, "queue must be true or false, not 3"),
     ("  word: {", "  place: {", 6, "is given twice"),
     ("roster:\n", "\troster:\n", 8, "\\t"),
 ]
@@ -105,6 +107,30 @@ def test_parameters_that_are_unknown_missing_or_malformed_are_told(template: Pat
         assert problem in refused.err
         assert "hint:" in refused.err or "form K=V" in problem
     assert made(root) == []
+
+
+SHELL = """\
+parameters:
+  word: {description: what to say, default: "; touch hacked"}
+roster:
+  - {name: first, shell: "echo LINE | awk '{{print $1}}'"}
+"""
+
+
+def test_a_line_of_a_shell_takes_no_parameter(template: Path, root: Path) -> None:
+    (template / "task.yaml").write_text(SHELL.replace("LINE", "{word}"), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"task.yaml:4: a shell would read a parameter"):
+        create_from_template(Root(str(root)), "mine", {})
+    assert made(root) == []
+    (template / "task.yaml").write_text(SHELL.replace("LINE", "one two"), encoding="utf-8")
+    task = Task(Path(run("new", "--template", "mine", "--start", "--json").json["path"]))
+    run("wait-all")
+    assert (task.agent("first") / "stdout.log").read_text(encoding="utf-8") == "one\n"
+
+
+def test_who_is_asked_to_trust_a_template_sees_its_lines_of_a_shell(template: Path) -> None:
+    (template / "task.yaml").write_text(SHELL, encoding="utf-8")
+    assert powers_of(Template(template, of_root=True)) == ["it runs /bin/sh -c echo LINE | awk '{{print $1}}'"]
 
 
 def test_an_empty_value_is_a_value(template: Path) -> None:

@@ -142,6 +142,7 @@ UNFOLLOWED: dict[str, Reason] = {
     "operations/install/edits.BlockEdit._marks: agentctl install": Reason.NO_STEP,
     "operations/install/edits.BlockEdit._marks: agentctl install --undo": Reason.NO_STEP,
     "operations/show/node_reasons.node_part: agentctl cancel": Reason.ELSEWHERE,
+    "interfaces/commands/start/spawn._tell_where_to_look: agentctl watch": Reason.LOOK,
     "operations/start/spawning._not_begun: agentctl doctor": Reason.LOOK,
     "operations/start/tested._MEANS: agentctl doctor": Reason.LOOK,
     "operations/where/shared_roots.check_accepted: agentctl doctor --runner": Reason.ELSEWHERE,

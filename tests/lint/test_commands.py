@@ -78,7 +78,7 @@ def test_the_rows_are_the_keywords_of_the_function(words: str) -> None:
         row = rows[name]
         assert (keyword.default is inspect.Parameter.empty) == row.is_required, name
         if not row.is_required:
-            default = bool(row.default) if row.kind == FLAG else row.default
+            default = bool(row.default) if row.kind == FLAG and not row.off else row.default
             assert (keyword.default, type(keyword.default)) == (default, type(default)), name
         assert TYPES[row.kind] in {hints[name], *get_args(hints[name])} - {type(None)}, name
 

@@ -28,16 +28,18 @@ config:
   permissions: deny
   childrenAtEnd: leave
   notify: [phone]
+  queue: true
   runner: slurm
   resources: {cpus: 2}
 """
 WHOLE = TaskConfig(
     Limits(max_depth=3), "A task", "above", "top", "w", "explore", "user", "2026-11-21T23:06:18.986Z",
-    ({"tool": "*", "pattern": "*", "answer": "deny"},), ChildrenAtEnd.LEAVE, ("phone",), {"cpus": 2, "runner": "slurm"},
+    ({"tool": "*", "pattern": "*", "answer": "deny"},), ChildrenAtEnd.LEAVE, ("phone",), True,
+    {"cpus": 2, "runner": "slurm"},
 )  # fmt: skip
 KEYS = (
     "title", "parentTaskId", "rootTaskId", "parentInstance", "agent", "author", "createdAt", "permissions",
-    "childrenAtEnd", "notify", "running",
+    "childrenAtEnd", "notify", "queue", "running",
 )  # fmt: skip
 
 

@@ -57,11 +57,14 @@ def test_a_command_is_its_own_objective() -> None:
 def test_an_unknown_key_is_answered_with_the_keys_of_a_task() -> None:
     with pytest.raises(UsageError) as refused:
         _request({"objective": "x", "subagent_typ": "plan"}, Terms(), "")
-    assert refused.value.message == "unknown key 'subagent_typ'"
+    assert refused.value.hint == "did you mean 'subagent_type'?"
+    with pytest.raises(UsageError) as refused:
+        _request({"objective": "x", "xyz": "plan"}, Terms(), "")
+    assert refused.value.message == "unknown key 'xyz'"
     known = str(refused.value.hint).removeprefix("known: ").split(", ")
     assert known[:5] == ["objective", "subagent_type", "context", "label", "argv"]
     assert {"name", "cwd", "timeout_seconds", *SpawnOptions.__annotations__} <= set(known)
-    assert "keep" not in known
+    assert {"keep", "queue", "shell"}.isdisjoint(known)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +78,8 @@ def test_an_unknown_key_is_answered_with_the_keys_of_a_task() -> None:
         ({"objective": "x", "prompt": "y"}, "objective and prompt are the same: give one of them"),
         ({"objective": "x", "subagent_type": "a", "agent": "b"}, "subagent_type and agent are the same"),
         ({"objective": "x", "keep": True}, "keep is not for a task"),
+        ({"argv": ["true"], "queue": False}, "queue is not for a task"),
+        ({"objective": "x", "shell": "true"}, "shell is not for a task"),
         ({"objective": "x", "argv": ["true"], "subagent_type": "plan"}, "give one of them"),
         ({"objective": "x", "argv": []}, "argv is missing"),
         ({"objective": "x", "timeout_seconds": "soon"}, "timeout_seconds must be a number"),

@@ -60,13 +60,13 @@ def plain_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
     """Draw a plain line, as `plain_lines.py` defines it."""
     words = draw(st.sampled_from(sorted(COMMANDS)))
     command = COMMANDS[words]
-    options = {one.name: one for one in _options_of(command).values() if not one.off}
+    options = {one.name: one for one in _options_of(command).values()}
     pieces: list[list[str]] = []
     for name in draw(st.lists(st.sampled_from(sorted(options)), unique=True)) if options else ():
         option = options[name]
         flag = draw(st.sampled_from([f"--{option.words}", *[f"-{option.short}"] * bool(option.short)]))
         if option.kind == FLAG:
-            pieces.append([flag])
+            pieces.append([draw(st.sampled_from([flag, *[f"--{option.off}"] * bool(option.off)]))])
             continue
         for _ in range(draw(st.integers(1, 2)) if option.kind == TEXTS else 1):
             value = draw(_values_of(option))
@@ -103,9 +103,11 @@ def _values_of(parameter: Parameter) -> st.SearchStrategy[str]:
 
 def _options_of(command: Command) -> dict[str, Parameter]:
     return {
-        f"--{one.words}": one
+        f"--{words}": one
         for one in command.all_parameters()
         if not one.is_argument and one.kind not in (COMMAND, PROMPT)
+        for words in (one.words, one.off)
+        if words
     }
 
 

@@ -19,7 +19,7 @@ from agentctl.interfaces.python.executor import TaskExecutor
 from agentctl.interfaces.python.spawn_options import SpawnOptions
 from agentctl.interfaces.python.task import Task
 from agentctl.operations.start import requests
-from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.batch import KEYS, request_from
 from agentctl.operations.start.options import (
     API,
     FLAG,
@@ -52,13 +52,23 @@ WORDS = {
 }  # fmt: skip
 
 # What a surface has beside the options: the work itself, and how it is started.
-OF_THE_REQUEST = {"argv", "work", "artifacts", "label", "delegation", "by_tool", "where", "retry_of", "carries_on"}
+OF_THE_REQUEST = {
+    "argv", "work", "artifacts", "label", "delegation", "by_tool", "where", "retry_of", "carries_on", "queue",
+}  # fmt: skip
 OF_THE_WORK = {"prompt", "order", "agent_id", "spec", "denied_above", "mcp_servers"}
 OF_SPAWN = {
-    "command", "prompt", "shell", "queue", "wait", "batch", "roster", "resume_queue", "task", "root", "force", "json",
+    "command", "prompt", "shell", "queue", "wait", "batch", "each", "roster", "resume_queue", "task", "root", "force",
+    "json",
 }  # fmt: skip
 OF_SUBTASK = {
     "agent", "title", "intent", "artifact", "task_id", "no_wait", "wait_seconds", "task", "root", "force", "json",
+}  # fmt: skip
+#: Options of `spawn` that no entry of a batch has, and why; the command itself is the key `argv`.
+NOT_OF_ONE = {
+    "command": "the key is argv", "batch": "it names the entries", "each": "it makes many of one",
+    "wait": "it is about the call", "json": "it is about what is printed", "task": "a batch is started in one task",
+    "root": "a batch is started in one task", "force": "it is about the root",
+    "roster": "hidden: a command of its own", "resume_queue": "hidden: a command of its own",
 }  # fmt: skip
 #: Parameters of the Python calls themselves, and so not in `SpawnOptions`.
 OF_THE_CALL = {"agent", "timeout_seconds"}
@@ -174,6 +184,12 @@ def test_a_line_of_a_batch_sets_the_field_of_an_option_and_takes_its_kind_alone(
     for kind in VALUES.keys() - {option.kind, WHOLE}:  # A whole number is a number.
         with pytest.raises(UsageError, match=f"{option.name} must be {option.kind}"):
             request_from({**work, option.name: VALUES[kind]}, "here")
+
+
+def test_every_option_of_spawn_is_a_key_of_a_batch_or_says_why_not() -> None:
+    options = {one.name for one in all_commands()["spawn"].all_parameters()}
+    assert options >= NOT_OF_ONE.keys(), "an option in the list of exceptions is gone"
+    assert options - NOT_OF_ONE.keys() == set(KEYS) - {"argv"}
 
 
 @pytest.mark.parametrize("call", [Task.spawn, verbs.spawn, TaskExecutor.execute_task])

@@ -243,6 +243,15 @@ def test_no_slot(server: Server) -> None:
     told = server.post("/tasks/t/spawn", {"argv": ["true"]}).problem
     assert (told["status"], told["name"], told["code"]) == (429, "NO_SLOT", 5)
     assert server.post("/tasks/t/spawn", {"argv": ["true"], "queue": True}).done()["status"] == "queued"
+    leaves = {"shell": "true", "queue": False}
+    assert server.post("/tasks/t/spawn", {"batch": [leaves, leaves]}).problem["name"] == "NO_SLOT"
+    server.post("/tasks/t/cancel", {"all": True}).done()
+
+
+def test_a_task_that_lets_starts_wait(server: Server) -> None:
+    server.post("/tasks", {"title": "t", "id": "t", "max_concurrent": 0, "queue": True}).done()
+    assert server.post("/tasks/t/spawn", {"shell": "true"}).done()["status"] == "queued"
+    assert server.post("/tasks/t/spawn", {"shell": "true", "queue": False}).problem["name"] == "NO_SLOT"
     server.post("/tasks/t/cancel", {"all": True}).done()
 
 

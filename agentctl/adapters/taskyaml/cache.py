@@ -34,6 +34,8 @@ class TaskConfig(NamedTuple):
     children_at_end: ChildrenAtEnd = ChildrenAtEnd.WAIT
     #: The targets that `config.notify` names: `phone`, `phone:blocked,failed`.
     notify: tuple[str, ...] = ()
+    #: Of a root task: whether starts in its tree wait for a slot unless they are told not to (`config.queue`).
+    queueing: bool = False
     #: What `config.runner` and `config.resources` say: fields of a placement.
     running: Mapping[str, Any] = {}
 
@@ -45,6 +47,12 @@ def name_or_none(value: object) -> str | None:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"true or false, not {value!r}")
+    return value
 
 
 def _known_limits(value: Mapping[str, Any]) -> Limits:
@@ -65,6 +73,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "permissions": ("permissions", tuple),
     "children_at_end": ("childrenAtEnd", ChildrenAtEnd),
     "notify": ("notify", lambda value: tuple(map(str, value))),
+    "queueing": ("queue", _flag),
     "running": ("running", dict),
 }
 

@@ -16,8 +16,10 @@ NOTIFY = "notify"
 RUNNERS, HOSTS = "runners", "hosts"
 #: What runs the workers of a task, and what they need there.
 RUNNER, RESOURCES = "runner", "resources"
+#: Whether a start waits for a slot where nobody says.
+QUEUE = "queue"
 #: Keys of `config` that are not limits; each is checked when the task is read.
-OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END, NOTIFY, RUNNER, RESOURCES})
+OTHER_KEYS = frozenset({PERMISSIONS, CHILDREN_AT_END, NOTIFY, QUEUE, RUNNER, RESOURCES})
 
 
 def read_limits(document: Document, base: Limits | None = None) -> Limits:
@@ -44,6 +46,14 @@ def read_permissions(document: Document) -> tuple[dict[str, str], ...]:
         return tuple(parse_policy(value, PERMISSIONS))
     except UsageError as error:
         raise document.error(("config", PERMISSIONS), error.message) from error
+
+
+def read_queueing(document: Document) -> bool:
+    """Return the document's `config.queue`: whether a start waits for a slot unless it is told not to."""
+    value = (document.value.get("config") or {}).get(QUEUE, False)
+    if not isinstance(value, bool):
+        raise document.error(("config", QUEUE), f"{QUEUE} must be true or false, not {value!r}")
+    return value
 
 
 def read_children_at_end(document: Document) -> ChildrenAtEnd:

@@ -64,6 +64,7 @@ def read_plain(words: Sequence[str], command: Command) -> dict[str, Any] | None:
     parameters = command.all_parameters()
     named = {f"--{one.words}": one for one in parameters if not one.is_argument and one.kind not in (COMMAND, PROMPT)}
     named |= {f"-{one.short}": one for one in parameters if one.short}
+    named |= {f"--{one.off}": one for one in parameters if one.off}
     takes_command = any(one.kind == COMMAND for one in parameters)
     given: dict[str, Any] = {}
     rest, arguments = list(words), list[str]()
@@ -90,8 +91,8 @@ def _take_option(word: str, rest: list[str], named: dict[str, Parameter], given:
     if parameter is None or (parameter.name in given and parameter.kind != TEXTS) or (is_whole and flag[1] != "-"):
         return False
     if parameter.kind == FLAG:
-        given[parameter.name] = True
-        return not is_whole and not parameter.off
+        given[parameter.name] = flag != f"--{parameter.off}"
+        return not is_whole
     if not is_whole:
         text = rest.pop(0) if rest else ""
         if text.startswith("-"):

@@ -226,8 +226,8 @@ def _declared(one: Parameter) -> inspect.Parameter:
                                 **settings)  # fmt: skip
     default: Any = inspect.Parameter.empty
     if not one.is_required:
-        default = bool(one.default) if one.kind == FLAG else one.default
-        kind = kind if one.kind == FLAG or default is not None else kind | None
+        default = bool(one.default) if one.kind == FLAG and not one.off else one.default
+        kind = kind if default is not None else kind | None
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, declared]
     )

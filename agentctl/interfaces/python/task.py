@@ -18,7 +18,7 @@ from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.one_worker import show_worker
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.subtask_answer import SubtaskEnd
-from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.batch import batch_waits, request_from
 from agentctl.operations.start.new_task import create_task, find_or_create_task
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
@@ -88,13 +88,14 @@ class Task:
 
     # -- starting ----------------------------------------------------------------------------------------------
 
+    @for_python()
     def spawn(
         self,
         prompt: str | None = None,
         *,
         agent: str | None = None,
         argv: Sequence[str] | None = None,
-        queue: bool = False,
+        queue: bool | None = None,
         timeout_seconds: float | None = None,
         **options: Unpack[SpawnOptions],
     ) -> Spawned:
@@ -103,18 +104,25 @@ class Task:
         Args:
             agent: Which agent; by default `general`.
             argv: A command, instead of a prompt.
-            queue: Wait for a slot instead of being refused.
+            queue: Wait for a slot instead of being refused; by default as the task says.
         """
         line = {"prompt": prompt, "agent": agent, "argv": argv and list(argv), "timeout_seconds": timeout_seconds}
-        return self.spawn_many([{**line, **options}], queue=queue or bool(options.get("after")))[0]
+        request = request_from(plain_options({**line, **options}), "")
+        return spawn_workers(self.folder, [request], queue=queue)[0]
 
     @for_python()
-    def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool = True) -> list[Spawned]:
-        """Start all workers or none; each item has the keys of a line of `spawn --batch`."""
+    def spawn_many(self, items: Iterable[Mapping[str, Any]], *, queue: bool | None = None) -> list[Spawned]:
+        """Start all workers or none; each item has the keys of a line of `spawn --batch`.
+
+        Args:
+            queue: Wait for slots instead of being refused; by default as the items say, and else they wait.
+        """
         lines = [plain_options(item) for item in items]
         where = "items[{}]" if len(lines) > 1 else ""
         requests = [request_from(line, where.format(index)) for index, line in enumerate(lines)]
-        return spawn_workers(self.folder, requests, queue=queue) if requests else []
+        if not requests:
+            return []
+        return spawn_workers(self.folder, requests, queue=batch_waits(requests) if queue is None else queue)
 
     @for_python()
     def subtask(

@@ -18,7 +18,7 @@ def spawn(
     *,
     agent: str | None = None,
     argv: Sequence[str] | None = None,
-    queue: bool = False,
+    queue: bool | None = None,
     timeout_seconds: float | None = None,
     task: Task | str | None = None,
     root: str | None = None,

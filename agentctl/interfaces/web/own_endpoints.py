@@ -19,7 +19,7 @@ from agentctl.operations.show.event_pages import page_of_events
 from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
 from agentctl.operations.show.timeline import read_timeline
 from agentctl.operations.show.tree_view import Tree
-from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.batch import batch_waits, request_from
 from agentctl.operations.start.options import FLAG, NUMBER, OPTIONS, TABLE, TEXT, TEXTS, WHOLE
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.interacting import answer_open_question
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ServerAbout,
     )
 
+_QUEUED = "Wait for a slot instead of being refused; by default as the task says."
 _TASK = Input("task", NAME, "The task.", PATH, is_required=True)
 _INSTANCE = Input("instance", NAME, "The worker.", PATH, is_required=True)
 _STREAM = {"type": "string", "enum": ["stdout", "stderr"]}
@@ -214,14 +215,15 @@ class OwnEndpoints:
 
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             given = {name: value for name, value in call.values.items() if name != "task"}
-            queue, batch = given.pop("queue", False), given.pop("batch", None)
+            batch = given.pop("batch", None)
             if batch is not None and given:
                 raise UsageError(f"{min(given)} is for one worker", hint="those of a batch have options of their own")
             task = self._task(call)
             if batch is None:
-                return JsonAnswer(spawn_workers(task, [request_from(given, "the body")], queue=queue)[0].to_json())
+                request = request_from(given, "the body")
+                return JsonAnswer(spawn_workers(task, [request], queue=request.queue)[0].to_json())
             requests = [request_from(one, f"batch {number}") for number, one in enumerate(batch, 1)]
-            return JsonAnswer([one.to_json() for one in spawn_workers(task, requests, queue=True)])
+            return JsonAnswer([one.to_json() for one in spawn_workers(task, requests, queue=batch_waits(requests))])
 
         return Endpoint(
             "POST", "/tasks/{task}/spawn", "spawn", "Start an agent or a command as a worker, or many of them.",
@@ -229,9 +231,10 @@ class OwnEndpoints:
             (_TASK, Input("prompt", _TEXT, "Work for an agent; or", BODY),
              Input("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
                        "a program and its arguments; or", BODY),
+             Input("shell", _TEXT, "a line for /bin/sh -c; or", BODY),
              Input("batch", {"type": "array", "items": _OBJECT, "minItems": 1, "maxItems": 100_000},
                        "many workers, each with these keys.", BODY),
-             Input("queue", {"type": "boolean"}, "Wait for a slot instead of being refused.", BODY), *options),
+             Input("queue", {"type": "boolean"}, _QUEUED, BODY), *options),
             "The same `key` twice starts one worker, and returns it.",
             "SpawnedWorker | list[SpawnedWorker]",
         )  # fmt: skip

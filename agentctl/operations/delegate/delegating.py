@@ -28,9 +28,16 @@ from agentctl.supervision.worker.endings import Decision, decision_of
 DEFAULT_AGENT = "general"
 DEFAULT_SESSION = "default"
 DEFAULT_TIMEOUT_S = 120.0
+#: Keys of a batch that an item cannot have, and why.
+_NOT_OF_A_TASK = {
+    "keep": "an agent that is kept has no end that could be its result",
+    "queue": "each waits for a slot where none is free",
+    "shell": 'argv runs a line of a shell: ["sh", "-c", LINE]',
+}
 #: What an item may have.
 _KEYS = (
-    "objective", "subagent_type", "context", "label", *(key for key in KEYS if key not in ("prompt", "agent", "keep")),
+    "objective", "subagent_type", "context", "label",
+    *(key for key in KEYS if key not in ("prompt", "agent", *_NOT_OF_A_TASK)),
 )  # fmt: skip
 #: How much of a program's stderr is put into the error of its result.
 _STDERR_BYTES = 500
@@ -192,8 +199,9 @@ def _request(item: Mapping[str, Any], terms: Terms, where: str) -> SpawnRequest:
         raise UsageError(f"{at}context must be an object or a text, not {context!r}")
     if not isinstance(label, str | None):
         raise UsageError(f"{at}label must be a text, not {label!r}")
-    if "keep" in fields:
-        raise UsageError(f"{at}keep is not for a task: an agent that is kept has no end that could be its result")
+    for key, why in _NOT_OF_A_TASK.items():
+        if key in fields:
+            raise UsageError(f"{at}{key} is not for a task: {why}")
     if "argv" not in fields:
         fields |= {"prompt": _prompt(objective, context, at), "agent": agent or DEFAULT_AGENT}
     elif agent is not None:

@@ -34,7 +34,13 @@ _CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
 
 
 def resume_worker(
-    task: TaskDir, instance: str, prompt: str | None, *, queue: bool, name: str | None = None, by_tool: bool = False
+    task: TaskDir,
+    instance: str,
+    prompt: str | None,
+    *,
+    queue: bool | None,
+    name: str | None = None,
+    by_tool: bool = False,
 ) -> Spawned:
     """Continue an ended agent: its newest run, whichever run (or agent id) was named.
 

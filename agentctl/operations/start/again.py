@@ -42,7 +42,12 @@ class Retried(NamedTuple):
 
 
 def retry_workers(
-    task: TaskDir, named: Sequence[str], *, queue: bool, name: str | None = None, as_far_as_possible: bool = False
+    task: TaskDir,
+    named: Sequence[str],
+    *,
+    queue: bool | None,
+    name: str | None = None,
+    as_far_as_possible: bool = False,
 ) -> Retried:
     """Start the work of ended workers once more, each in its folder.
 
@@ -50,7 +55,7 @@ def retry_workers(
     Each waits for the newest tries of those that it waited for, which may be among the named ones.
 
     Args:
-        queue: Wait for a free slot instead of being refused.
+        queue: Wait for a free slot instead of being refused; None: as the task says, of several workers always.
         name: The new worker's, of one; by default the work's with a number: `build-2`.
         as_far_as_possible: Leave out those that are refused, and those that were tried again meanwhile, instead of
             starting none.
@@ -72,6 +77,7 @@ def retry_workers(
         if not as_far_as_possible and plan.left_out:
             raise next(iter(plan.left_out.values()))
         requests = plan.requests(name)
+        queue = True if queue is None and len(named) > 1 else queue
         return Retried(spawn_workers(task, requests, queue=queue) if requests else [], plan.left_out)
 
 

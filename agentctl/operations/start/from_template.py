@@ -18,12 +18,12 @@ from agentctl.adapters.files import read_json, to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.adapters.taskyaml.reader import read_limits
+from agentctl.adapters.taskyaml.reader import read_limits, read_queueing
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.errors import Damaged, Refused, StorageError, UsageError
-from agentctl.operations.start.batch import request_from
+from agentctl.operations.start.batch import SHELL, batch_waits, request_from
 from agentctl.operations.start.new_task import create_task
-from agentctl.operations.start.requests import Spawned
+from agentctl.operations.start.requests import Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.templates import (
     CACHES,
@@ -94,6 +94,7 @@ def create_from_template(
         raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
     settings = _settings(document, values)
     read_limits(document)
+    read_queueing(document)
     task_title = title or _fill(str(document.value.get("title") or template.name), settings, document, ("title",))
     _requests(document, {**settings, "template": "T", "task": "T"})  # An error shows before anything is made.
 
@@ -135,7 +136,7 @@ def start_template(task: TaskDir) -> list[Spawned]:
     known = [item.name for item in requests if item.name and task.worker(item.name).path.exists()]
     if known:
         raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")
-    return spawn_workers(task, requests, queue=True)
+    return spawn_workers(task, requests, queue=batch_waits(requests))
 
 
 def _parameters(document: Document) -> dict[str, dict[str, str]]:
@@ -167,17 +168,26 @@ def _requests(document: Document, settings: Mapping[str, str]) -> list[dict[str,
     roster = document.value.get("roster")
     if not isinstance(roster, list) or not roster:
         raise document.error(("roster",), "roster must be a list of workers")
-    found = []
+    found, requests = list[dict[str, Any]](), list[SpawnRequest]()
     for index, item in enumerate(roster):
         at = ("roster", str(index))
         if not isinstance(item, dict):
             raise document.error(at, "a worker must be a mapping")
         filled = {key: _fill_in(value, settings, document, (*at, key)) for key, value in item.items()}
+        if isinstance(item.get(SHELL), str) and _has_fields(item[SHELL]):
+            problem = "a shell would read a parameter as a part of its line"
+            raise document.error(
+                (*at, SHELL), f'{problem}; give argv: [sh, -c, LINE, sh, "{{NAME}}"], with "$1" in LINE'
+            )
         try:
-            request_from(filled, "the worker")
+            requests.append(request_from(filled, f"worker {index + 1}"))
         except UsageError as error:
             raise document.error(at, error.message) from error
         found.append({"cwd": working_folder(), **filled})
+    try:
+        batch_waits(requests)
+    except UsageError as error:
+        raise document.error(("roster",), error.message) from error
     return found
 
 
@@ -189,6 +199,10 @@ def _fill_in(value: Any, settings: Mapping[str, str], document: Document, at: tu
     if isinstance(value, dict):
         return {key: _fill_in(item, settings, document, at) for key, item in value.items()}
     return value
+
+
+def _has_fields(text: str) -> bool:
+    return any(field is not None for _, field, _, _ in string.Formatter().parse(text))
 
 
 def _fill(text: str, settings: Mapping[str, str], document: Document, at: tuple[str, ...]) -> str:

@@ -99,6 +99,8 @@ class SpawnRequest(NamedTuple):
     carries_on: str | None = None
     #: A tool of a session asks for it, not a person.
     by_tool: bool = False
+    #: What its entry in a batch says of waiting for a slot; `spawn_workers` is told for all of them.
+    queue: bool | None = None
     #: The line that it comes from (`source:number`), for errors about it.
     where: str = ""
 
@@ -106,6 +108,11 @@ class SpawnRequest(NamedTuple):
     def continues(self) -> bool:
         """Return whether it continues an agent's earlier run: by the same order, in the same folder."""
         return self.work is not None and self.work.order is not None
+
+
+def argv_of_shell(line: str) -> list[str]:
+    """Return what is executed for a line of a shell."""
+    return ["/bin/sh", "-c", line]
 
 
 class Spawned(NamedTuple):

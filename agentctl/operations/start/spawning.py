@@ -20,7 +20,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import OWN, Reason, Status
 from agentctl.domain.tree.limits import Limits
 from agentctl.drivers.order import BY_OWN_SETTINGS, order_from
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, NoFreeSlot, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.admission import (
     admit,
@@ -50,7 +50,7 @@ from agentctl.operations.where.locating import find_root, find_task
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.personal_config import may_be_told
 from agentctl.operations.where.sandbox import refuse_in_sandbox
-from agentctl.operations.where.task_config import read_config
+from agentctl.operations.where.task_config import read_config, usable_config
 from agentctl.supervision import failpoints
 from agentctl.supervision.dispatch.dispatch import (
     Dispatched,
@@ -103,14 +103,14 @@ def task_for_spawn(explicit: str | None, *, root: str | None, force: bool, title
     return create_task(found, title)
 
 
-def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> list[Spawned]:
+def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | None) -> list[Spawned]:
     """Start or queue workers; return once each runs or is in the queue, and all of it is on disk.
 
     Args:
-        queue: Wait for a free slot instead of being refused.
+        queue: Wait for a free slot instead of being refused; None: as the root task's `config` says.
 
     Raises:
-        NoFreeSlot: Without `queue`, fewer slots are free than requests; nothing was started.
+        NoFreeSlot: They do not wait, and fewer slots are free than requests; nothing was started.
         UsageError, NotFound, Refused: A request is not valid; nothing was started.
         KeyboardInterrupt: By Ctrl-C; nothing was started.
         StartInterrupted: By Ctrl-C; all were started, and it names them. By two, it says who knows what was.
@@ -194,7 +194,7 @@ class _Start(NamedTuple):
         return self.standing.parent
 
 
-def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) -> _Start:
+def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | None) -> _Start:
     """Refuse invalid requests, and those that may not be started here or from here, before anything is made."""
     check_own(task)
     config, parent = read_config(task), true_caller()
@@ -207,7 +207,21 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool) ->
     limits = limits_of_tree(tree, task, config, parent)
     own = config.limits if parent is None else config.limits.no_looser_than(held_limits(parent.worker))
     held = limits._replace(max_depth=depth_limit(task, parent), max_output_bytes=own.max_output_bytes).of_tree()
+    if queue is None:
+        queue = (config if tree.path == task.path else usable_config(tree)).queueing
+    if not queue:
+        _refuse_more_than_slots(requests, limits.max_concurrent_agents)
     return _Start(task, tree, own, limits, Standing(parent, depth, held), queue)
+
+
+def _refuse_more_than_slots(requests: list[SpawnRequest], cap: int) -> None:
+    """Refuse more workers than could ever start at once before each has a folder: thousands of them take long."""
+    may_be_there = any(request.key is not None or request.reuse for request in requests)
+    if len(requests) > cap > 0 and not may_be_there and not any(request.after for request in requests):
+        raise NoFreeSlot(
+            f"{len(requests)} workers need a slot each, and there are {cap}",
+            hint="--queue starts each as a slot gets free",
+        )
 
 
 def _prepare_each(

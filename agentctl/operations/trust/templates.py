@@ -146,6 +146,8 @@ def powers_of(template: Template) -> list[str]:
 
 
 def _work_of(worker: dict[str, Any]) -> str:
+    if "shell" in worker:
+        return f"/bin/sh -c {worker['shell']}"
     argv = worker.get("argv")
     return " ".join(map(str, argv)) if isinstance(argv, list) else f"the agent {worker.get('agent', 'general')}"
 

@@ -117,6 +117,7 @@ def _parse(path: Path, data: bytes) -> Document:
 
 def _defaults(document: Document) -> dict[str, Any]:
     reader.read_limits(document)
+    reader.read_queueing(document)
     config = dict(document.value.get("config") or {})
     if reader.RUNNER in config or reader.RESOURCES in config:
         from agentctl.adapters.taskyaml.running import read_resources  # Few people say anything about it.

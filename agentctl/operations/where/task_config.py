@@ -89,6 +89,7 @@ _IN_CONFIG: dict[str, Callable[[Document], Any]] = {
     "permissions": reader.read_permissions,
     "children_at_end": reader.read_children_at_end,
     "notify": _named_targets,
+    "queueing": reader.read_queueing,
     "running": _running,
 }
 

@@ -13,7 +13,7 @@ from agentctl.adapters import processes
 from agentctl.adapters.locks import locked
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, TreeDir, WorkerDir
-from agentctl.adapters.taskyaml.cache import known_limits
+from agentctl.adapters.taskyaml.cache import cached, known_limits
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import WorkerId
@@ -200,14 +200,25 @@ def check_free(task: TaskDir, parent: WorkerDir | None, wanted: int, cap: int) -
         spoken_for = sum(1 for _ in islice(ready, free))
         if free - spoken_for < wanted:
             names = describe_taken(found.taken)
-            raise NoFreeSlot(
-                f"{len(found.taken)} of {cap} slots are in use: {names}"
-                if names
-                else f"all {cap} slots are spoken for",
-                hint="--queue waits for a free one; agentctl wait-any waits for the next to end",
-            )
+            if wanted > 1:
+                why = f"{wanted} workers need a slot each, and {max(0, free - spoken_for)} of {cap} are free"
+            elif names:
+                why = f"{len(found.taken)} of {cap} slots are in use: {names}"
+            else:
+                why = f"all {cap} slots are spoken for"
+            raise NoFreeSlot(why, hint=_ways_on(tree, parent))
     finally:
         found.release()
+
+
+def _ways_on(tree: TreeDir, parent: WorkerDir | None) -> str:
+    """Return how to start it all the same; a person, where waiting is not the default, also how to make it that."""
+    now = "--queue waits for a free one; agentctl wait-any waits for the next to end"
+    config = cached(tree)
+    if parent is not None or (config is not None and config.queueing):
+        return now
+    ever = f"queue: true in the config of {tree.task_file} makes every start wait"
+    return f'{now}; {ever} (a new task: agentctl new --queue "TITLE")'
 
 
 def _refuse_held(tree: TreeDir, hold: QueueHold | None) -> None:

@@ -62,7 +62,9 @@ TIMEOUT = Parameter("timeout_seconds", SECONDS, "How long to wait; this stops no
 GRACE = Parameter("grace_seconds", SECONDS, "The pause between the signals of a cancel.", "N")
 RECURSIVE = Parameter("recursive", FLAG, "Include the sub-tasks.")
 FOLLOW = Parameter("follow", FLAG, "Keep printing as more is added.", short="f")
-QUEUE_UP = Parameter("queue", FLAG, "Wait for a slot instead of being refused.")
+#: None, where neither is typed: `config.queue` of the task decides.
+QUEUE_UP = Parameter("queue", FLAG, "Wait for a slot instead of being refused; by default as the task says.",
+                     off="no-queue")  # fmt: skip
 
 #: Option of a start -> the names that it takes.
 _COMPLETED = {

@@ -18,7 +18,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK
+from agentctl.interfaces.commands.model.parameters import IN_TASK, QUEUE_UP
 from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.lean import TYPE_CHECKING
@@ -38,7 +38,7 @@ def resume(
     prompt: str | None = None,
     lost: bool = False,
     name: str | None = None,
-    queue: bool = False,
+    queue: bool | None = None,
 ) -> Carried[SpawnedWorker | list[SpawnedWorker]]:
     """Continue an ended agent in its own session.
 
@@ -95,7 +95,7 @@ agentctl resume --lost
             Parameter("prompt", TEXT, "What to do now; by default, to carry on.", "PROMPT", is_argument=True),
             Parameter("lost", FLAG, "All that a crash or a reboot stopped, queues too."),
             Parameter("name", TEXT, "The new worker's name.", "INSTANCE"),
-            Parameter("queue", FLAG, "Wait for a slot instead of being refused."),
+            QUEUE_UP,
         ),
         exits=(*FINDS, ExitCode.NO_SLOT),
     ),

@@ -6,14 +6,13 @@ from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
-    FLAG,
     TEXT,
     Command,
     Parameter,
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES
+from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, QUEUE_UP
 from agentctl.interfaces.commands.parts.selection import NOBODY, SELECT, Selection, one_or_all, workers_chosen
 from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.outline import warning
@@ -29,7 +28,7 @@ def retry(
     *,
     instances: list[str] | None = None,
     name: str | None = None,
-    queue: bool = False,
+    queue: bool | None = None,
     failed: bool = False,
     status: str | None = None,
     agent: str | None = None,
@@ -47,9 +46,7 @@ def retry(
     chosen = workers_chosen(task, instances, selection)
     if not chosen:
         return Shown([], notes=[f"nothing to try again: {NOBODY}"])
-    done = retry_workers(
-        task, chosen, queue=queue or len(chosen) > 1, name=name, as_far_as_possible=selection != Selection()
-    )
+    done = retry_workers(task, chosen, queue=queue, name=name, as_far_as_possible=selection != Selection())
     rows = [one.to_json() for one in done.spawned]
     return Shown(
         one_or_all(rows, instances),
@@ -78,7 +75,9 @@ agentctl retry explore-1 --name explore-anew --queue
         (
             NAMED_INSTANCES,
             Parameter("name", TEXT, "The new worker's name; by default INSTANCE-2, -3, ...", "INSTANCE"),
-            Parameter("queue", FLAG, "Wait for a slot instead of being refused; several workers always do."),
+            QUEUE_UP._replace(
+                help="Wait for a slot instead of being refused; by default several do, and one as the task says."
+            ),
             *SELECT,
         ),
         exits=(*FINDS, ExitCode.NO_SLOT),

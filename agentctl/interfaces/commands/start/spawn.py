@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 from collections.abc import Iterable, Iterator
 
 from agentctl.adapters.files import storage_errors
 from agentctl.adapters.taskdir import TaskDir
+from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import end_in_words
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import ExitCode, NoFreeSlot, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     COMMAND,
     FINDS,
@@ -23,6 +25,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Showing,
     Shown,
 )
+from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, QUEUE_UP, of_start, pairs_in
 from agentctl.interfaces.commands.parts.foreground import in_foreground
@@ -31,7 +34,7 @@ from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.interruption import interrupted
 from agentctl.operations.start.options import OPTIONS, OUTPUT, QUEUE, WORK, given_options
-from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
+from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest, argv_of_shell
 from agentctl.operations.start.spawning import spawn_workers, task_for_spawn
 from agentctl.operations.where.command_lines import command_line
 
@@ -53,9 +56,10 @@ def spawn(
     command: list[str] | None = None,
     prompt: str | None = None,
     shell: str | None = None,
-    queue: bool = False,
+    queue: bool | None = None,
     wait: bool = False,
     batch: str | None = None,
+    each: str | None = None,
     roster: bool = False,
     resume_queue: bool = False,
     **options: Any,
@@ -66,16 +70,34 @@ def spawn(
     With --wait the exit code is the worker's own (128 + n for signal n; 124 if its time was up; 7 if it has none);
     Ctrl-C then leaves the worker running.
     """
+    if each is not None:
+        _check_each(each, command, prompt)
     modes = (command, shell, batch, roster, resume_queue, prompt)
     if sum(mode not in (None, False) for mode in modes) != 1:
         raise UsageError("give one of PROMPT, -- CMD, --shell, --batch", hint="agentctl spawn --help")
     of_agent, of_worker = given_options(options)
     request = SpawnRequest(
-        argv=(command or ()) if shell is None else ["/bin/sh", "-c", shell],
+        argv=(command or ()) if shell is None else argv_of_shell(shell),
         work=_work(prompt, of_agent),
         **{**of_worker, "env": pairs_in("--env", of_worker.get("env", ()))},
     )
     many = command is None and shell is None and prompt is None
+    _check_together(request, queue=queue, many=many)
+    if resume_queue:
+        return requeue(call)
+    if roster:
+        return spawn_template(call, wait=wait)
+    if batch is not None:
+        requests, queue = _read_batch(batch, queue)
+    else:
+        requests = [request] if each is None else _read_each(each, request)
+    task = task_for_spawn(call.task_named, root=call.root_named, force=call.force)
+    with _naming_the_line(call, each, command, prompt, options):
+        spawned = spawn_workers(task, requests, queue=queue)
+    return _show(call, task, spawned, wait=wait, many=many or each is not None)
+
+
+def _check_together(request: SpawnRequest, *, queue: bool | None, many: bool) -> None:
     if many and request != SpawnRequest():
         raise UsageError(
             "an option for one worker is given, but no command",
@@ -83,17 +105,42 @@ def spawn(
         )
     if request.after_any and not request.after:
         raise UsageError("--after-any goes with --after")
-    if resume_queue:
-        return requeue(call)
-    if roster:
-        return spawn_template(call, wait=wait)
-    requests = _read(batch) if batch is not None else [request]
-    task = task_for_spawn(call.task_named, root=call.root_named, force=call.force)
-    spawned = spawn_workers(task, requests, queue=queue or bool(request.after) or many)
-    return _show(call, task, spawned, wait=wait, many=many)
+    if request.after and queue is False:
+        raise UsageError("--after waits, and --no-queue does not: leave one of them out")
 
 
+_STDIN = "-"
 _PROMPT_FIRST = 'a prompt goes before --, as in agentctl spawn --agent explore "Where are the tests?"'
+
+
+def _check_each(each: str, command: list[str] | None, prompt: str | None) -> None:
+    if command is None and prompt is None:
+        raise UsageError(
+            "--each goes with a command or a prompt",
+            hint="""add -- CMD {}; for a line of a shell: -- sh -c 'wc -l "$1"' sh {}""",
+        )
+    if each == prompt == _STDIN:
+        raise UsageError("stdin cannot be both the lines and the prompt", hint="give --each a FILE")
+
+
+@contextlib.contextmanager
+def _naming_the_line(
+    call: Invocation, each: str | None, command: list[str] | None, prompt: str | None, options: dict[str, Any]
+) -> Iterator[None]:
+    """Put the line that would work into the error where there are fewer slots than lines."""
+    try:
+        yield
+    except NoFreeSlot as error:
+        if each is None or _STDIN in (each, prompt):
+            raise
+        import shlex  # Only for a refusal.
+
+        words = far_line("spawn", call, each=each, **options)[1:]
+        words += ["--", *command] if command else [str(prompt)]
+        others = (error.hint or "").partition("; ")[2]  # The first way is --queue.
+        error.hint = f"each waits for its turn with agentctl spawn --queue {shlex.join(words)}"
+        error.hint += f"; {others}" if others else ""
+        raise
 
 
 def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None:
@@ -102,7 +149,7 @@ def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None
             option = min(agent_options).replace("_", "-")
             raise UsageError(f"--{option} is for an agent, and there is no prompt", hint=_PROMPT_FIRST)
         return None
-    text = sys.stdin.read() if prompt == "-" else prompt
+    text = sys.stdin.read() if prompt == _STDIN else prompt
     return AgentWork(prompt=text, **agent_options)
 
 
@@ -148,8 +195,21 @@ def _shown(call: Invocation, task: TaskDir, spawned: list[Spawned], *, wait: boo
         yield Shown(rows if many else rows[0])
     else:
         yield from _started(spawned)
+        _tell_where_to_look(call, task, spawned)
     failed = any(one.status == "failed" and not one.reused for one in spawned)
     return ExitCode.REFUSED if failed else ExitCode.DONE
+
+
+def _tell_where_to_look(call: Invocation, task: TaskDir, spawned: list[Spawned]) -> None:
+    """Tell a person at a terminal, with the first workers of a task, how to see what they do."""
+    alive = [one.agent_instance for one in spawned if one.status in (Status.RUNNING, Status.QUEUED)]
+    if not alive or not (call.draws and call.is_terminal("stderr")) or len(task.instances()) > len(spawned):
+        return
+    if len(spawned) > 1:
+        call.note(f"hint: {command_line(task, 'watch')} shows what they do")
+        return
+    logs = command_line(task, "logs", alive[0], "-f")
+    call.note(f"hint: {command_line(task, 'watch')} shows what it does; {logs} follows its output")
 
 
 def _started(spawned: list[Spawned]) -> Iterator[Shown]:
@@ -166,23 +226,48 @@ def spawned_line(one: Spawned) -> str:
     return f"{one.agent_instance} {one.status}{pid} in {one.task_id}{known}{place}{message}"
 
 
-def _read(batch: str) -> list[SpawnRequest]:
-    from agentctl.operations.start.batch import read_batch  # Most spawns start one worker.
+def _read_batch(batch: str, queue: bool | None) -> tuple[list[SpawnRequest], bool]:
+    """Return the requests of a batch, and whether they wait for slots: as the command line says, else as they say."""
+    from agentctl.operations.start.batch import batch_waits, read_batch  # Most spawns start one worker.
 
-    if batch == "-":
-        return read_batch(_lines_of(sys.stdin, "stdin"), "stdin")
+    lines, source = _lines_of(batch)
+    requests = read_batch(lines, source)
+    return requests, batch_waits(requests) if queue is None else queue
+
+
+def _read_each(each: str, request: SpawnRequest) -> list[SpawnRequest]:
+    from agentctl.operations.start.batch import read_each
+
+    lines, source = _lines_of(each)
+    return read_each(lines, source, request)
+
+
+def _lines_of(path: str) -> tuple[Iterable[str], str]:
+    """Return the lines of a file, or of stdin, and what it is called; only a newline ends a line, or all end as on DOS.
+
+    A carriage return elsewhere may be part of a file's name: it would make two of it.
+    """
+    if path == _STDIN:
+        if isinstance(sys.stdin, io.TextIOWrapper):
+            sys.stdin.reconfigure(newline="\n")
+        return _bounded(sys.stdin, "stdin"), "stdin"
     try:
-        with storage_errors(batch, "read"), open(batch, encoding="utf-8-sig", errors="surrogateescape") as file:
-            return read_batch(_lines_of(file, batch), batch)
+        with (
+            storage_errors(path, "read"),
+            open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file,
+        ):
+            return _bounded(file, path), path
     except OSError as error:
-        raise UsageError(f"cannot read {batch}: {error.strerror}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _lines_of(file: TextIO, name: str) -> Iterable[str]:
-    """Return the lines of a batch, up to a size: the file may be a pipe, or have no end."""
+def _bounded(file: TextIO, name: str) -> Iterable[str]:
+    """Return the lines of a file up to a size: it may be a pipe, or have no end."""
     text = file.read(_LONGEST_BATCH + 1)
     if len(text) > _LONGEST_BATCH:
         raise UsageError(f"{name} is too large", hint=f"at most {_LONGEST_BATCH} characters are read")
+    if text.count("\r\n") == text.count("\n"):
+        text = text.replace("\r\n", "\n")
     return io.StringIO(text.removeprefix("\ufeff"))
 
 
@@ -266,7 +351,7 @@ agentctl spawn -- make test
 agentctl spawn --name lint --queue --retries 2 -- ruff check .
 agentctl spawn --agent explore "Which modules read the configuration?"
 agentctl spawn --after lint --shell "make build | tee build.log"
-printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
+ls *.wav | agentctl spawn --queue --each - -- flac {}
 """,
         (
             Parameter(
@@ -281,6 +366,13 @@ printf '{"name": "a1", "argv": ["true"]}\\n' | agentctl spawn --batch -
                 "batch",
                 TEXT,
                 "Many workers: JSON lines whose keys are the names of these options; - is stdin.",
+                "FILE",
+                group=WORK,
+            ),
+            Parameter(
+                "each",
+                TEXT,
+                "A worker for each line, which is put in place of {}; --name n makes n-1, n-2, ...; - is stdin.",
                 "FILE",
                 group=WORK,
             ),

@@ -56,6 +56,7 @@ def new(
     timeout_seconds: float | None = None,
     grace_seconds: float | None = None,
     max_depth: int | None = None,
+    queue: bool | None = None,
     template: str | None = None,
     values: list[str] | None = None,
     no_use: bool = False,
@@ -72,6 +73,7 @@ def new(
         "timeoutSeconds": timeout_seconds,
         "graceSeconds": grace_seconds,
         "maxDepth": max_depth,
+        "queue": queue,
     }
     limits = {key: value for key, value in config.items() if value is not None}
     named = _named(notify)
@@ -283,6 +285,12 @@ agentctl new "Port the parser" --notify phone:blocked,failed
             Parameter("timeout_seconds", SECONDS, "How long each worker may run.", "N"),
             GRACE,
             Parameter("max_depth", WHOLE, "How many levels deep workers may start workers.", "N"),
+            Parameter(
+                "queue",
+                FLAG,
+                "Let what is started in it wait for a slot; by default as your config.yaml says.",
+                off="no-queue",
+            ),
             Parameter(
                 "template",
                 TEXT,
