@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,52 @@ def test_parameters_that_are_unknown_missing_or_malformed_are_told(template: Pat
         assert refused.code == 2
         assert problem in refused.err
         assert "hint:" in refused.err or "form K=V" in problem
+    assert made(root) == []
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "problem"),
+    [
+        ("folder", "no/such", "there is no folder {here}/no/such"),
+        ("folder", "a file", "{here}/a file is not a folder"),
+        ("file", ".", "{here}/. is not a file"),
+        ("path", "a file/below", "there is no file or folder {here}/a file/below"),
+        ("path", "", "is empty"),
+        ("flie", ".", "must be one of text, path, folder, file, not 'flie'"),
+    ],
+)
+def test_a_parameter_that_names_a_place_is_looked_at_before_anything_is_made(
+    template: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: str, value: str, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a file").touch()
+    (template / "task.yaml").write_text(GOOD.replace("default: .}", f"default: ., type: {type_}}}"), encoding="utf-8")
+    with pytest.raises(UsageError, match=re.escape(problem.format(here=tmp_path))):
+        create_from_template(Root(str(root)), "mine", {"word": "x", "place": value})
+    assert made(root) == []
+
+
+@pytest.mark.parametrize(("type_", "value"), [("folder", "."), ("file", "a file"), ("path", "."), ("text", "no/such")])
+def test_a_parameter_that_names_what_is_there_is_taken(
+    template: Path, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, type_: str, value: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a file").touch()
+    (template / "task.yaml").write_text(GOOD.replace("default: .}", f"type: {type_}}}"), encoding="utf-8")
+    create_from_template(Root(str(root)), "mine", {"word": "x", "place": value})
+    assert len(made(root)) == 1
+
+
+def test_a_place_that_is_empty_by_default_may_be_left_out(template: Path, root: Path) -> None:
+    (template / "task.yaml").write_text(GOOD.replace("default: .}", "default: '', type: file}"), encoding="utf-8")
+    create_from_template(Root(str(root)), "mine", {"word": "x"})
+    assert len(made(root)) == 1
+
+
+def test_the_survey_of_a_folder_that_is_not_there_makes_no_task(root: Path, tmp_path: Path) -> None:
+    refused = run("new", "--template", "shipped:survey", "--set", f"path={tmp_path}/none", check=False)
+    assert refused.code == 2
+    assert f"the parameter 'path': there is no folder {tmp_path}/none" in refused.err
     assert made(root) == []
 
 

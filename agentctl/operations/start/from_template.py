@@ -6,15 +6,17 @@ A task made from one has its own copy of the files, and its workers' orders, res
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 import string
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.document import Document
-from agentctl.adapters.files import read_json, to_json, write_whole
+from agentctl.adapters.files import read_json, storage_errors, to_json, write_whole
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -84,7 +86,8 @@ def create_from_template(
     Raises:
         NotFound: There is no such template.
         Refused: It comes with the project, and is not trusted.
-        UsageError: A parameter is unknown or missing, or the template has an error (with file, line and key).
+        UsageError: A parameter is unknown or missing, or names a file or folder that is not there; or the template has
+            an error (with file, line and key).
     """
     template = find_template(root, name)
     digest, content = check_usable(template), bytes_of(template)
@@ -93,6 +96,7 @@ def create_from_template(
     if unknown:
         raise document.error((min(unknown),), f"unknown key {min(unknown)!r}; known: {', '.join(_KEYS)}")
     settings = _settings(document, values)
+    _check_places(document, settings)
     read_limits(document)
     read_queueing(document)
     task_title = title or _fill(str(document.value.get("title") or template.name), settings, document, ("title",))
@@ -162,6 +166,44 @@ def _settings(document: Document, values: Mapping[str, str]) -> dict[str, str]:
         else:
             raise UsageError(f"the parameter {name!r} has no value", hint=f"--set {name}=...")
     return settings
+
+
+#: What a parameter of a type names: as its `st_mode` says, and in words.
+_PLACES: dict[str, tuple[Callable[[int], bool], str]] = {
+    "path": (bool, "file or folder"),
+    "folder": (stat.S_ISDIR, "folder"),
+    "file": (stat.S_ISREG, "file"),
+}
+
+
+def _check_places(document: Document, settings: Mapping[str, str]) -> None:
+    """Refuse a parameter that names nothing, seen from the folder in which the workers will run."""
+    for name, item in _parameters(document).items():
+        kind = item.get("type", "text")
+        if kind == "text":
+            continue
+        if kind not in _PLACES:
+            problem = f"the type of a parameter must be one of text, {', '.join(_PLACES)}, not {kind!r}"
+            raise document.error(("parameters", name, "type"), problem)
+        value = settings[name]
+        if value or item.get("default"):  # One that is empty by default may be left empty.
+            _check_place(name, value, *_PLACES[kind])
+
+
+def _check_place(name: str, value: str, is_one: Callable[[int], bool], called: str) -> None:
+    step = f"--set {name}=... names a {called}"
+    if not value:
+        raise UsageError(f"the parameter {name!r} is empty", hint=step)
+    place = os.path.join(working_folder(), value)
+    try:
+        with storage_errors(place, "look at"):
+            mode = os.stat(place).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"the parameter {name!r}: there is no {called} {place}", hint=step) from None
+    except ValueError as error:
+        raise UsageError(f"the parameter {name!r} cannot be a path: {error}", hint=step) from None
+    if not is_one(mode):
+        raise UsageError(f"the parameter {name!r}: {place} is not a {called}", hint=step)
 
 
 def _requests(document: Document, settings: Mapping[str, str]) -> list[dict[str, Any]]:
