@@ -6,19 +6,22 @@ These tests fetch packages: `make test-extras` alone runs them.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
+import psutil
 import pytest
 
 from tests.extras.install import programs
-from tests.support import REPOSITORY
+from tests.support import REPOSITORY, wait_until
 
 Completed: TypeAlias = "subprocess.CompletedProcess[str]"
 
@@ -100,6 +103,14 @@ def succeeded(done: Completed) -> Completed:
     return done
 
 
+def wheel_in(world: World) -> Path:
+    """Build the wheel, in a folder of its own."""
+    wheels = world.home / "wheels"
+    world.do("uv", "build", "--directory", "/", "--wheel", "--out-dir", wheels, REPOSITORY)
+    (wheel,) = wheels.glob("*.whl")
+    return wheel
+
+
 def in_a_venv(world: World) -> None:
     world.python = world.home / "an env" / "bin" / "python"
     world.do(sys.executable, "-m", "venv", world.home / "an env")
@@ -158,8 +169,7 @@ def in_a_tool_from_a_repository(world: World) -> None:
 
 def in_a_tool_with_an_index(world: World) -> None:
     """From an index of its own, which the line would have to name again."""
-    wheels = world.home / "wheels"
-    world.do("uv", "build", "--directory", "/", "--wheel", "--out-dir", wheels, REPOSITORY)
+    wheels = wheel_in(world).parent
     world.do("uv", "tool", "install", "--with", "segno", "--find-links", wheels, "agentctl-cli")
     world.python = world.home / ".local/share/uv/tools/agentctl-cli/bin/python"
 
@@ -213,6 +223,46 @@ def test_the_manual_pages_come_with_the_command(tmp_path: Path) -> None:
     # Where pipx links to them, beside the command: man looks there.
     for folder in (world.python.parents[1] / "share", tmp_path / ".local" / "share"):
         assert {file.name: file.read_bytes() for file in (folder / "man" / "man1").iterdir()} == wanted
+
+
+def test_the_demo_needs_no_checkout(tmp_path: Path) -> None:
+    """Of a wheel in an empty environment, in an empty folder of an empty home, with the system's programs alone."""
+    world = World(tmp_path / "builder")
+    env, home = tmp_path / "env", tmp_path / "home"
+    world.do(sys.executable, "-m", "venv", env)
+    world.do("uv", "pip", "install", "--directory", "/", "--python", env / "bin" / "python", wheel_in(world))
+    (home / "empty").mkdir(parents=True)
+    began = time.monotonic()
+    bare = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    done = succeeded(
+        subprocess.run(
+            [env / "bin" / "agentctl", "demo"], cwd=home / "empty", env=bare, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False,
+        )
+    )  # fmt: skip
+    assert time.monotonic() - began < 60
+    (package,) = env.glob("lib/python*/site-packages/agentctl")
+    for seen in (
+        f"-- the source tree: {package} (--path FOLDER takes another)\n",
+        "\nfunctions blocked\n",
+        "\nanswered q1 of functions in survey-of-agentctl: ",
+        "\nreport completed\n",
+        "\ndeep-scan cancelled\n",
+        f"\n# Survey of `{package}`\n",
+    ):
+        assert seen in done.stdout
+    assert done.stderr == ""
+    wait_until(lambda: _processes_of(home), accept=lambda left: not left, what="nothing of the demo to run")
+
+
+def _processes_of(home: Path) -> list[str]:
+    """Return the processes whose home is this one."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("HOME") == str(home):
+                found.append(" ".join(process.cmdline()))
+    return found
 
 
 def test_a_line_brings_all_that_the_extra_needs(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
+import agentctl
+from agentctl.adapters.personal import home_folder
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode, Refused
 from agentctl.interfaces.commands.model.command_model import TEXT, Command, Parameter, Showing, Shown
@@ -35,11 +37,12 @@ _FILES = (
 )
 
 
-def demo(call: Invocation, *, path: str = ".") -> Showing:
+def demo(call: Invocation, *, path: str | None = None) -> Showing:
     """See it all at work in under a minute: five workers survey a source tree.
 
-    One asks a question, which is answered as from a second terminal; a long one is cancelled; the report and all
-    files stay for you to look at. Needs no key, no agent program and no network.
+    It is the working folder where that has Python files, otherwise agentctl's own code. One worker asks a question,
+    which is answered as from a second terminal; a long one is cancelled; the report and all files stay for you to look
+    at. Needs no key, no agent program and no network.
     """
     task_id = yield from _start(path)
     steps = _Steps(task_id)
@@ -70,22 +73,40 @@ class _Steps:
             raise Refused(f"this step of the demo ended with exit code {code}")
 
 
-def _start(path: str) -> Generator[Shown, None, str]:
+def _start(path: str | None) -> Generator[Shown, None, str]:
     from agentctl.operations.trust.templates import SHIPPED
 
-    folder = Path(path).resolve()
+    folder = (_source_tree() if path is None else Path(path)).resolve()
     if not folder.is_dir():
         raise Refused(f"there is no folder {folder}", hint="agentctl demo --path FOLDER")
     find_root(None, create=True, apart=True)
     title = "-- a task from the template `survey`: four workers examine a source tree, a fifth joins their findings"
-    args = ["new", "--template", f"{SHIPPED}survey", "--set", f"path={folder}", "--start"]
-    yield Shown(None, [title, f"$ agentctl {shlex.join(args)}"])
+    whose = f"-- the source tree: {plain(str(folder))} (--path FOLDER takes another)"
+    args = [
+        "new",
+        f"Survey of {folder.name or folder}",
+        "--template",
+        f"{SHIPPED}survey",
+        "--set",
+        f"path={folder}",
+        "--start",
+    ]
+    yield Shown(None, [title, whose, f"$ agentctl {shlex.join(args)}"])
     done = subprocess.run([*_PROGRAM, *args, "--json"], stdout=subprocess.PIPE, check=False, encoding="utf-8")
     if done.returncode != ExitCode.DONE:
         raise Refused("the survey could not be started")
     value: dict[str, Any] = json.loads(done.stdout)
     yield Shown(None, [f"{value['taskId']}  {plain(str(value.get('path', '')))}"])
     return str(value["taskId"])
+
+
+def _source_tree() -> Path:
+    """Return the working folder if there is something in it to ask about; otherwise agentctl's own code."""
+    here = Path.cwd()
+    has_python = any(next(here.glob(pattern), None) for pattern in ("*.py", "[!.]*/*.py"))
+    # All that a person has would take long to read, and is no source tree.
+    is_home = here == Path(os.path.realpath(home_folder(os.environ)))
+    return here if has_python and not is_home else Path(agentctl.__file__).parent
 
 
 def _play(steps: _Steps) -> Iterator[Shown]:
@@ -153,7 +174,7 @@ COMMANDS = (
 agentctl demo
 agentctl demo --path ~/src/project
 """,
-        (Parameter("path", TEXT, "The source tree to examine.", "FOLDER", default="."),),
+        (Parameter("path", TEXT, "The source tree to examine.", "FOLDER"),),
         exits=(ExitCode.UNSUCCESSFUL,),
     ),
 )
