@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from textual.app import ScreenStackError
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from agentctl.adapters import watch
 from agentctl.adapters.taskdir import Root
@@ -32,10 +33,13 @@ class Screen:
     def __init__(self, app: WatchApp, pilot: Pilot[int]) -> None:
         self.app, self.pilot = app, pilot
 
+    def strips(self) -> list[Strip]:
+        """Return the lines of the screen as they are drawn."""
+        return self.app.screen._compositor.render_strips()
+
     def text(self) -> str:
         """Return what is on the screen, line by line."""
-        rows = self.app.screen._compositor.render_strips()
-        return "\n".join(strip.text.rstrip() for strip in rows)
+        return "\n".join(strip.text.rstrip() for strip in self.strips())
 
     def rows(self) -> list[str]:
         """Return the lines of the screen."""

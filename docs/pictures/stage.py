@@ -7,14 +7,14 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @contextlib.contextmanager
-def stage(name: str, program: Path) -> Iterator[Path]:
+def stage(name: str, program: Path | None = None) -> Iterator[Path]:
     """Stay in a new folder of a new home.
 
     Args:
@@ -25,7 +25,8 @@ def stage(name: str, program: Path) -> Iterator[Path]:
         folder, programs = Path(home, name), Path(home, "bin")
         for path in (folder, programs):
             path.mkdir()
-        put_program(programs / "claude", f"{program} as-model")
+        if program is not None:
+            put_program(programs / "claude", f"{program} as-model")
         put_program(programs / "agentctl", "-m agentctl")
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("AGENTCTL_", "XDG_", "CLAUDE"))}
         path_variable = f"{programs}{os.pathsep}{kept['PATH']}"
@@ -37,8 +38,22 @@ def stage(name: str, program: Path) -> Iterator[Path]:
 
 def put_program(file: Path, what: str) -> None:
     """Write a program that runs Python."""
-    file.write_text(f'#!/bin/sh\nexec {sys.executable} {what} "$@"\n', encoding="utf-8")
+    put_script(file, f'exec {sys.executable} {what} "$@"')
+
+
+def put_script(file: Path, line: str) -> None:
+    """Write a program of one line of shell."""
+    file.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
     file.chmod(0o700)
+
+
+def repository(files: Mapping[str, str]) -> None:
+    """Make the folder a git repository with files, by path."""
+    for name, text in files.items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+    for line in ("init -q", "add -A", "-c user.name=me -c user.email=me@example.org commit -qm begin"):
+        subprocess.run(["git", *line.split()], check=True)
 
 
 def agent(name: str, kind: str, prompt: str, *options: str) -> None:

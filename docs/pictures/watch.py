@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -21,7 +20,7 @@ HERE = Path(__file__).resolve()
 REPOSITORY = HERE.parents[2]
 sys.path[:0] = [str(REPOSITORY), str(REPOSITORY / "tests" / "workers"), str(HERE.parent)]
 
-from stage import after, agent, agentctl, command, stage  # type: ignore[import-not-found]  # noqa: E402
+from stage import after, agent, agentctl, command, repository, stage  # type: ignore[import-not-found]  # noqa: E402
 
 from agent_program import MODEL, Program, say  # type: ignore[import-not-found]  # noqa: E402
 
@@ -223,11 +222,8 @@ def main() -> None:
     if sys.argv[1:2] == ["as-model"]:
         StandIn().run()
         return
-    with stage("webapp", HERE) as folder:
-        (folder / "src").mkdir()
-        (folder / "src" / "rows.ts").write_text('export const rows = (text) => text.split("\\n")\n', encoding="utf-8")
-        for line in ("init -q", "add -A", "-c user.name=me -c user.email=me@example.org commit -qm begin"):
-            subprocess.run(["git", *line.split()], check=True)
+    with stage("webapp", HERE):
+        repository({"src/rows.ts": 'export const rows = (text) => text.split("\\n")\n'})
         run()
         try:
             asyncio.run(take())
