@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ def claude_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     claude.write_text(f'#!/bin/sh\nexec {sys.executable} {WORKERS / "agent_program.py"} "$@"\n', encoding="utf-8")
     claude.chmod(0o700)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+
+
+def put_vendors(folder: Path, *names: str) -> None:
+    """Put agent programs without a model into a folder, by the names of the real ones (tests/workers/vendors.py)."""
+    subprocess.run([sys.executable, WORKERS / "vendors.py", "put", folder, *names], check=True)
 
 
 def agent(prompt: str, *options: str | Path, name: str = "a", check: bool = True) -> Completed:

@@ -28,19 +28,9 @@ from rich.console import Console  # noqa: E402
 from rich.segment import Segment, Segments  # noqa: E402
 from stage import agentctl, put_script, repository, stage  # type: ignore[import-not-found]  # noqa: E402
 
-from vendors import FLAKY, LOGIN, SAID, USAGE, put_programs  # type: ignore[import-not-found]  # noqa: E402
+from vendors import FILES, put_programs  # type: ignore[import-not-found]  # noqa: E402
 
 SIZE = (100, 21)
-FILES = {
-    LOGIN: f"""from app import server
-
-
-def test_login() -> None:
-    server.start()
-{FLAKY}    assert server.login("ada").is_known
-""",
-    USAGE: f"# Usage\n\n{SAID}",
-}
 #: How long each worker has been at work in the picture, and where that is.
 TIMES, FOLDER = {"fix": "42s", "review": "1m 05s", "docs": "38s", "test": "3s"}, "/home/me/app"
 _TIME = re.compile(r"(?<![\w.])(?:\d+m )?\d+(?:\.\d)?s(?!\w)")
@@ -141,6 +131,7 @@ def picture(stills: list[Still]) -> str:
     """Return the stills as one picture, in which they follow one another."""
     whole = sum(still.seconds for still in stills)
     begins = 0
+    width = height = "0"
     rules, drawings = [], []
     for number, still in enumerate(stills, 1):
         width, height, looks, drawing = _drawn(still, number)

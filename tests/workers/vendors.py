@@ -1,14 +1,16 @@
-"""Three agent programs without a model, for the pictures and the first screen of README: `vendors.py NAME ARGS`.
+"""Three agent programs without a model, for README and its picture: `vendors.py NAME ARGS`.
 
 `claude`, `codex` and `opencode` speak the protocols of the programs of these names. A word of the prompt says what each
 does; they change only files of the folder in which they work.
 
 write       Claude Code asks whether it may write a program, writes it with its tests, and answers
 fix         Claude Code mends a file, asks whether it may run the tests, and answers
+where, and  Claude Code answers
 review      Codex reads, and answers; with `large` in the prompt it goes on reading until it is interrupted
 document    opencode changes a file, and answers
 
-VENDORS_GATE names a file: Claude Code goes on with its tests once it is there.
+`vendors.py put FOLDER NAME...` writes programs of these names into a folder. VENDORS_GATE names a file: Claude Code
+goes on with its tests once it is there.
 """
 
 from __future__ import annotations
@@ -46,6 +48,22 @@ FLAKY, MENDED = (
 USAGE = "docs/usage.md"
 #: A line that says how often a session is asked for, and a new one below it.
 SAID, SAYS = ("The session is asked for once.\n", "When it has ended, the next call begins another one.\n")
+#: What it answers to a question, by its first word.
+ANSWERS = {
+    "Where": "In src/login.py: test_login is the one test of it.",
+    "And": "Nobody else: it is called from there alone.",
+}
+#: The repository in which they mend and document.
+FILES = {
+    LOGIN: f"""from app import server
+
+
+def test_login() -> None:
+    server.start()
+{FLAKY}    assert server.login("ada").is_known
+""",
+    USAGE: f"# Usage\n\n{SAID}",
+}
 
 
 class Claude(Program):
@@ -55,11 +73,14 @@ class Claude(Program):
         """Write, or mend."""
         self.turns += 1
         say(type="system", subtype="init", tools=["Bash"], model=MODEL, session_id=self.session, cwd=os.getcwd())
-        if "fix" in prompt.lower():
+        last = prompt.strip().splitlines()[-1]
+        if last.startswith("Fix"):
             self.mend()
-        else:
+        elif last.startswith("Write"):
             arguments = {"file_path": os.path.abspath("fizzbuzz.py"), "content": FIZZBUZZ}
             self.ask("Write", arguments, self.written)
+        else:
+            self.finish(ANSWERS[last.partition(" ")[0]], 6_000)
 
     def written(self, answer: dict[str, Any]) -> None:
         """Write the files, if it may."""
@@ -181,13 +202,16 @@ def put_programs(folder: Path, *names: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
         program = folder / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).resolve()}" {name} "$@"\n')
+        line = f'exec "{sys.executable}" "{Path(__file__).resolve()}" {name} "$@"'
+        program.write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         program.chmod(0o700)
 
 
 def main(name: str, args: list[str]) -> None:
-    """Be a program."""
-    if args == ["--version"]:
+    """Be a program, or write some."""
+    if name == "put":
+        put_programs(Path(args[0]), *args[1:])
+    elif args == ["--version"]:
         print(VERSIONS[name])
     elif name == "claude":
         Claude().run()
