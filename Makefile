@@ -75,10 +75,10 @@ test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; f
 test-typer: $(VENV)/.dev ## run the command line's tests over each minor version of typer that is allowed; fetches them
 	@TURN=$(TURN) $(PY) -m tests.typers $(PYTEST_JOBS); code=$$?; [ $$code -eq 69 ] || exit $$code
 
-test-extras: $(VENV)/.dev ## run the lines that say how an extra is installed, in environments of pipx, uv and pip; fetches them
+test-extras: $(VENV)/.dev ## run README's first screen, and the lines that say how an extra is installed, in environments of pipx, uv and pip; fetches them
 	@$(PY) -m tests.extras.install; code=$$?; \
 	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
-	$(PY) -m pytest --numprocesses 2 tests/extras/printed.py
+	$(PY) -m pytest --numprocesses 2 tests/extras/printed.py tests/extras/first_screen.py
 
 test-hosts: $(VENV)/.dev ## run --host and --hosts over real sshd on the loopback; fetches openssh-server
 	@$(PY) -m tests.hosts.install; code=$$?; \

@@ -1,4 +1,7 @@
-"""At stake: whoever types what README shows of agents can do so with the real programs."""
+"""At stake: whoever types what README shows of agents can do so with the real programs.
+
+What is printed then `tests/drivers/test_readme_agents.py` compares.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _PROMPT = re.compile(r'"(\w+)( [^"]+)"$')
 def test_what_readme_shows_of_agents_can_be_typed(
     lab: Lab, program: str, installed: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`tests/drivers/test_readme_agents.py` compares what is printed."""
+    """What README shows of agents can be typed."""
     path = [str(installed["codex"].parent), str(Path(sys.executable).parent), os.environ["PATH"]]
     monkeypatch.setenv("PATH", os.pathsep.join(path))
     monkeypatch.delenv("AGENTCTL_ROOT")

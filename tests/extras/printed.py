@@ -103,6 +103,14 @@ def succeeded(done: Completed) -> Completed:
     return done
 
 
+def checkout_in(folder: Path) -> None:
+    """Copy what an installation is made from."""
+    for name in ("agentctl", "task_templates", "man"):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, folder)
+
+
 def wheel_in(world: World) -> Path:
     """Build the wheel, in a folder of its own."""
     wheels = world.home / "wheels"
@@ -154,11 +162,7 @@ def in_an_editable_tool_elsewhere(world: World) -> None:
 
 
 def in_a_tool_from_a_repository(world: World) -> None:
-    repository = world.home / "repository" / "below"
-    for name in ("agentctl", "task_templates", "man"):
-        shutil.copytree(REPOSITORY / name, repository / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(REPOSITORY / name, repository)
+    checkout_in(world.home / "repository" / "below")
     git = ["git", "-C", str(world.home / "repository"), "-c", "user.name=x", "-c", "user.email=x@y.example"]
     for words in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-qm", "x"], ["tag", "v1"]):
         world.do(*git, *words)
