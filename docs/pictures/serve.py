@@ -19,8 +19,8 @@ REPOSITORY = HERE.parents[2]
 sys.path[:0] = [str(REPOSITORY), str(HERE.parent)]
 
 from playwright.sync_api import Browser, Page, expect  # noqa: E402
-from stage import agentctl, stage  # type: ignore[import-not-found]  # noqa: E402
-from watch import run  # type: ignore[import-not-found]  # noqa: E402
+from stage import agentctl, repository, stage  # type: ignore[import-not-found]  # noqa: E402
+from watch import FILES, run  # type: ignore[import-not-found]  # noqa: E402
 
 from tests.page.visiting import running_browser  # noqa: E402
 
@@ -124,11 +124,8 @@ def take(browser: Browser) -> None:
 
 def main() -> None:
     """Make the pictures."""
-    with stage("webapp", HERE.with_name("watch.py")) as folder:
-        (folder / "src").mkdir()
-        (folder / "src" / "rows.ts").write_text('export const rows = (text) => text.split("\\n")\n', encoding="utf-8")
-        for line in ("init -q", "add -A", "-c user.name=me -c user.email=me@example.org commit -qm begin"):
-            subprocess.run(["git", *line.split()], check=True)
+    with stage("webapp", HERE.with_name("watch.py")):
+        repository(FILES)
         run()
         try:
             with served(), running_browser() as browser:

@@ -25,6 +25,7 @@ from stage import after, agent, agentctl, command, repository, stage  # type: ig
 from agent_program import MODEL, Program, say  # type: ignore[import-not-found]  # noqa: E402
 
 SIZE = (112, 30)
+FILES = {"src/rows.ts": 'export const rows = (text) => text.split("\\n")\n'}
 _CELLS = """
 export function normalize(row) {
   const cells = row.split(",").map((cell) => cell.trim())
@@ -223,7 +224,7 @@ def main() -> None:
         StandIn().run()
         return
     with stage("webapp", HERE):
-        repository({"src/rows.ts": 'export const rows = (text) => text.split("\\n")\n'})
+        repository(FILES)
         run()
         try:
             asyncio.run(take())

@@ -6,7 +6,6 @@ These tests fetch packages: `make test-extras` alone runs them.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import subprocess
@@ -21,6 +20,7 @@ import psutil
 import pytest
 
 from tests.extras.install import programs
+from tests.processes import variables_of, words_of
 from tests.support import REPOSITORY, wait_until
 
 Completed: TypeAlias = "subprocess.CompletedProcess[str]"
@@ -244,6 +244,7 @@ def test_the_demo_needs_no_checkout(tmp_path: Path) -> None:
             capture_output=True, text=True, check=False,
         )
     )  # fmt: skip
+    # Alone on a machine it takes 3 s.
     assert time.monotonic() - began < 60
     (package,) = env.glob("lib/python*/site-packages/agentctl")
     for seen in (
@@ -259,14 +260,9 @@ def test_the_demo_needs_no_checkout(tmp_path: Path) -> None:
     wait_until(lambda: _processes_of(home), accept=lambda left: not left, what="nothing of the demo to run")
 
 
-def _processes_of(home: Path) -> list[str]:
-    """Return the processes whose home is this one."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if process.environ().get("HOME") == str(home):
-                found.append(" ".join(process.cmdline()))
-    return found
+def _processes_of(home: Path) -> list[list[str]]:
+    """Return the command lines of all processes whose home is this one."""
+    return [words_of(one) for one in psutil.process_iter() if variables_of(one).get("HOME") == str(home)]
 
 
 def test_a_line_brings_all_that_the_extra_needs(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def _source_tree() -> Path:
     """Return the working folder if there is something in it to ask about; otherwise agentctl's own code."""
     here = Path.cwd()
     has_python = any(next(here.glob(pattern), None) for pattern in ("*.py", "[!.]*/*.py"))
-    # All that a person has would take long to read, and is no source tree.
+    # To read a whole home would outlast the steps.
     is_home = here == Path(os.path.realpath(home_folder(os.environ)))
     return here if has_python and not is_home else Path(agentctl.__file__).parent
 
