@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from agentctl.interfaces.commands.programs.served_commands import SERVED
 from tests.advice import follow
 from tests.fakessh import FAR_END, define_hosts, put_ssh
 from tests.steps import new_task, spawn
-from tests.support import PROGRAM, Completed, environment, run, wait_until, worker
+from tests.support import PROGRAM, Completed, environment, remove, run, text_in, wait_until, worker
 from tests.terminal import Terminal, on_a_terminal
 from tests.tmux import TmuxWindow, needs_tmux, tmux_window
 
@@ -146,8 +145,8 @@ def test_who_outlives_the_leader_of_the_session_has_what_the_folder_says(root: P
         ["sh", "-c", f"{agentctl} new A --id a; ({outlives}) & {agentctl} new B --id b"],
         env=environment(), start_new_session=True, check=True, stdout=subprocess.DEVNULL, timeout=60,
     )  # fmt: skip
-    said = wait_until(lambda: out.exists() and out.read_text(), what="what the one that is left says")
-    assert str(said).split("\t")[::2] == ["b", "folder\n"]
+    said = wait_until(lambda: text_in(out), what="what the one that is left says")
+    assert said.split("\t")[::2] == ["b", "folder\n"]
 
 
 def test_only_what_certainly_nobody_needs_is_removed(root: Path) -> None:
@@ -170,6 +169,7 @@ def far(root: Path, tmp_path: Path) -> None:
     define_hosts({"far": {"ssh": "far"}})
 
 
+@pytest.mark.slow
 def test_on_another_host_a_terminal_keeps_its_task_too(far: None) -> None:
     with seats(2) as (one, two):
         one.do("--host far new A --id a")
@@ -191,6 +191,7 @@ def test_who_orders_on_another_host_is_asked_there(far: None) -> None:
 # -- what cannot be taken ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.follows(
     "operations/where/chosen_task.check_choice: agentctl use",
     "operations/where/chosen_task.check_choice: agentctl new",
@@ -200,7 +201,7 @@ def test_no_other_task_is_taken_for_one_that_is_gone(root: Path) -> None:
     told = run("use")
     for command in (["list"], ["spawn", "--", "true"], ["use"], ["cancel", "--all"]):
         run("new", "A", "--id", "a")
-        shutil.rmtree(root / "tasks" / "a")
+        remove(root / "tasks" / "a")
         told = run(*command, check=False)
         assert (told.code, f"was chosen in this terminal is gone: a in {root}" in told.err) == (3, True), told
         assert [row["current"] for row in run("tasks", "--json").json] == [False]
@@ -222,6 +223,7 @@ def test_a_choice_that_cannot_be_read_is_no_other_one(root: Path) -> None:
     assert run("use").out.startswith("a\t")
 
 
+@pytest.mark.slow
 def test_a_choice_that_came_with_a_repository_is_not_taken(root: Path) -> None:
     """Nobody can know the name of a seat before there is one; a worker can, and what it writes counts no more."""
     new_task()
@@ -288,6 +290,7 @@ NAMING = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_each_command_that_changes_a_task_says_which(root: Path) -> None:
     changing = {one.command for one in SERVED if one.method == "POST"}
     told = {words for words in changing if command_by_words(words).names_task}
@@ -301,6 +304,7 @@ def test_each_command_that_changes_a_task_says_which(root: Path) -> None:
     assert "in task" not in str(run("cancel", "w"))
 
 
+@pytest.mark.slow
 def test_a_worker_of_another_task_is_said_to_be_there(root: Path) -> None:
     for name, instance in (("a", "wide"), ("b", "deep"), ("c", "deep"), ("d", "deep"), ("e", "deep"), ("survey", "s")):
         run("new", name, "--id", name)

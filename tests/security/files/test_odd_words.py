@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ from tests.agent_steps import agent, agent_world, ends, rebuilds_the_same
 from tests.life import forge
 from tests.mcp_steps import call, talk
 from tests.steps import Task, new_task, spawn
-from tests.support import PROGRAM, Completed, by_turns, run, start_argv, worker
+from tests.support import PROGRAM, Completed, by_turns, remove, run, start_argv, worker
 
 #: Half of a character that takes two in UTF-16: what is left where a text was cut between them.
 HALF = "\ud83d"
@@ -329,7 +328,7 @@ def test_a_file_without_end_of_a_root_is_not_read_into_memory(
 ) -> None:
     ended("odd")
     place = root / file
-    shutil.rmtree(root / "chosen")  # What was chosen in this terminal would come before `current`.
+    remove(root / "chosen")  # What was chosen in this terminal would come before `current`.
     place.unlink(missing_ok=True)
     if kind == "zero":
         place.symlink_to("/dev/zero")
