@@ -19,7 +19,7 @@ from tests.shells import AGENTCTL, define_shells, subtask_line
 from tests.snapshots import snapshot
 from tests.steps import held, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import PROGRAM, remove, run, start, wait_until, worker
-from tests.terminal import Terminal
+from tests.terminal import Terminal, on_a_terminal
 
 # Not in the folder of that mark: what is here is run over each version of typer.
 pytestmark = pytest.mark.screen
@@ -397,8 +397,12 @@ def test_on_a_terminal_the_screen_is_shown(root: Path) -> None:
 
 
 def test_a_root_that_is_not_there_is_said(root: Path, tmp_path: Path) -> None:
-    done = run("watch", "--plain", check=False)
+    done = run("watch", "--plain", "--root", root, check=False)
     assert (done.code, "there is no" in done.err) == (3, True)
+    for argv in ([*PROGRAM, "watch", "--plain"], [*WITHOUT, "watch"]):
+        code, shown = on_a_terminal(argv)
+        assert (code, b"No worker yet: agentctl spawn -- COMMAND starts one" in shown) == (6, True)
+    assert not root.exists()
     new_task()
     assert run("watch", "--plain", "--task", "nope", check=False).code == 3
     assert os.path.isdir(root)

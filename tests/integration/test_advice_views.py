@@ -108,7 +108,7 @@ def test_watch_says_what_is_ready_for_review(root: Path, tmp_path: Path, monkeyp
     assert follow(watched("ready for review: "), "agentctl result a --task t1").out == "it\n"
 
 
-@pytest.mark.follows("interfaces/commands/watch/fleet_changes._now: agentctl spawn")
+@pytest.mark.follows("interfaces/commands/watch/fleet_changes.NO_WORKER: agentctl spawn")
 def test_watch_of_nothing(root: Path) -> None:
     new_task()
 

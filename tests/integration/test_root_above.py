@@ -27,6 +27,7 @@ def repository(above: Path, tmp_path: Path) -> Path:
 
 COMMANDS = (
     ["list"], ["tasks"], ["spawn", "--", "true"], ["use", "all"], ["wait-all"], ["interact", "list"], ["serve"],
+    ["watch", "--plain"], ["answer"],
 )  # fmt: skip
 
 

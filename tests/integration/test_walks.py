@@ -15,7 +15,7 @@ from tests.support import PROGRAM, REPOSITORY, run, worker
 from tests.walks import Step, floors
 
 #: What a command may call of the surface that carries it out, which has handed itself down for that.
-OF_A_SURFACE = {"take", "is_terminal", "note", "is_confirmed", "show"}
+OF_A_SURFACE = {"take", "is_terminal", "note", "typed", "show"}
 WALKS = ("wait-any", "spawn", "cancel", "ask and answer", "tree")
 TEXT = (REPOSITORY / "docs/architecture.md").read_text(encoding="utf-8")
 

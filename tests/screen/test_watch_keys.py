@@ -50,6 +50,38 @@ def test_new_work_is_started_from_the_screen(root: Path) -> None:
     assert sorted(statuses().values()) == ["completed", "failed"]
 
 
+def test_in_a_new_folder_the_line_is_open_and_the_first_start_makes_the_root(root: Path) -> None:
+    def check_none_is_made() -> None:
+        assert not root.exists()
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("Nothing here yet", "needs you ", "ready for review ", "start:")
+        check_none_is_made()
+        await screen.write("name:first ! true")
+        await screen.press("enter")
+        await screen.shows("first of true: ", "1 done")
+        await screen.shows_no("Nothing here yet")
+
+    watching(steps, size=(80, 24))
+    assert statuses() == {"first": "completed"}
+
+
+def test_a_root_that_somebody_put_there_meanwhile_is_not_used(root: Path, tmp_path: Path) -> None:
+    def plant() -> None:
+        (tmp_path / "theirs").mkdir()
+        root.symlink_to(tmp_path / "theirs")
+
+    async def steps(screen: Screen) -> None:
+        await screen.shows("Nothing here yet")
+        plant()
+        await screen.write("! true")
+        await screen.press("enter")
+        await screen.shows(".agentctl is a link", "hint: --root")
+
+    watching(steps)
+    assert not list((tmp_path / "theirs").iterdir())
+
+
 def test_why_a_worker_is_as_it_is(root: Path) -> None:
     new_task()
     spawn(worker("exits", 3), "--wait", name="a1", check=False)

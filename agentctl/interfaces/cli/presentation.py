@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import termios
 from collections.abc import Callable, Iterable, Iterator
 
 from agentctl.domain.text.plaintext import plain
@@ -79,10 +80,13 @@ class CommandLine:
         sys.stdout.flush()
         print(line, file=sys.stderr, flush=True)
 
-    def is_confirmed(self, question: str) -> bool:
-        """Ask on stderr; return whether the next line of stdin is a yes."""
-        print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-        return sys.stdin.readline().strip().lower() in {"y", "yes"}
+    def typed(self, prompt: str) -> str:
+        """Ask on stderr; return the line that is typed then: what was typed before is the answer to nothing."""
+        sys.stdout.flush()
+        with contextlib.suppress(termios.error, OSError, ValueError):  # It is not a terminal, or that of another host.
+            termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+        print(f"{prompt} ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().removesuffix("\n")
 
     def take(self, item: Shown | Raw | Screenful) -> None:
         """Print what a command has yielded."""

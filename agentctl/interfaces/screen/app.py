@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import copy_context
+from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -50,6 +51,7 @@ from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.further_runs import FurtherRuns
+from agentctl.operations.where.locating import make_root
 
 #: Saves the terminal's title, sets one, and puts the saved one back (xterm's control sequences).
 _SAVE_TITLE, _SET_TITLE, _PUT_TITLE_BACK = "\x1b[22;0t", "\x1b]0;{}\x07", "\x1b[23;0t"
@@ -77,6 +79,7 @@ class WatchApp(WorkerKeys, App[int]):
     Args:
         root: Whose tasks are shown.
         task: Only this one and those below it are looked at; None is all.
+        force: Make the root, where there is none, even on a network file system.
     """
 
     CSS = """
@@ -107,7 +110,7 @@ class WatchApp(WorkerKeys, App[int]):
     ]
     ENABLE_COMMAND_PALETTE = False
 
-    def __init__(self, root: Root, *, task: str | None = None) -> None:
+    def __init__(self, root: Root, *, task: str | None = None, force: bool = False) -> None:
         # The colors from the start: NO_COLOR would leave shades of grey otherwise.
         super().__init__(OwnTerminal, ansi_color=True)
         self.root = root
@@ -130,7 +133,10 @@ class WatchApp(WorkerKeys, App[int]):
         self.peek = Peek()
         self.writing = WritingLine()
         self.yes_or_no = YesOrNo()
-        self.dispatch_line = DispatchLine(root, lambda: self.fleet_list.task_id)
+        #: Nothing was started here yet: the first start makes the root.
+        self._is_new = not root.path.is_dir()
+        prepare = partial(make_root, root, force=force) if self._is_new else lambda: None
+        self.dispatch_line = DispatchLine(root, lambda: self.fleet_list.task_id, prepare)
         self._head = Static("", id="head")
         self.said = SaidLine("", id="said")
         self._gaze, self._last_key = Gaze(), monotonic()
@@ -159,8 +165,11 @@ class WatchApp(WorkerKeys, App[int]):
             for number in (signal.SIGTERM, signal.SIGHUP):
                 self._loop.add_signal_handler(number, self._end_by, number)
         self._write_raw(_SAVE_TITLE)
-        self.dispatch_line.display = False
-        self.fleet_list.focus()
+        if self._is_new:
+            self.dispatch_line.open()
+        else:
+            self.dispatch_line.display = False
+            self.fleet_list.focus()
         self.draw_peek()
         self.reader.start()
         self.set_interval(1.0, self._tick)
@@ -584,8 +593,12 @@ def _is_light(environ: Mapping[str, str]) -> bool:
     return environ.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
-def run_screen(root: Root, *, task: str | None = None) -> int:
+def run_screen(root: Root, *, task: str | None = None, force: bool = False) -> int:
     """Show the screen until it is left; return the exit code.
+
+    Args:
+        root: It need not be there: then the first start makes it.
+        force: As for `WatchApp`.
 
     Raises:
         AgentctlError: There is no such task.
@@ -593,6 +606,6 @@ def run_screen(root: Root, *, task: str | None = None) -> int:
     if task is not None and not root.task(task).exists:
         raise AgentctlError(f"there is no task {task!r} in {root.path}", hint="agentctl tasks lists them")
     sys.setswitchinterval(_SWITCH_S)
-    app = WatchApp(root, task=task)
+    app = WatchApp(root, task=task, force=force)
     code = app.run(mouse=True)
     return (app.return_code or 0) if code is None else code  # None: it has failed, and textual has shown how.

@@ -23,11 +23,14 @@ class RootAbove(NotFound):
     """The nearest root lies above the repository in which somebody works, and so is that of something else."""
 
 
-def find_root(explicit: str | None, *, create: bool = False, apart: bool = False, force: bool = False) -> Root:
+def find_root(
+    explicit: str | None, *, create: bool = False, absent: bool = False, apart: bool = False, force: bool = False
+) -> Root:
     """Return the root: `explicit`, else AGENTCTL_ROOT, else `.agentctl` of the nearest folder above that has one.
 
     Args:
         create: Make it (in the working folder, where nothing names another place) if there is none.
+        absent: Where there is none, and `explicit` names none, return the one that a start would make here.
         apart: A root above the repository does not count: it is as if there were none.
         force: Use a root that belongs to somebody else or lies on a network file system all the same.
 
@@ -36,6 +39,8 @@ def find_root(explicit: str | None, *, create: bool = False, apart: bool = False
     """
     path, is_named = _place_of(explicit, apart=apart)
     if not path.is_dir():
+        if absent and not explicit:
+            return Root(path)
         if not create:
             raise NotFound(
                 f"there is no {path}", hint='agentctl new "TITLE" starts a task here; or choose another --root'
@@ -48,6 +53,19 @@ def find_root(explicit: str | None, *, create: bool = False, apart: bool = False
         _refuse_others(path)
         _refuse_network(path)
     return root
+
+
+def make_root(root: Root, *, force: bool) -> None:
+    """Make a root that was not there when it was found; one that somebody has put there since has to be in order.
+
+    Raises:
+        Refused: It is a link; or, without `force`, it belongs to somebody else or lies on a network file system.
+    """
+    _refuse_link(root.path)
+    make_folders(root.tasks)
+    if not force:
+        _refuse_others(root.path)
+        _refuse_network(root.path)
 
 
 def find_root_to_test(explicit: str | None) -> Root:

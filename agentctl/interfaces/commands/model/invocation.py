@@ -43,14 +43,15 @@ class Invocation:
 
     # -- what it is about
 
-    def root(self, *, create: bool = False, apart: bool = False) -> Root:
+    def root(self, *, create: bool = False, absent: bool = False, apart: bool = False) -> Root:
         """Return the root.
 
         Args:
             create: Make it if there is none.
+            absent: If there is none, and --root names none, return the one that a start would make here.
             apart: Do not take one that lies above the repository, unless it is named.
         """
-        return find_root(self.root_named, create=create, apart=apart, force=self.force)
+        return find_root(self.root_named, create=create, absent=absent, apart=apart, force=self.force)
 
     def root_if_any(self) -> Root | None:
         """Return the root; None if none was named and there is none, or only one above the repository."""
@@ -134,7 +135,11 @@ class Invocation:
 
     def is_confirmed(self, question: str) -> bool:
         """Ask a person at the terminal, and return whether the answer is yes."""
-        return self._surface.is_confirmed(question)
+        return self.typed(f"{question} [y/N]").strip().lower() in {"y", "yes"}
+
+    def typed(self, prompt: str) -> str:
+        """Ask a person at the terminal, and return the line that they type; empty where nobody does."""
+        return self._surface.typed(prompt)
 
     def confirm_for_all(self, question: str) -> None:
         """Ask, before all workers of a task are stopped that is only what the folder says; where nobody can, say so.

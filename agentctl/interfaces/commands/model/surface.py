@@ -22,8 +22,8 @@ class Surface(Protocol):
     def note(self, line: str) -> None:
         """Tell a person at a terminal something: stdout is for the data."""
 
-    def is_confirmed(self, question: str) -> bool:
-        """Ask a person, and return whether the answer is yes."""
+    def typed(self, prompt: str) -> str:
+        """Ask a person, and return the line that they type, without its end; empty where nobody types one."""
 
     def show(self, shown: Shown) -> None:
         """Show a result at once."""
@@ -41,9 +41,9 @@ class Unseen:
     def note(self, line: str) -> None:
         """Do nothing: the value says the same."""
 
-    def is_confirmed(self, question: str) -> bool:  # noqa: ARG002
-        """Return that nobody has said yes."""
-        return False
+    def typed(self, prompt: str) -> str:  # noqa: ARG002
+        """Return that nobody types anything."""
+        return ""
 
     def show(self, shown: Shown) -> None:
         """Do nothing: no command that is offered to a program shows anything while other code calls it back."""

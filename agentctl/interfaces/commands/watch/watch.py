@@ -5,7 +5,16 @@ from __future__ import annotations
 import os
 
 from agentctl.errors import ExitCode
-from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, INSTANCES, TEXT, Carried, Command, Parameter
+from agentctl.interfaces.commands.model.command_model import (
+    FINDS,
+    FLAG,
+    INSTANCES,
+    TEXT,
+    Carried,
+    Command,
+    Parameter,
+    Shown,
+)
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import FORCE, HOSTS, ONE_TASK, ROOT
 
@@ -19,7 +28,8 @@ def watch(
     dumb terminal and with --plain it prints lines: the current state by need, then one line for each change. With
     --task it shows only that task and those below it, by default all. With an INSTANCE it prints that worker's state,
     its output as `logs -f` does, its questions and its end, and exits as `wait` does. Ctrl-C leaves it; no worker is
-    stopped. With --hosts it prints the lines of several hosts, each with its host in front.
+    stopped. Where nothing was started yet, the screen has its line open in which you write what to start, and lines
+    say so and end, with exit code 6. With --hosts it prints the lines of several hosts, each with its host in front.
     """
     if hosts is not None:
         from agentctl.interfaces.commands.watch.watch_on_hosts import changes_across
@@ -30,9 +40,7 @@ def watch(
 
         return follow_worker(call, instance)
     if is_plain or not call.draws or os.environ.get("TERM") == "dumb":
-        from agentctl.interfaces.commands.watch.fleet_changes import changes
-
-        return changes(call, call.root(), _top(call))
+        return _say_changes(call)
     return _show(call)
 
 
@@ -41,9 +49,16 @@ def _top(call: Invocation) -> str | None:
     return None if task is None else task.id
 
 
-def _show(call: Invocation) -> int:
+def _say_changes(call: Invocation) -> Carried:
+    from agentctl.interfaces.commands.watch.fleet_changes import NO_WORKER, changes
+
+    root, top = call.root(absent=True), _top(call)
+    return changes(call, root, top) if root.path.is_dir() else Shown(None, [NO_WORKER], code=ExitCode.NOTHING_LEFT)
+
+
+def _show(call: Invocation) -> Carried:
     """Show the screen, or a table where the screen's library is missing."""
-    root, top = call.root(), _top(call)
+    root, top = call.root(absent=True), _top(call)
     try:
         from agentctl.interfaces.screen.app import run_screen
     except ModuleNotFoundError as error:
@@ -54,7 +69,9 @@ def _show(call: Invocation) -> int:
             raise
         call.note(f"a table is shown, as {missing} is not installed; for the screen: {install_command('tui')}")
     else:
-        return run_screen(root, task=top)
+        return run_screen(root, task=top, force=call.force)
+    if not root.path.is_dir():
+        return _say_changes(call)
     from agentctl.interfaces.commands.watch.fleet_table import draw_changes
 
     return draw_changes(root, top)
@@ -84,6 +101,6 @@ agentctl watch --hosts all
             ),
             HOSTS,
         ),
-        exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+        exits=(*FINDS, ExitCode.NOTHING_LEFT, ExitCode.UNSUCCESSFUL),
     ),
 )

@@ -22,6 +22,7 @@ from textual.strip import Strip
 from agentctl.domain.names import WorkerId
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.screen.fleet.drawing import Piece, draw_line, fit
+from agentctl.interfaces.screen.fleet.filtering import NEEDS
 from agentctl.interfaces.screen.fleet.lines import (
     Arrangement,
     Held,
@@ -41,7 +42,19 @@ _ROLES = (
     "blocked", "completed", "failed", "cancelled", "node",
 )  # fmt: skip
 _CURSOR: Piece = ("", "cursor")
-_EMPTY = "Nothing here yet: press n to start an agent or a command."
+_EMPTY = (
+    "Nothing here yet: write what to start in the line below; n opens it.",
+    "  general WHAT TO DO   an agent and its prompt; Tab completes names",
+    "  ! COMMAND            a command",
+    "",
+    "What you start stands here, below what it needs:",
+    f"  {NEEDS[Need.NEEDS_YOU]:<19}it asks, and a digit answers",
+    f"  {NEEDS[Need.REVIEW]:<19}it has answered or changed files: Enter opens it",
+    f"  {NEEDS[Need.FAILED]:<19}nobody has looked yet: y says why, r starts it again",
+    f"  {NEEDS[Need.WORKING]}, {NEEDS[Need.QUEUED]}, {NEEDS[Need.DONE]}",
+    "",
+    "Esc closes the line; then ? shows the keys, q leaves. Workers go on.",
+)
 _NOTHING_FITS = "Nothing fits the filter: press Escape to see everything."
 
 
@@ -310,7 +323,8 @@ class FleetList(ScrollView, can_focus=True):
         """Return the pieces of a row of the screen; those of the row with the cursor follow a mark."""
         width, place = self._width, y + self.scroll_offset.y
         if place >= len(self.lines):
-            text = (_NOTHING_FITS if self.glance.workers else _EMPTY) if not self.lines and y == 1 else ""
+            lines = () if self.lines else (_NOTHING_FITS,) if self.glance.workers else _EMPTY
+            text = lines[y - 1] if 0 < y <= len(lines) else ""
             is_known = not self.glance.is_partial
             return tuple(fit([(f"  {text}" if is_known else "", "dim")], width))
         line = self.lines[place]

@@ -45,6 +45,7 @@ class DispatchLine(Vertical):
 
     Args:
         chosen: Returns the task of lines that name none, when such a line is entered.
+        prepare: Called before each start, in a thread; what it raises is shown, and nothing is started.
     """
 
     DEFAULT_CSS = """
@@ -89,9 +90,14 @@ class DispatchLine(Vertical):
             super().__init__()
             self.text, self.error, self.is_accepted = text, error, is_accepted
 
-    def __init__(self, root: Root, chosen: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        root: Root,
+        chosen: Callable[[], str | None] = lambda: None,
+        prepare: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__()
-        self._root, self._chosen = root, chosen
+        self._root, self._chosen, self._prepare = root, chosen, prepare
         self._history = LineHistory()
         self._is_reading = False
         self._label = Static("start:", id="dispatch-label", markup=False)
@@ -184,6 +190,7 @@ class DispatchLine(Vertical):
         try:
             line = parse_start_line(as_typed(text), known_names(self._root), task)
             is_accepted = self.post_message(self._Accepted(text, line))
+            self._prepare()
             self.post_message(self.Started(start_by_line(self._root, line)))
         except (AgentctlError, OSError) as error:
             self.post_message(self._Failed(text, error, is_accepted=is_accepted))
