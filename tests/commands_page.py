@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.catalogue import (
+    ALIASES,
+    GROUPS,
+    OLDER_NAMES,
+    VERBS,
+    command_named,
+    listed_below,
+)
 from agentctl.interfaces.commands.model.command_model import CHOICE, COMMAND, FLAG, Command, Family, Parameter
 from agentctl.interfaces.commands.programs.served_commands import SERVED
 from agentctl.interfaces.web.endpoint import PREFIX
@@ -20,7 +27,19 @@ can exit with 0, 1, 2 and 130 ([exit-codes.md](exit-codes.md)). [json.md](json.m
 
 def page() -> str:
     """Return the whole page."""
-    return "\n".join([_HEAD, *(line for name in VERBS for line in _section(name))])
+    return "\n".join([_HEAD, *_contents(), *(line for name in VERBS for line in _section(name))])
+
+
+def _contents() -> Iterator[str]:
+    """Yield the commands below the headings of `agentctl help all`, and the other names that are understood."""
+    yield from ("| | |", "|---|---|")
+    for group in GROUPS:
+        yield f"| {group} | {', '.join(f'[{name}](#{name})' for name in listed_below(group))} |"
+    older = ", ".join(f"`{old}` (`{new}`)" for old, new in OLDER_NAMES.items())
+    aliases = ", ".join(f"`{name}` (`{command}`)" for name, command in ALIASES.items())
+    yield f"| Older names, which work as ever | {older} |"
+    yield f"| Understood, and not offered | {aliases} |"
+    yield ""
 
 
 def _section(name: str) -> Iterator[str]:

@@ -12,7 +12,7 @@ from agentctl import __version__
 from agentctl.errors import ExitCode
 from agentctl.interfaces.cli import typer_commands
 from agentctl.interfaces.cli.typer_commands import EXIT_WORDS
-from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.catalogue import GROUPS, OLDER_NAMES, VERBS, command_named, listed_below
 from agentctl.interfaces.commands.model.command_model import (
     CHOICE,
     COMMAND,
@@ -66,7 +66,7 @@ def _program_page() -> str:
     options = [*_program_options(), *_COMPLETION, _HELP._replace(group="")]
     lines = [
         *_head("agentctl", said.splitlines()[0]),
-        *_synopsis([f"{_usage('agentctl', ())} \\fICOMMAND\\fR ..."]),
+        *_synopsis([f"{_usage('agentctl', ())} [\\fICOMMAND\\fR ...]"]),
         *_section("DESCRIPTION", _described(said)),
         *_section("COMMANDS", _commands()),
         *_section("OPTIONS", _rows(options)),
@@ -159,8 +159,14 @@ def _section(heading: str, lines: Iterable[str]) -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    for name, listed in VERBS.items():
-        yield from _item(f"\\fB{escaped(f'agentctl-{name}')}\\fR(1)", listed.help)
+    yield _line("`agentctl help` lists those of every day, `agentctl help all` all of them.")
+    for group in GROUPS:
+        yield f".SS {_quoted(group)}"
+        for name, listed in listed_below(group).items():
+            yield from _item(f"\\fB{escaped(f'agentctl-{name}')}\\fR(1)", listed.help)
+    yield '.SS "Older names, which work as ever"'
+    for old, new in OLDER_NAMES.items():
+        yield from _item(f"\\fB{escaped(f'agentctl {old}')}\\fR", f"`agentctl {new}`")
 
 
 def _exit_status(codes: Iterable[ExitCode]) -> Iterator[str]:

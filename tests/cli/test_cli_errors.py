@@ -19,11 +19,15 @@ from tests.support import Completed, alike, run, start, wait_until, worker
 
 #: args -> exit code, what the message must say, what the hint must say
 REFUSED: dict[str, tuple[int, str, str]] = {
-    "": (2, "no command is given", "agentctl --help"),
     "lst": (2, "there is no command 'lst'", "did you mean list?"),
     "xyzzy": (2, "there is no command 'xyzzy'", "agentctl --help"),
     "list --wat": (2, "--wat", "agentctl list --help"),
-    "interact": (2, "Missing command", "agentctl interact --help"),
+    "attach": (2, "there is no command 'attach'", "agentctl watch WORKER"),
+    "answer --id q1": (2, "--id and --reason are about the question of a worker", "agentctl answer --help"),
+    "answer a1 --hosts h": (2, "with --hosts the answer follows the worker", "agentctl answer --help"),
+    "answer a1": (1, "a1 has ended (completed)", ""),
+    "answer nobody": (3, "no worker or sub-task 'nobody'", "agentctl interact list"),
+    "help lst": (2, "there is no command 'lst'", "did you mean list?"),
     "interact wat": (2, "wat", "agentctl interact --help"),
     "show": (2, "no worker is named", "--failed"),
     "show nobody": (3, "no worker 'nobody'", "known: a1"),
@@ -53,7 +57,9 @@ REFUSED: dict[str, tuple[int, str, str]] = {
     "spawn --batch /proc/nonexistent": (2, "cannot read /proc/nonexistent", ""),
     "spawn -- no-such-program-here": (2, "there is no program 'no-such-program-here'", "installed"),
     "spawn --roster": (1, "made from no template", "agentctl new --template"),
-    "wait": (2, "Missing argument 'INSTANCE...'", "agentctl wait --help"),
+    "wait": (2, "no worker is named", "--all"),
+    "wait --all a1": (2, "--all goes with no other worker", "agentctl wait --help"),
+    "wait --all --any": (2, "--all goes with no other worker", "agentctl wait --help"),
     "wait nobody": (3, "no worker 'nobody'", "known: a1"),
     "wait-any --timeout-seconds -1": (2, "'-1' is not a number of seconds", "agentctl wait-any --help"),
     "wait-any --for sunday": (2, "--for cannot wait for sunday", "completed, failed, cancelled, blocked"),

@@ -27,8 +27,8 @@ FAMILIES = {
     "report": ("progress", "message", "result"),
     "worktrees": ("list", "show", "remove"),
 }
-PAGES = [(), *((name,) for name in VERBS), *((name, sub) for name, subs in FAMILIES.items() for sub in subs)]
-IDS = [" ".join(page) or "agentctl" for page in PAGES]
+PAGES = [("all",), *((name,) for name in VERBS), *((name, sub) for name, subs in FAMILIES.items() for sub in subs)]
+IDS = [" ".join(page) for page in PAGES]
 
 #: Slow to load, and not needed to list, to wait or to cancel.
 SLOW = {
@@ -65,7 +65,7 @@ def sections(help_page: str) -> dict[str, list[str]]:
 def test_help_ends_with_examples_and_exit_codes(
     root: Path, capsys: pytest.CaptureFixture[str], page: tuple[str, ...]
 ) -> None:
-    shown = call(capsys, *page, "--help")
+    shown = call(capsys, "help", *page)
 
     assert (shown.code, shown.err) == (0, "")
     found = sections(shown.out)
@@ -102,7 +102,6 @@ def test_a_flag_that_became_a_command_is_hidden(capsys: pytest.CaptureFixture[st
 IN_ROOT = {"install", "serve", "new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
 ANYWHERE = {
     *(
-        "agentctl",
         "agents",
         "interact",
         "notify",
@@ -125,7 +124,7 @@ def test_a_command_has_the_options_of_its_place(group: Any, page: tuple[str, ...
         command = command.get_command(None, name)
     flags = [flag for parameter in command.params for flag in parameter.opts if parameter.param_type_name == "option"]
     name = " ".join(page)
-    wanted = {"--json"} if name not in {"interact", "report", "demo", "hook", "acp", "mcp", "watch"} else set()
+    wanted = {"--json"} if name not in {"report", "demo", "hook", "acp", "mcp", "watch", "status"} else set()
     wanted |= {"--root", "--force"} if name not in ANYWHERE else set()
     wanted |= {"--task", "-t"} if name not in ANYWHERE | IN_ROOT else set()
     wanted |= {"--task", "-t", "--root"} if name in {"acp", "mcp"} else set()
@@ -149,7 +148,7 @@ def test_a_command_finds_its_place_by_its_options(root: Path, tmp_path: Path) ->
 def test_every_example_can_be_parsed(group: Any, page: tuple[str, ...]) -> None:
     with group.make_context("agentctl", [*page, "--help"], resilient_parsing=True) as context:
         command = group
-        for name in page:
+        for name in page if page != PAGES[0] else ():
             command = command.get_command(context, name)
 
     for example in commands_in("\n".join(sections(command.epilog)["Examples"])):
@@ -217,9 +216,11 @@ def loaded_by(*args: str) -> set[str]:
     return set(done.stderr.split())
 
 
-def test_help_loads_no_command(root: Path) -> None:
-    loaded = loaded_by("--help")
+@pytest.mark.parametrize("line", [["--help"], ["help", "all"]])
+def test_help_loads_no_command(root: Path, line: list[str]) -> None:
+    loaded = loaded_by(*line)
 
+    assert ("typer" in loaded) == (line != ["--help"])
     assert not {name for name in loaded if name.startswith("agentctl.operations")}
     assert not loaded & {f"agentctl.interfaces.commands.{listed.module}" for listed in VERBS.values()}
     assert not loaded & SLOW
@@ -257,7 +258,7 @@ def test_completion_offers_the_names_on_disk(root: Path) -> None:
     run("new", "Second one", "--id", "second")
     run("spawn", "--wait", "--name", "beta", "--", *worker("exits", 0))
 
-    assert completed("agentctl wa") == ["watch", "wait-any", "wait", "wait-all"]
+    assert completed("agentctl wa") == ["watch", "wait", "wait-any", "wait-all"]
     assert completed("agentctl interact r") == ["respond"]
     assert completed("agentctl show ") == ["beta"]
     assert completed("agentctl show --task first ") == ["alpha"]

@@ -11,7 +11,7 @@ import pytest
 
 from agentctl.adapters.taskdir import Root
 from agentctl.interfaces.cli.app import main
-from agentctl.interfaces.commands.model.catalogue import VERBS, Listed
+from agentctl.interfaces.commands.model.catalogue import DAY, VERBS, Listed
 from agentctl.interfaces.commands.model.command_model import CHOICE, FLAG, TEXT, WHOLE, Command, Parameter, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK
@@ -53,7 +53,7 @@ COMMANDS = (
 def listed(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     """Have the command in the list; its module is this one."""
     monkeypatch.setitem(sys.modules, "agentctl.interfaces.commands.steer.greeting", sys.modules[__name__])
-    monkeypatch.setitem(VERBS, "greet", Listed("steer.greeting", "Greet somebody in a task."))
+    monkeypatch.setitem(VERBS, "greet", Listed("steer.greeting", "Greet somebody in a task.", DAY))
     new_task()
 
 

@@ -157,16 +157,25 @@ def _of_hosts(argv: list[str]) -> int:
 
 def _dispatch(argv: list[str]) -> int:
     """Read the line, without the parser if it is plain, and carry it out."""
-    from agentctl.interfaces.cli.plain_lines import plain_line
+    if COMPLETION_VARIABLE in os.environ:
+        from agentctl.interfaces.cli.typer_commands import complete_line
 
-    plain = plain_line(argv) if COMPLETION_VARIABLE not in os.environ else None
+        _complete(complete_line)
+    from agentctl.interfaces.cli.help_pages import first_page, help_line
+    from agentctl.interfaces.cli.plain_lines import plain_line
+    from agentctl.interfaces.commands.model.catalogue import meant
+
+    asked = help_line(argv)
+    if asked is None:
+        print(first_page(), end="")
+        return ExitCode.DONE
+    words = meant(asked)
+    plain = plain_line(words)
     if plain is not None:
         return plain()
-    from agentctl.interfaces.cli import typer_commands
+    from agentctl.interfaces.cli.typer_commands import run_line
 
-    if COMPLETION_VARIABLE in os.environ:
-        _complete(typer_commands.complete_line)
-    return typer_commands.run_line(argv, PROGRAM)
+    return run_line(words, PROGRAM)
 
 
 def _complete(answer: Callable[[str, str], None]) -> None:

@@ -19,7 +19,14 @@ from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.cli.completion import names_offered
 from agentctl.interfaces.cli.plain_lines import reads_as_prompt
 from agentctl.interfaces.cli.presentation import carry_out
-from agentctl.interfaces.commands.model.catalogue import VERBS, command_named
+from agentctl.interfaces.commands.model.catalogue import (
+    CLOSE_LINES,
+    GROUPS,
+    OLDER_NAMES,
+    VERBS,
+    command_named,
+    listed_below,
+)
 from agentctl.interfaces.commands.model.command_model import (
     CHOICE,
     COMMAND,
@@ -92,7 +99,9 @@ def complete_line(program_name: str, variable: str) -> None:
 
 def program() -> Any:
     """Return the whole program as one command."""
-    app = _family_app("", _EXAMPLES, tuple(ExitCode), group=_Program, add_completion=True)
+    app = _family_app(
+        inspect.cleandoc(_start.__doc__ or ""), _EXAMPLES, tuple(ExitCode), group=_Program, add_completion=True
+    )
     app.callback(invoke_without_command=True)(_start)
     return typer.main.get_command(app)
 
@@ -119,6 +128,8 @@ def _start(
     ] = None,
 ) -> None:
     """Give work to several agents or commands at once: real processes, plain files, no daemon.
+
+    Without a command it shows what needs you, what has failed and what runs (`agentctl status`).
 
     The task is --task, else AGENTCTL_TASK, else the current one of the nearest .agentctl folder, up to the top of
     the git repository.
@@ -340,19 +351,28 @@ class _Program(_Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, listed.help) for name, listed in VERBS.items()])
+        """Write the commands below their headings, and the older names of some of them."""
+        width = max(map(len, VERBS))
+        for group in GROUPS:
+            with formatter.section(group):
+                formatter.write_dl([(f"{name:<{width}}", listed.help) for name, listed in listed_below(group).items()])
+        with formatter.section("Older names, which work as ever"):
+            formatter.write_text(", ".join(f"{old} ({new})" for old, new in OLDER_NAMES.items()))
 
     def shell_complete(self, ctx: Any, incomplete: str) -> Any:
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
-        return [CompletionItem(name) for name in VERBS if name.startswith(incomplete)]
+        listed = (name for group in GROUPS for name in listed_below(group))
+        return [CompletionItem(name) for name in (*listed, "help") if name.startswith(incomplete)]
 
 
 def _similar(name: str) -> str:
+    if name in CLOSE_LINES:
+        return f"agentctl {CLOSE_LINES[name]}"
     from difflib import get_close_matches
 
-    near = get_close_matches(name, VERBS, n=3)
+    known = [one for group in GROUPS for one in listed_below(group)]
+    near = get_close_matches(name, [*known, "help"], n=3)
     return f"did you mean {' or '.join(near)}?" if near else "agentctl --help lists them"
 
 

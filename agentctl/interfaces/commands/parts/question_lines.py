@@ -74,19 +74,33 @@ def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None
     Raises:
         UsageError: Nobody does, or they say no; or the answer is not one that may be given to what is shown.
     """
-    one = asked.question
     way = answer_command(asked, host)
-    if call.json or not (call.is_terminal("stdin") and call.is_terminal("stderr")):
+    if not can_ask_back(call):
         raise UsageError("it is not clear which question to answer", hint=f"name it: {way}")
-    given = check_answer(one, answer)
-    for line in question_lines(asked, host):
-        call.note(line)
+    given = check_answer(asked.question, answer)
+    call.note_all(question_lines(asked, host))
+    check_offered(asked, given, way)
+    if not call.is_confirmed(f"answer it with {plain(given)}?"):
+        raise Refused("nothing was answered", hint=f"name the question: {way}")
+
+
+def can_ask_back(call: Invocation) -> bool:
+    """Return whether somebody sits at a terminal who can be shown a question, and asked."""
+    return not call.json and call.is_terminal("stdin") and call.is_terminal("stderr")
+
+
+def check_offered(asked: OpenQuestion, given: str, way: str) -> None:
+    """Raise `UsageError` where a call was not shown whole, and so may not be allowed.
+
+    Args:
+        given: The answer as `check_answer` returns it.
+        way: The command that answers the question.
+    """
+    one = asked.question
     if one.is_permission and not any(option.id == given for option in offered(one, question_within(one, EVERYTHING))):
         raise UsageError(
             "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
         )
-    if not call.is_confirmed(f"answer it with {plain(given)}?"):
-        raise Refused("nothing was answered", hint=f"name the question: {way}")
 
 
 def answer_command(asked: OpenQuestion, host: str | None = None, root: str = "") -> str:

@@ -149,7 +149,14 @@ SERVED = (
     _one("POST", "resume", without=frozenset({"lost"}), answers="SpawnedWorker"),
     Served("POST", "/tasks/{task}/retry", "retry", suffix="several"),
     _one("POST", "retry", named=_INSTANCES, without=_SELECTION, answers="SpawnedWorker"),
-    _one("POST", "wait", named=_INSTANCES, waits=True, answers="EndedWorker | StoppedWait"),
+    _one(
+        "POST",
+        "wait",
+        named=_INSTANCES,
+        without=frozenset({"all", "any"}),
+        waits=True,
+        answers="EndedWorker | StoppedWait",
+    ),
     Served("GET", _WORKER, "show", named=_INSTANCES, without=_SELECTION, answers="ShownWorker"),
 )
 

@@ -23,7 +23,7 @@ def why(
     agent: str | None = None,
     words: str | None = None,
 ) -> Shown[WorkerReasons | list[WorkerReasons]]:
-    """Say why a worker is in its state, from which evidence, and what would change it.
+    """Say why a worker is in its state, and what would change it.
 
     Below each sentence stand the files, locks, processes and events from which it follows. The first line says since
     when. What cannot be known from here is called unknown. Starts nothing.

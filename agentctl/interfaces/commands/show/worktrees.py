@@ -1,4 +1,4 @@
-"""`worktrees list|show|diff|remove`: the git worktrees of workers, and what was changed in them."""
+"""`worktrees list|show|diff|remove`, `diff`: the git worktrees of workers, and what was changed in them."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def show_worktree_command(call: Invocation, *, instance: str) -> Shown[ShownWork
 
 
 def diff(call: Invocation, *, instance: str, since: str = Since.BASE, stat: bool = False) -> Showing[DiffDocument]:
-    """Show what a worker has changed in its worktree, also while it works: commits, changes and new files.
+    """Show what a worker has changed in its worktree, also while it works.
 
-    On a terminal control characters are shown, not obeyed; to a pipe every byte is passed unchanged. With --stat, one
-    line for each file: added lines, removed lines (- where it is not text), what was done to it, its path. For a worker
-    that has ended, this is what it had changed by then.
+    These are commits, changes and new files. On a terminal control characters are shown, not obeyed; to a pipe every
+    byte is passed unchanged. With --stat, one line for each file: added lines, removed lines (- where it is not text),
+    what was done to it, its path. For a worker that has ended, this is what it had changed by then.
     """
     task = call.task_to_show()
     with tempfile.TemporaryFile() as text:
@@ -187,7 +187,29 @@ _LIST = Command(
     IN_TASK,
     "agentctl worktrees list\nagentctl worktrees list --json --task survey-auth",
 )
+_DIFF = Command(
+    "diff",
+    diff,
+    IN_TASK,
+    """
+agentctl diff fix-1
+agentctl diff fix-1 --since turn --stat
+agentctl diff fix-1 > fix.patch
+""",
+    (
+        INSTANCE,
+        Parameter(
+            "since",
+            CHOICE,
+            "The commit it began from, or the beginning of its last turn.",
+            default=Since.BASE,
+            choices=tuple(Since),
+        ),
+        Parameter("stat", FLAG, "Only the names of the files, with added and removed lines."),
+    ),
+)
 COMMANDS = (
+    _DIFF,
     Family(
         "worktrees",
         """List, show, compare and remove the git worktrees of workers.
@@ -197,7 +219,6 @@ Without a subcommand: `worktrees list` of the chosen task.
         """
 agentctl worktrees
 agentctl worktrees show fix-1
-agentctl worktrees diff fix-1
 agentctl worktrees remove fix-1
 """,
         (
@@ -209,27 +230,7 @@ agentctl worktrees remove fix-1
                 "agentctl worktrees show fix-1\nagentctl worktrees show fix-1 --json",
                 (INSTANCE,),
             ),
-            Command(
-                "diff",
-                diff,
-                IN_TASK,
-                """
-agentctl worktrees diff fix-1
-agentctl worktrees diff fix-1 --since turn --stat
-agentctl worktrees diff fix-1 > fix.patch
-""",
-                (
-                    INSTANCE,
-                    Parameter(
-                        "since",
-                        CHOICE,
-                        "The commit it began from, or the beginning of its last turn.",
-                        default=Since.BASE,
-                        choices=tuple(Since),
-                    ),
-                    Parameter("stat", FLAG, "Only the names of the files, with added and removed lines."),
-                ),
-            ),
+            _DIFF,
             Command(
                 "remove",
                 remove,

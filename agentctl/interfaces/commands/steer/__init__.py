@@ -1,4 +1,4 @@
 """The commands that speak with workers, pause them and stop them.
 
-Doors: `cancel`, `interact`, `pause`, `report`, `send`.
+Doors: `cancel`, `interact`, `open_questions`, `pause`, `report`, `send`.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from agentctl.domain.answers import check_answer
 from agentctl.domain.names import is_name
 from agentctl.domain.question import EVERYTHING, KINDS, Question, offered, question_within
 from agentctl.domain.text.plaintext import distinct, plain
@@ -31,6 +32,7 @@ from agentctl.interfaces.commands.parts.question_lines import (
     ASKER_GONE,
     TypedAnswer,
     answer_command,
+    check_offered,
     confirm,
     question_lines,
 )
@@ -106,8 +108,8 @@ def list_questions_command(
     looked = find_questions_below(call.task()) if recursive else find_questions(call.root(), call.named_task())
     call.warn(looked.warnings)
     found = looked.questions
-    lines = [line for one in found for line in question_lines(one, root=root_words(call.root()))]
-    yield Shown([one.to_json() for one in found], map(_line, found), lambda: lines or [_NONE])
+    lines = _numbered([question_lines(one, root=root_words(call.root())) for one in found])
+    yield Shown([one.to_json() for one in found], map(question_line, found), lambda: lines or [_NONE])
     return call.report_unreadable(looked.unreadable)
 
 
@@ -117,14 +119,21 @@ def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[li
 
     argv = far_line("interact list", call, recursive=recursive, json=True)
     merged: Merged[HostQuestionRow] = Merged(
-        ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{_line(asked_there(row))}", row)
+        ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{question_line(asked_there(row))}", row)
     )
-    lines = [line for _, row in merged.shown for line in question_lines(asked_there(row), row["host"])]
+    lines = _numbered([question_lines(asked_there(row), row["host"]) for _, row in merged.shown])
     yield Shown(merged.document(), [line for line, _ in merged.shown], lambda: lines or [_NONE])
     return merged.report(call)
 
 
-def _line(asked: OpenQuestion) -> str:
+def _numbered(questions: list[list[str]]) -> list[str]:
+    """Return the lines of all questions; of several, each begins with its number."""
+    numbers = [f"{number}. " if len(questions) > 1 else "" for number in range(1, len(questions) + 1)]
+    return [line for number, (first, *rest) in zip(numbers, questions, strict=True) for line in (number + first, *rest)]
+
+
+def question_line(asked: OpenQuestion) -> str:
+    """Return a question as one line for a pipe."""
     one = asked.question
     known = (asked.task_id, asked.instance, one.id, one.kind, _asked(one))
     return fields(*known, *(f"{option.id}={option.label}" for option in offered(one, question_within(one, EVERYTHING))))
@@ -164,18 +173,27 @@ def respond(
         return respond_across(call, hosts, TypedAnswer(instance, question_id, answer, reason))
     if instance is None:
         _refuse_forgotten(call, answer)
-    if instance is not None and question_id is not None:
-        done = answer_question(
-            call.root(), task=call.named_task(), instance=instance, question_id=question_id, answer=answer,
-            reason=reason,
-        )  # fmt: skip
-    else:
+    if instance is None or question_id is None:
         asked = only_question(call.root(), call.named_task(), instance, question_id)
         confirm(call, asked, answer)
-        done = answer_question(
-            call.root(), task=call.root().task(asked.task_id), instance=asked.instance, question_id=asked.question.id,
-            answer=answer, reason=reason, shown=asked.question,
-        )  # fmt: skip
+        return answer_shown(call, asked, answer, reason)
+    done = answer_question(
+        call.root(), task=call.named_task(), instance=instance, question_id=question_id, answer=answer, reason=reason,
+    )  # fmt: skip
+    return _accepted(done)
+
+
+def answer_shown(call: Invocation, asked: OpenQuestion, answer: str, reason: str | None) -> Shown[AcceptedAnswer]:
+    """Answer a question as it was shown; if it is another one by now, or its call was not shown whole, do not."""
+    check_offered(asked, check_answer(asked.question, answer), answer_command(asked))
+    done = answer_question(
+        call.root(), task=call.root().task(asked.task_id), instance=asked.instance, question_id=asked.question.id,
+        answer=answer, reason=reason, shown=asked.question,
+    )  # fmt: skip
+    return _accepted(done)
+
+
+def _accepted(done: AcceptedAnswer) -> Shown[AcceptedAnswer]:
     text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
     return Shown(done, [text], notes=[] if done["waiting"] else [ASKER_GONE])
 
@@ -187,10 +205,27 @@ def _refuse_forgotten(call: Invocation, word: str) -> None:
         raise UsageError(f"no answer to {word} was given", hint="; ".join(map(answer_command, found[:_MOST_NAMED])))
 
 
+_LIST = Command(
+    "list",
+    list_questions_command,
+    IN_ALL_TASKS,
+    """
+agentctl interact list
+agentctl interact list --recursive --task survey-auth --json
+agentctl interact list --hosts all
+""",
+    (
+        Parameter("recursive", FLAG, "Only those of the task and its sub-tasks."),
+        HOSTS,
+    ),
+)
 COMMANDS = (
     Family(
         "interact",
-        "Ask, list and answer the questions of workers.",
+        """Ask, list and answer the questions of workers.
+
+Without a subcommand: `interact list`. A person lists and answers them with `answer`.
+""",
         """
 agentctl interact list
 agentctl interact respond explore-1 --id q1 yes
@@ -228,20 +263,7 @@ agentctl interact ask --timeout-seconds 60 "What is the ticket's number?"
                 ),
                 exits=(ExitCode.TIMED_OUT,),
             ),
-            Command(
-                "list",
-                list_questions_command,
-                IN_ALL_TASKS,
-                """
-agentctl interact list
-agentctl interact list --recursive --task survey-auth --json
-agentctl interact list --hosts all
-""",
-                (
-                    Parameter("recursive", FLAG, "Only those of the task and its sub-tasks."),
-                    HOSTS,
-                ),
-            ),
+            _LIST,
             Command(
                 "respond",
                 respond,
@@ -270,5 +292,6 @@ agentctl interact respond deploy live
             ),
         ),
         exits=(*FINDS, ExitCode.TIMED_OUT),
+        without=_LIST,
     ),
 )

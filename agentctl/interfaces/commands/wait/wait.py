@@ -1,4 +1,4 @@
-"""`wait`, `wait-all`: wait until workers have ended; a question does not end the wait."""
+"""`wait`, `wait-all`: wait until workers have ended; a question does not end the wait. `wait --any` is `wait-any`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import EndStatus
-from agentctl.errors import ExitCode
-from agentctl.interfaces.commands.model.command_model import FINDS, Command, Showing, Shown
+from agentctl.errors import ExitCode, UsageError
+from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, Command, Parameter, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, SOME_INSTANCES, TIMEOUT
+from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, TIMEOUT
 from agentctl.interfaces.commands.parts.bell import Bell
 from agentctl.interfaces.commands.parts.foreground import in_foreground
 from agentctl.interfaces.commands.parts.told_ends import ended_line, reporting_the_stop
@@ -27,11 +27,30 @@ if TYPE_CHECKING:
 _EXITS = (*FINDS, ExitCode.TIMED_OUT, ExitCode.NOTHING_LEFT, ExitCode.UNSUCCESSFUL)
 
 
-def wait(call: Invocation, *, instances: list[str], timeout_seconds: float | None = None) -> Showing[Ends]:
-    """Wait until the named workers have ended.
+def wait(
+    call: Invocation,
+    *,
+    instances: list[str] | None = None,
+    is_all: bool = False,
+    is_any: bool = False,
+    timeout_seconds: float | None = None,
+) -> Showing[Ends]:
+    """Wait until workers have ended.
 
-    Questions do not end the wait; stderr says that they are open. Exits with 0 only if all of them completed.
+    Questions do not end the wait; stderr says that they are open. Exits with 0 only if all of them completed. With
+    --all it waits for all workers of the task (`wait-all`); with --any for the next of them, or of those that are
+    named, to end or to block (`wait-any`).
     """
+    if is_all and (is_any or instances):
+        raise UsageError("--all goes with no other worker and not with --any", hint="agentctl wait --help")
+    if is_any:
+        from agentctl.interfaces.commands.wait.wait_any import wait_any_command
+
+        return wait_any_command(call, instances=instances, timeout_seconds=timeout_seconds)
+    if is_all:
+        return wait_all_command(call, timeout_seconds=timeout_seconds)
+    if not instances:
+        raise UsageError("no worker is named", hint="its name; or --all or --any of the task")
     return reporting_the_stop(call, _wait(call, instances, timeout_seconds))
 
 
@@ -109,10 +128,13 @@ COMMANDS = (
         """
 agentctl wait explore-1
 agentctl wait explore-1 explore-2 --timeout-seconds 600
+agentctl wait --all
 agentctl wait build && agentctl result build
 """,
         (
-            SOME_INSTANCES,
+            NAMED_INSTANCES,
+            Parameter("is_all", FLAG, "Wait for all workers of the task.", typed="all"),
+            Parameter("is_any", FLAG, "Wait for the next one to end or to block.", typed="any"),
             TIMEOUT,
         ),
         exits=_EXITS,

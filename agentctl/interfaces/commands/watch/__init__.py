@@ -1,4 +1,4 @@
-"""The command that follows workers for a person, as lines, as a table, as a screen.
+"""The commands that show a person all workers: once, or as they change, as lines, as a table, as a screen.
 
-Doors: `watch`.
+Doors: `status`, `watch`.
 """
