@@ -90,7 +90,7 @@ def test_lines_begin_with_what_is_needed_and_tell_each_change_once(root: Path, t
     watched = Lines("watch", "--plain")
     assert watched.next(6) == [
         "Needs you: 1",
-        "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER (ANSWER: any text)",
+        "asks of t1 needs you: Which one? agentctl answer asks --task t1 --id q1 ANSWER (ANSWER: any text)",
         "Failed: 1",
         "broken of t1 failed (exit_code 3)",
         "Working: 1",
@@ -149,7 +149,7 @@ def test_with_a_task_only_that_and_what_is_below_it_is_told(root: Path) -> None:
         "Needs you: 1",
         (
             "shell-1 of low needs you: Which colour?"
-            " agentctl interact respond shell-1 --task low --id q1 ANSWER (ANSWER: any text)"
+            " agentctl answer shell-1 --task low --id q1 ANSWER (ANSWER: any text)"
         ),
         "Working: 1",
         "boss of t1 is running (a child asks)",
@@ -254,7 +254,7 @@ def test_one_worker_is_followed_to_its_end_through_its_questions(root: Path) -> 
     asking()
     watched = Lines("watch", "asks")
     assert sorted(watched.next(2)) == [
-        "asks of t1 needs you: Which one? agentctl interact respond asks --task t1 --id q1 ANSWER (ANSWER: any text)",
+        "asks of t1 needs you: Which one? agentctl answer asks --task t1 --id q1 ANSWER (ANSWER: any text)",
         "before",
     ]
     answer()
@@ -294,7 +294,7 @@ def test_an_agent_is_followed_as_a_transcript(root: Path, tmp_path: Path, monkey
     watched = Lines("watch", "a")
     (first,) = watched.next(1)
     assert first.startswith("a of t1 needs you: Allow Bash: touch x?")
-    assert first.endswith("agentctl interact respond a --task t1 --id q1 ANSWER (ANSWER: allow, deny)")
+    assert first.endswith("agentctl answer a --task t1 --id q1 ANSWER (ANSWER: allow, deny)")
     answer("allow")
     code, lines = watched.ended()
     assert (lines[-1], code) == ("a completed", 0)
@@ -344,7 +344,7 @@ def test_without_the_screens_library_a_table_is_drawn_and_taken_away(root: Path,
     new_task()
     asking()
     terminal = Terminal([*WITHOUT, "watch"])
-    terminal.until("agentctl interact respond asks --task t1 --id q1 ANSWER")
+    terminal.until("agentctl answer asks --task t1 --id q1 ANSWER")
     how = f"textual is not installed; for the screen: {sys.executable} -P -m pip install 'textual<"
     assert how.encode() in terminal.sent
     for text in (b"needs you", b"Which one?"):

@@ -214,6 +214,7 @@ def asked(root: Path) -> None:
     wait_until(lambda: run("interact", "list", "--json").json, accept=lambda rows: len(rows) == 3, what="all questions")
 
 
+@pytest.mark.follows("operations/talk/interacting.only_question: agentctl answer")
 def test_answer_lists_shows_reads_and_gives_answers(root: Path, asked: None) -> None:
     assert run("answer").out == run("interact").out == run("interact", "list").out
     shown = on_a_terminal([*PROGRAM, "answer"])[1].decode()
@@ -246,7 +247,10 @@ def test_answer_lists_shows_reads_and_gives_answers(root: Path, asked: None) -> 
     terminal.write(b"yes\n")
     assert (terminal.end(), b"answered q1 of b in two: yes" in terminal.sent) == (0, True)
 
-    assert run("answer", "a", "--task", "one", "--id", "q1", "no", "--json").json["answer"] == "no"
+    several = run("interact", "respond", "yes", check=False)
+    place = {"INSTANCE": "a", "TASK": "one", "ID": "q1", "ANSWER": "no"}
+    answered = follow(several, "agentctl answer INSTANCE --task TASK --id ID ANSWER", put=place)
+    assert answered.out == "answered q1 of a in one: no\n"
     assert run("answer", "a", "--id", "q1", "yes").out == "answered q1 of a in two: yes\n"
     assert run("answer").out == ""
 

@@ -91,10 +91,10 @@ def test_questions_of_several_machines(both: Both) -> None:
     }  # fmt: skip
     _, shown = on_a_terminal([*PROGRAM, "interact", "list", "--hosts", "a,b"])
     assert b"q-b in on-b on b asks: Which on b?" in shown
-    assert b"agentctl --host b interact respond q-b --task on-b --id q1 ANSWER (ANSWER: x, y)" in shown
+    assert b"agentctl --host b answer q-b --task on-b --id q1 ANSWER (ANSWER: x, y)" in shown
     unseen = run("interact", "respond", "--hosts", "a,b", "q-b", "x", check=False)
     assert unseen.code == 2
-    assert "agentctl --host b interact respond q-b --task on-b --id q1 ANSWER (ANSWER: x, y)" in unseen.err
+    assert "agentctl --host b answer q-b --task on-b --id q1 ANSWER (ANSWER: x, y)" in unseen.err
     terminal = Terminal([*PROGRAM, "interact", "respond", "--hosts", "a,b", "q-b", "x"])
     terminal.until("answer it with x? [y/N] ")
     assert b"Which on b?" in terminal.sent

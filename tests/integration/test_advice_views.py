@@ -117,7 +117,7 @@ def test_watch_of_nothing(root: Path) -> None:
     run("wait-all")
 
 
-@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl interact respond")
+@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl answer")
 @pytest.mark.parametrize("command", [["interact", "list"], ["watch", "--plain"]], ids=["list", "watch"])
 def test_a_question_is_answered_by_the_line_below_it(root: Path, command: list[str]) -> None:
     new_task()
@@ -130,12 +130,12 @@ def test_a_question_is_answered_by_the_line_below_it(root: Path, command: list[s
     shown.end()
     text = shown.sent.decode()
 
-    follow(text, "agentctl interact respond q --task t1 --id q1 ANSWER", put={"ANSWER": "yes"})
+    follow(text, "agentctl answer q --task t1 --id q1 ANSWER", put={"ANSWER": "yes"})
 
     run("wait", "q")
 
 
-@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl interact respond")
+@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl answer")
 @pytest.mark.parametrize("command", [["list"], ["interact", "list"], ["watch", "--plain"]], ids=lambda words: words[0])
 def test_a_question_of_a_root_that_was_named_is_answered_there(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
@@ -152,7 +152,7 @@ def test_a_question_of_a_root_that_was_named_is_answered_there(
         shown.interrupt()
     shown.end()
 
-    line = f"agentctl interact respond child --task t1 --root {root} --id q1 ANSWER"
+    line = f"agentctl answer child --task t1 --root {root} --id q1 ANSWER"
     follow(shown.sent.decode(), line, put={"ANSWER": "yes"})
 
     run("wait", "a", "--root", root)

@@ -175,25 +175,25 @@ def test_a_slow_cancel_is_shortened(root: Path) -> None:
     assert row("a")["status"] == "cancelled"
 
 
-@pytest.mark.follows("operations/show/live_reasons._of_question: agentctl interact respond")
+@pytest.mark.follows("operations/show/live_reasons._of_question: agentctl answer")
 def test_a_question_is_answered(root: Path) -> None:
     new_task()
     spawn(worker("asks", "--kind", "confirm", "Go on?"), name="a")
     blocked()
 
-    go("a", "interact respond", {"ANSWER": "yes"})
+    go("a", "answer", {"ANSWER": "yes"})
 
     run("wait", "a")
 
 
-@pytest.mark.follows("operations/show/live_reasons._asked_below: agentctl interact respond")
+@pytest.mark.follows("operations/show/live_reasons._asked_below: agentctl answer")
 def test_a_question_of_a_child_is_answered(root: Path) -> None:
     new_task()
     ask = "agentctl spawn --name child --wait -- agentctl interact ask --kind confirm 'Go on?'"
     spawn(["sh", "-c", ask], name="a")
     blocked("child")
 
-    go("a", "interact respond child", {"ANSWER": "yes"})
+    go("a", "answer child", {"ANSWER": "yes"})
 
     run("wait", "a")
 

@@ -31,7 +31,7 @@ def task(root: Path) -> Task:
 
 def line_about(task_id: str, instance: str) -> str:
     """Return what is said of the only open question."""
-    command = f"agentctl interact respond {instance} --task {task_id} --id q1 ANSWER (ANSWER: any text)"
+    command = f"agentctl answer {instance} --task {task_id} --id q1 ANSWER (ANSWER: any text)"
     return f"1 question is open, of {task_id}/{instance} (Which [/red] colour?): {command}"
 
 

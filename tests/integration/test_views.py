@@ -28,7 +28,7 @@ def boss(root: Path) -> str:
 
 def asks(task: str, instance: str) -> str:
     """Return the line that says who asks what, and the command that answers it."""
-    command = f"agentctl interact respond {instance} --task {task} --id q1 ANSWER (ANSWER: any text)"
+    command = f"agentctl answer {instance} --task {task} --id q1 ANSWER (ANSWER: any text)"
     return f"1 question is open, of {task}/{instance} (Which colour?): {command}\n"
 
 

@@ -187,7 +187,7 @@ def test_blocked_with_a_live_asker_and_not_blocked_once_that_is_gone(root: Path)
     proof = evidence_for(told, "It asks")
     assert f"process pid {asker} its asker: alive" in proof
     assert f"lock {task.agent('a') / 'interactions/q1.lock'} a live process holds it" in proof
-    assert commands(told)[0] == "agentctl interact respond a --id q1 ANSWER"
+    assert commands(told)[0] == "agentctl answer a --id q1 ANSWER"
 
     kill(asker)
     wait_until(statuses, accept=lambda now: now == {"a": "running"}, what="it to go on")
@@ -232,9 +232,7 @@ def test_what_a_child_asks_comes_before_that_its_parent_is_stalled(root: Path) -
     assert "a child asks" in next(line for line in run("list").out.splitlines() if line.startswith("top"))
     told = why("top")
     assert "Below it, child asks, and waits for the answer to q1: Which branch?" in texts(told)
-    assert any("interact respond child --id q1 ANSWER" in str(way["command"]) for way in told["waysOut"]), told[
-        "waysOut"
-    ]
+    assert any("answer child --id q1 ANSWER" in str(way["command"]) for way in told["waysOut"]), told["waysOut"]
     run("interact", "respond", "child", "--id", "q1", "main")
     task.ended("top")
 

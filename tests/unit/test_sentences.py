@@ -45,7 +45,7 @@ def test_whatever_a_stranger_wrote_becomes_one_printable_line(
 
 
 def test_a_long_question_is_cut_and_an_empty_one_has_a_mark() -> None:
-    step = "agentctl interact respond a --task t --root /nowhere/.agentctl --id q1 ANSWER (ANSWER: any text)"
+    step = "agentctl answer a --task t --root /nowhere/.agentctl --id q1 ANSWER (ANSWER: any text)"
     asked = Question("q1", "input", "\n  Which\nof these")
     assert texts(worker(questions=(asked,))) == [f"a of t needs you: Which {step}"]
     assert texts(worker(questions=(Question("q1", "input", " \n"),))) == [f"a of t needs you: ? {step}"]

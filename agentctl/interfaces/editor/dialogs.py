@@ -86,7 +86,7 @@ def way_to_answer(question: EditorQuestion) -> str:
     worker, root = question.worker, shlex.quote(str(question.worker.task.root.path))
     where = f"--task {worker.task.id} --root {root} --id {question.asked.id}"
     answers = answers_in_words(question.asked, part_shown(question))
-    return f"agentctl interact respond {worker.instance} ANSWER {where} (ANSWER: {answers})"
+    return f"agentctl answer {worker.instance} ANSWER {where} (ANSWER: {answers})"
 
 
 # -- dialogs with buttons ----------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def respond_command(worker: WorkerId, question_id: str, answers: str, root: str)
     Args:
         root: As `root_words` returns it.
     """
-    command = f"agentctl interact respond {worker.instance} --task {worker.task_id}{root} --id {question_id} ANSWER"
+    command = f"agentctl answer {worker.instance} --task {worker.task_id}{root} --id {question_id} ANSWER"
     return plain(f"{command} (ANSWER: {answers})" if answers else command)
 
 

@@ -183,7 +183,7 @@ def _questions(facts: WorkerFacts) -> Part:
 
 def _of_question(facts: WorkerFacts, question: Question, is_waiting: bool) -> tuple[str, WayOut]:
     name, line = question.id, in_one_line(question)
-    command = facts.command("interact", "respond", facts.name, "--id", name, "ANSWER")
+    command = facts.command("answer", facts.name, "--id", name, "ANSWER")
     answers = answers_in_words(question, line)
     if question.idle:
         text = "It has answered, was kept, and waits for its next message."
@@ -203,7 +203,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
         file = task.worker(asked.instance).question(asked.id)
         text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
         statements.append(Statement(text, [file_says(file, evidence_fields(read_known(file), "kind", "askedAt"))]))
-        command = command_line(task, "interact", "respond", asked.instance, "--id", asked.id, "ANSWER")
+        command = command_line(task, "answer", asked.instance, "--id", asked.id, "ANSWER")
         ways.append(WayOut(f"an answer to {asked.id} of {asked.instance} ({asked.answers})", command))
     return statements, ways
 

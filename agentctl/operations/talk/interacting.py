@@ -217,7 +217,7 @@ def only_question(
         return found[0]
     if found:
         names = first_of([f"{one.instance} --id {one.question.id} (task {one.task_id})" for one in found])
-        hint = "say which: interact respond INSTANCE --task TASK --id ID ANSWER"
+        hint = "say which: agentctl answer INSTANCE --task TASK --id ID ANSWER"
         raise UsageError(f"{len(found)} questions are open: {names}", hint=hint)
     if worker is not None:
         refuse_if_ended(worker, "get answers")

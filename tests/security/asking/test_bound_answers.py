@@ -63,7 +63,7 @@ def test_an_agent_that_swaps_its_request_gets_no_answer_to_the_other(task: Task,
     for words in (["a", "allow"], ["allow"], ["--id", "q2", "allow"]):
         unsaid = run("interact", "respond", *words, check=False)
         assert (unsaid.code, "not clear which question" in unsaid.err) == (2, True)
-        assert "interact respond a --task t1 --id q2 ANSWER (ANSWER: allow, deny)" in unsaid.err
+        assert "answer a --task t1 --id q2 ANSWER (ANSWER: allow, deny)" in unsaid.err
     assert answers(task) == []
     run("interact", "respond", "a", "--id", "q2", "deny")
     assert ends()["result"]["finalMessage"] == "denied"
@@ -110,7 +110,7 @@ def test_the_only_word_is_no_answer_where_it_names_a_worker_that_asks(root: Path
     for words in (["a"], ["a", "--id", "q1"], ["a", "--task", "t1"]):
         forgotten = run("interact", "respond", *words, check=False)
         assert (forgotten.code, "no answer to a was given" in forgotten.err) == (2, True)
-        assert "interact respond a --task t1 --id q1 ANSWER (ANSWER: any text)" in forgotten.err
+        assert "answer a --task t1 --id q1 ANSWER (ANSWER: any text)" in forgotten.err
     code, shown = on_a_terminal([*PROGRAM, "interact", "respond", "a"])
     assert (code, b"no answer to a was given" in shown) == (2, True)
     assert answers(task) == []
@@ -162,7 +162,7 @@ def test_no_id_is_given_twice(root: Path, tmp_path: Path) -> None:
     task.ended("a")
 
 
-ADVICE = re.compile(r"(agentctl interact respond [^\n]* ANSWER) \(ANSWER: ([^)\n]*)\)")
+ADVICE = re.compile(r"(agentctl answer [^\n]* ANSWER) \(ANSWER: ([^)\n]*)\)")
 
 
 def advised(text: str) -> tuple[list[str], list[str]]:

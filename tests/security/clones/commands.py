@@ -46,12 +46,13 @@ def _completing(line: str) -> list[Command]:
 _OF = " --task build"
 READING = [
     *_each("tasks", "tasks --json", "search e --logs", "search e --json", "list", "agents", "agents --json", "agents show general", "agents show helper",
-           "templates", "templates --json", "trust", "trust --list --json", "interact list", "interact list --json"),
+           "templates", "templates --json", "trust", "trust --list --json", "interact list", "interact list --json",
+           "", "answer"),
     *_each(*(f"{line}{_OF}" for line in (
         "list", "list --json --recursive", "show w", "show v --json", "show q", "why w", "why v --json", "why q", "logs w", "logs v --raw", "events",
         "events --json", "tree --expand all --recursive", "tree --json", "usage", "usage --json", "timeline",
         "timeline --html -", "activity w",
-        "result w", "result v --json", "join", "worktrees list", "worktrees list --json", "worktrees show w", "worktrees diff w",
+        "result w", "result v --json", "join", "worktrees list", "worktrees list --json", "worktrees show w", "diff w", "status",
         "wait w --timeout-seconds 0", "wait-any --timeout-seconds 0", "wait-any --for blocked --timeout-seconds 0 --json",
         "wait-all --timeout-seconds 0", "doctor", "doctor --json"))),
     *(each for line in ("new --template ", "use ", "show ", "show --task build ", "spawn --agent ", "trust ", "cancel ")
@@ -78,7 +79,7 @@ def _calls(*calls: tuple[str, dict[str, object]]) -> str:
 #: What acts, in the stranger's task: each must refuse or do no harm.
 WRITING = [
     *_each(*(f"{line}{_OF}" for line in (
-        "interact respond v --id q1 yes", "send v hello", "send w hello", "cancel v --grace-seconds 0.1",
+        "interact respond v --id q1 yes", "answer v --id q1 yes", "answer v", "send v hello", "send w hello", "cancel v --grace-seconds 0.1",
         "cancel --all --grace-seconds 0.1 --no-wait", "pause v", "unpause v", "worktrees remove w",
         "activity w --rebuild", "doctor --close-breaker general", "doctor --fix", "join --json",
         "resume w", "resume --lost", "spawn --resume-queue", "resume-queue", "spawn-template"))),

@@ -95,7 +95,7 @@ OLDER_NAMES = {
 #: What other programs call a command -> the command here that means the same; none of them is offered or listed.
 ALIASES = {
     "ps": "list", "ls": "list", "kill": "cancel", "stop": "cancel", "run": "spawn", "add": "spawn", "log": "logs",
-    "rerun": "retry", "questions": "answer", "inspect": "show", "top": "watch", "info": "show",
+    "rerun": "retry", "questions": "answer", "inspect": "show", "top": "watch",
 }  # fmt: skip
 #: What other programs call something that is close to a line here, but not the same.
 CLOSE_LINES = {

@@ -142,7 +142,7 @@ def respond_across(call: Invocation, words: str, given: TypedAnswer) -> Showing:
     if merged.failed:
         report_failed(call, merged.failed)
         names = first_of([plain(answer.host.name) for answer in merged.failed])
-        hint = "name the host: agentctl --host HOST interact respond ..."
+        hint = "name the host: agentctl --host HOST answer ..."
         raise Refused(f"{names} cannot be asked, and may have the question: nothing was answered", hint=hint)
     found = [
         (host, one)
@@ -170,7 +170,7 @@ def _unclear(found: Sequence[tuple[str, OpenQuestion]]) -> NotFound | UsageError
     if not found:
         return NotFound("no such question is open on any of the hosts", hint="agentctl interact list --hosts all")
     names = [plain(f"{one.instance} --id {one.question.id} (task {one.task_id} on {host})") for host, one in found]
-    hint = "say which: agentctl --host HOST interact respond INSTANCE --id ID ANSWER"
+    hint = "say which: agentctl --host HOST answer INSTANCE --id ID ANSWER"
     return UsageError(f"{len(found)} questions are open: {first_of(names)}", hint=hint)
 
 
