@@ -15,7 +15,7 @@ from textual.strip import Strip
 from agentctl.adapters import watch
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import WorkerId
-from agentctl.interfaces.screen.acting.peek import SETTLES_S
+from agentctl.domain.question import SETTLES_S
 from agentctl.interfaces.screen.app import WatchApp
 
 _LIMIT_S = 20.0

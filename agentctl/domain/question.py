@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 KINDS = ("select", "confirm", "input")
 #: What an option of a permission allows: this once, from now on, not at all.
 ALLOW, ALLOW_ALWAYS, DENY = "allow", "allow_always", "deny"
+#: How long a question is shown before an answer counts: what is typed sooner was meant for something else.
+SETTLES_S = 0.4
 #: The longest label of an option that is shown whole, in characters.
 LONGEST_LABEL = 1000
 #: In a line: the most of a call or of a text, and of what the model says about the call.

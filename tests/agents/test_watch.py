@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from agentctl.domain.question import ALLOW
 from agentctl.domain.states import TERMINAL
-from agentctl.interfaces.screen.acting.peek import options_of
 from agentctl.interfaces.screen.fleet.lines import NodeId
+from agentctl.interfaces.words.question_pieces import options_of
 from tests.agents.lab import PATIENCE_S, Lab
 from tests.screens import Screen, watching
 from tests.support import run

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from agentctl.interfaces.screen.acting.peek import SETTLES_S
+from agentctl.domain.question import SETTLES_S
 from tests.steps import Task, held, kill, new_task, spawn, spawn_batch, statuses
 from tests.support import is_alive, run, wait_until, worker
 from tests.tmux import TmuxWindow, needs_tmux, tmux_window

@@ -30,8 +30,8 @@ from agentctl.interfaces.commands.watch import fleet_table
 from agentctl.interfaces.editor import dialogs
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.interfaces.mcp.forms import form_of
-from agentctl.interfaces.screen.acting import peek
 from agentctl.interfaces.web.board import page_question
+from agentctl.interfaces.words.question_pieces import EDGE, call_pieces, option_pieces, options_of
 from agentctl.operations.talk.interacting import OpenQuestion
 
 WORKER = Root("/nowhere/.agentctl").task("t1").worker("a")
@@ -111,11 +111,11 @@ def on_page(question: Question) -> tuple[str, set[str]]:
 
 
 def on_screen(question: Question) -> tuple[str, set[str]]:
-    drawn = "".join(text for text, _ in peek._call(question, 10_000))
-    options = "".join(text for text, _ in peek._options(question, set(), 100))
-    answers = {one.id for one in peek.options_of(question)}
+    drawn = "".join(text for text, _ in call_pieces(question, 10_000))
+    options = "".join(text for text, _ in option_pieces(question, 100, set()))
+    answers = {one.id for one in options_of(question)}
     assert answers or not options
-    return drawn.replace("\n" + " " * 4 + peek._EDGE, ""), answers
+    return drawn.replace("\n" + " " * 4 + EDGE, ""), answers
 
 
 SURFACES = {
@@ -212,10 +212,10 @@ def test_the_screen_offers_what_is_offered() -> None:
                 "q1", "select", "?", (AnswerOption("once", "Yes"), AnswerOption("no", "No")), tool="Bash",
                 arguments={"command": "x" * size}, means=MEANS, **more,
             )  # fmt: skip
-            assert [one.id for one in peek.options_of(question)] == (answers if whole else ["no"])
-            drawn = "".join(text for text, _ in peek._options(question, set(), 100))
+            assert [one.id for one in options_of(question)] == (answers if whole else ["no"])
+            drawn = "".join(text for text, _ in option_pieces(question, 100, set()))
             assert ("Yes" in drawn) == (whole and not more)
     lines = Question(
         "q1", "select", "?", (AnswerOption("once", "Yes"),), tool="Bash", arguments={"command": "\n" * 401}, means=MEANS
     )
-    assert peek.options_of(lines) == (), "more lines than are drawn"
+    assert options_of(lines) == (), "more lines than are drawn"

@@ -10,7 +10,7 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.domain.activity.view import INTERRUPTED, RUNNING, Node
 from agentctl.domain.agent.telling_argument import telling_of
-from agentctl.domain.text.plaintext import plain, shortened
+from agentctl.domain.text.plaintext import plain, shortened, whole
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.interfaces.words.value_words import NOTHING, duration, short_number, shown_json
 from agentctl.interfaces.words.worker import agent_with_policy, elapsed, full_standing, progress_words
@@ -127,6 +127,11 @@ def telling(detail: Mapping[str, Any] | None) -> str:
 def short_line(text: object) -> str:
     """Return one line of a text, cut and safe to show."""
     return shortened(plain(" ".join(str(text or "").split())), _LONGEST)
+
+
+def one_line(text: str) -> str:
+    """Return the beginning of a text as one line that is safe to show."""
+    return whole(short_line(text[:400]))
 
 
 def _count(number: int, what: str) -> str:

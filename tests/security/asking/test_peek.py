@@ -10,6 +10,7 @@ import pytest
 from agentctl.adapters.clock import monotonic
 from agentctl.domain.question import AnswerOption
 from agentctl.interfaces.screen.acting import peek
+from agentctl.interfaces.words.question_pieces import call_rows
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.screens import Screen, watching
 from tests.steps import Task, spawn
@@ -234,15 +235,15 @@ WIDER = ["\U0001f3fb", "\u093e", "\u1160", "\u0301", "\U0001f1e6", "\u0430", "\U
 def test_no_row_of_a_call_goes_on_beyond_the_edge_of_any_terminal(one: str) -> None:
     """Terminals disagree with each other, and with rich, about how many cells a character takes: two at most."""
     width, hidden = 60, "; rm -rf /"
-    rows = peek._edged(f"echo {one * 100}{hidden}", "| ", width).split("\n")
+    rows = call_rows(f"echo {one * 100}{hidden}", "| ", width).split("\n")
     assert all(sum(1 if char.isascii() else 2 for char in row) <= width for row in rows)
     assert "".join(row.removeprefix("| ") for row in rows).replace(" ", "").endswith(hidden.replace(" ", ""))
-    assert peek._edged(one, "| ", width), "what has nothing else is shown all the same"
+    assert call_rows(one, "| ", width), "what has nothing else is shown all the same"
 
 
 @pytest.mark.parametrize("one", ["\u1161", "\u0915\u093e"], ids=["vowel of Hangul", "letter with a mark"])
 def test_what_rich_draws_in_no_cell_takes_one_of_a_row(one: str) -> None:
-    rows = peek._edged(one * 100, "| ", 60).split("\n")
+    rows = call_rows(one * 100, "| ", 60).split("\n")
     assert max(map(len, rows)) <= 60
 
 

@@ -2,21 +2,17 @@
 
 A digit gives the answer. One that was pressed before a question has been on the screen for a moment does not count: it
 was meant for the question before. A call can be allowed only once all of it has been on the screen: what is dangerous
-may stand at its end. Of a call, what would not be seen (a character of no width, or one that looks like a space) is
-shown as an escape, and each further row of it stands behind an edge, so that no text can look like an option.
+may stand at its end.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import ClassVar
-from unicodedata import east_asian_width
 
-from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -26,40 +22,28 @@ from agentctl.adapters.clock import monotonic
 from agentctl.domain.activity.view import Node
 from agentctl.domain.answers import check_answer
 from agentctl.domain.names import WorkerId
-from agentctl.domain.question import (
-    DENY,
-    LONGEST_LABEL,
-    AnswerOption,
-    Question,
-    ShownQuestion,
-    arguments_of,
-    offered,
-    question_within,
-    takes_text,
-)
+from agentctl.domain.question import DENY, SETTLES_S, Question
 from agentctl.domain.states import TERMINAL
-from agentctl.domain.text.nesting import TOO_DEEP
-from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
+from agentctl.domain.text.plaintext import plain, whole
 from agentctl.domain.worker.ends import end_in_words
-from agentctl.encoding import as_utf8
 from agentctl.errors import UsageError
-from agentctl.interfaces.screen.fleet.drawing import Piece, one_line, since, totals_shown
-from agentctl.interfaces.words.activity import node_parts
-from agentctl.interfaces.words.value_words import shown_json
+from agentctl.interfaces.screen.fleet.drawing import Piece, since, totals_shown
+from agentctl.interfaces.words.activity import node_parts, one_line
+from agentctl.interfaces.words.question_pieces import (
+    STEP,
+    argument_pieces,
+    bounded_text,
+    call_pieces,
+    kind_of_asker,
+    option_pieces,
+    options_of,
+    takes_words,
+)
 from agentctl.interfaces.words.worker import agent_with_policy, full_standing, progress_words
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 
-#: How long a question is on the screen before a digit counts.
-SETTLES_S = 0.4
-#: More than this of a question, of a call, or of last words is left to the view of the whole worker.
-_LONGEST = 24_000
-_MOST_LINES = 400
-_LONGEST_KIND = 40
-_STEP = "  "
 #: The cells that the padding and the scrollbar take of a row.
 _BESIDE = 4
-#: In front of each further line of what an agent wrote in a request for permission.
-_EDGE = "\N{BOX DRAWINGS LIGHT VERTICAL} "
 
 
 class Peek(VerticalScroll, can_focus=False):
@@ -197,10 +181,10 @@ def peek_of(
     yield from peek_head(glance, worker)
     doing = glance.doings.get(worker.id)
     if worker.row["command"]:
-        yield ("\n" + _bounded(worker.row["command"]), "dim")
+        yield ("\n" + bounded_text(worker.row["command"]), "dim")
     text = worker.row["message"] or (doing.last_words if doing is not None else "")
     if text:
-        yield ("\n" + _bounded(text), "text")
+        yield ("\n" + bounded_text(text), "text")
 
 
 def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
@@ -225,105 +209,28 @@ def _item(node: Node, width: int) -> Iterator[Piece]:
     """Yield all that is kept of an item: what was called with which arguments, and what it returned or said."""
     first, *rest = node_parts(node) or [""]
     yield (whole(first), "name")
-    yield (_STEP + whole(_STEP.join(rest)) + "\n", "dim")
+    yield (STEP + whole(STEP.join(rest)) + "\n", "dim")
     for key, value in (node.detail or {}).items():
-        yield from _argument(key, value, width)
+        yield from argument_pieces(key, value, width)
     if node.text:
-        yield (_bounded(node.text), "text")
+        yield (bounded_text(node.text), "text")
 
 
 def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int) -> Iterator[Piece]:
     row = worker.row
     what = "asks for permission" if question.is_permission else "asks"
-    by = f" ({_kind_of(question)})" if question.asked_by else ""
+    by = f" ({kind_of_asker(question)})" if question.asked_by else ""
     yield (row["agentInstance"], "name")
     yield (f"{by} of {worker.task.id} ", "dim")
     yield (what, "blocked")
     more = f", {len(worker.questions) - 1} more after it" if len(worker.questions) > 1 else ""
     yield (f"  waiting {since(question.asked_at, now)}{more}\n", "dim")
     if question.is_permission:
-        yield from _call(question, width)
+        yield from call_pieces(question, width)
     else:
-        yield (_bounded(question.text) + "\n", "text")
-    yield from _options(question, chosen, width)
+        yield (bounded_text(question.text) + "\n", "text")
+    yield from option_pieces(question, width, chosen)
     yield (_how(question), "dim")
-
-
-def _kind_of(question: Question) -> str:
-    """Return what the sub-agent that asks calls itself: a word, too short to draw a row of options."""
-    return beginning(distinct(one_line(question.asked_by_type or "a sub-agent")), _LONGEST_KIND)
-
-
-def _call(question: Question, width: int) -> Iterator[Piece]:
-    yield (_EDGE + _edged(question.text, _EDGE, width) + "\n", "text")
-    if question.described:
-        yield (_EDGE + _edged(f"in its own words: {question.described}", _EDGE, width) + "\n", "dim")
-    yield (_STEP + _edged(question.tool or "", _STEP + _EDGE, width) + "\n", "blocked")
-    for key, value in arguments_of(question).items():
-        yield from _argument(key, value, width)
-    if not seen_of(question).is_whole:
-        yield (f"{_STEP}This is not the whole call, so it cannot be allowed here.\n", "failed")
-
-
-def _argument(key: object, value: object, width: int) -> Iterator[Piece]:
-    edge = _STEP * 2 + _EDGE
-    rows, name = _edged(_text_of(value), edge, width), _edged(_name_of(str(key)), edge, width)
-    is_short = "\n" not in rows and sum(map(_cells, rows + name)) + len(edge) < width
-    yield (f"{_STEP * 2}{name}: ", "key")
-    yield ((rows if is_short else f"\n{edge}{rows}") + "\n", "text")
-
-
-def _name_of(key: str) -> str:
-    """Return the name of an argument, in quotes if it is not a name: it could look like an option (`1  Allow`)."""
-    return key if re.fullmatch(r"[^\W\d][\w.-]*", key) else shown_json(key)
-
-
-def _edged(text: str, edge: str, width: int) -> str:
-    """Return the rows of a text of a call; the second and later ones are behind an edge that no text can draw over."""
-    room = max(width - sum(map(_cells, edge)), 2)
-    return f"\n{edge}".join(row for line in _bounded(text, is_call=True).split("\n") for row in _rows_of(line, room))
-
-
-def _rows_of(line: str, room: int) -> Iterator[str]:
-    begin = used = 0
-    for at, one in enumerate(line):
-        if used + _cells(one) > room:
-            yield line[begin:at]
-            begin, used = at, 0
-        used += _cells(one)
-    yield line[begin:]
-
-
-def _cells(one: str) -> int:
-    """Return the most cells that any terminal gives a character: terminals disagree about marks, emoji and Greek.
-
-    A row that is too wide for one of them goes on beyond its edge, where nobody sees the rest of a call.
-    """
-    if one.isascii():
-        return 1
-    is_flag = "\U0001f1e6" <= one <= "\U0001f1ff"  # Half of one: alone, it may be drawn as a wide letter.
-    return 2 if is_flag or east_asian_width(one) in "WFA" else max(1, cell_len(one))
-
-
-def _text_of(value: object) -> str:
-    try:
-        return value if isinstance(value, str) else shown_json(value)
-    except RecursionError:
-        return TOO_DEEP
-
-
-def seen_of(question: Question) -> ShownQuestion:
-    """Return how much of a question the peek shows, once all of that has been on the screen."""
-    return question_within(question, _LONGEST, _MOST_LINES)
-
-
-def _options(question: Question, chosen: set[str], width: int) -> Iterator[Piece]:
-    for number, (id_, label) in enumerate(options_of(question), 1):
-        mark = ("[x] " if id_ in chosen else "[ ] ") if question.multiple else ""
-        default = "  (the default)" if question.default == id_ else ""
-        rows = _edged(beginning(label or id_, LONGEST_LABEL), _STEP * 2 + _EDGE, width - len(_STEP * 2))
-        yield (f"{_STEP}{number if number < 10 else ' '}  ", "key")
-        yield (f"{mark}{rows if question.is_permission else one_line(label or id_)}{default}\n", "text")
 
 
 def _how(question: Question) -> str:
@@ -339,24 +246,3 @@ def _how(question: Question) -> str:
     if question.denial is not None:
         parts.append("D denies with a reason")
     return ", ".join(parts)
-
-
-def options_of(question: Question) -> Sequence[AnswerOption]:
-    """Return the answers that a digit gives."""
-    return offered(question, seen_of(question))
-
-
-def takes_words(question: Question) -> bool:
-    """Return whether a question can be answered with a text, as also one that has more options than digits."""
-    return takes_text(question, seen_of(question)) or len(options_of(question)) > 9
-
-
-def _bounded(text: str, *, is_call: bool = False) -> str:
-    """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen."""
-    safe = whole(plain(as_utf8(text[:_LONGEST]), keep="\n\t"))
-    lines = (distinct(safe) if is_call else safe).expandtabs(4).split("\n")
-    return "\n".join(lines[:_MOST_LINES]) + ("\n… (this is not all of it)" if _is_cut(text) else "")
-
-
-def _is_cut(text: str) -> bool:
-    return text is TOO_DEEP or len(text) > _LONGEST or text.count("\n") >= _MOST_LINES

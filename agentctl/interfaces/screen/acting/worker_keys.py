@@ -18,9 +18,10 @@ from agentctl.domain.question import Question
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.screen.acting import commands
-from agentctl.interfaces.screen.acting.peek import Peek, options_of, takes_words
+from agentctl.interfaces.screen.acting.peek import Peek
 from agentctl.interfaces.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.interfaces.screen.fleet.lines import workers_below
+from agentctl.interfaces.words.question_pieces import options_of, takes_words
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.show.further_runs import FurtherRuns, further_runs

@@ -17,7 +17,7 @@ from agentctl.domain.worker.ends import end_in_words
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.screen.fleet.filtering import NEEDS, scope_of
 from agentctl.interfaces.screen.fleet.lines import ListLine, counts, failed_among
-from agentctl.interfaces.words.activity import node_parts, short_line
+from agentctl.interfaces.words.activity import node_parts, one_line
 from agentctl.interfaces.words.value_words import LEAST, duration, short_number
 from agentctl.interfaces.words.worker import agent_words, elapsed, full_standing, progress_words
 from agentctl.lean import NamedTuple
@@ -293,11 +293,6 @@ def row_words(glance: Glance, worker: FleetWorker) -> str:
 def _running(doing: Doing) -> Node | None:
     """Return the last of what a worker calls now. An ended one is not searched: its nodes may be thousands."""
     return next((node for node in reversed(doing.nodes[1:]) if node.status == RUNNING), None)
-
-
-def one_line(text: str) -> str:
-    """Return the beginning of a text as one line that is safe to show."""
-    return whole(short_line(text[:400]))
 
 
 def totals_shown(glance: Glance, worker: FleetWorker) -> Totals:

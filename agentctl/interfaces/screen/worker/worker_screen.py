@@ -21,7 +21,7 @@ from textual.widgets import Input, Static
 from agentctl.domain.states import TERMINAL
 from agentctl.interfaces.screen.acting.commands import error_line
 from agentctl.interfaces.screen.acting.outside import file_to_edit, pager_of, show_outside, write_text
-from agentctl.interfaces.screen.acting.peek import Peek, options_of, peek_head
+from agentctl.interfaces.screen.acting.peek import Peek, peek_head
 from agentctl.interfaces.screen.acting.prompts import WritingLine, YesOrNo
 from agentctl.interfaces.screen.acting.worker_keys import WORKER_BINDINGS, SaidLine, WorkerKeys
 from agentctl.interfaces.screen.fleet.drawing import glyph_of, waited_or_worked
@@ -48,6 +48,7 @@ from agentctl.interfaces.screen.worker.worker_texts import (
     result_text,
     why_text,
 )
+from agentctl.interfaces.words.question_pieces import options_of
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.show.activity import has_transcript
 from agentctl.operations.worktree.diff import Since

@@ -1,0 +1,120 @@
+"""Lays a question out for a terminal, as pieces with the role of each: what is asked, the whole call, the answers.
+
+Of a call, what would not be seen (a character of no width, or one that looks like a space) is shown as an escape, and
+each further row of it stands behind an edge, so that no text can look like an option.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+
+from agentctl.domain.question import (
+    LONGEST_LABEL,
+    AnswerOption,
+    Question,
+    ShownQuestion,
+    arguments_of,
+    offered,
+    question_within,
+    takes_text,
+)
+from agentctl.domain.text.nesting import TOO_DEEP
+from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
+from agentctl.domain.text.terminal_rows import cells_of, edged_rows
+from agentctl.encoding import as_utf8
+from agentctl.interfaces.words.activity import one_line
+from agentctl.interfaces.words.value_words import shown_json
+
+#: A text and its role.
+_Piece = tuple[str, str]
+#: More than this of a question, of a call, or of last words is left to the view of the whole worker.
+_LONGEST = 24_000
+_MOST_LINES = 400
+_LONGEST_KIND = 40
+STEP = "  "
+#: In front of each further row of what an agent wrote.
+EDGE = "\N{BOX DRAWINGS LIGHT VERTICAL} "
+
+
+def seen_of(question: Question) -> ShownQuestion:
+    """Return how much of a question is shown, once all of that has been on the screen."""
+    return question_within(question, _LONGEST, _MOST_LINES)
+
+
+def options_of(question: Question) -> Sequence[AnswerOption]:
+    """Return the answers that a number gives."""
+    return offered(question, seen_of(question))
+
+
+def takes_words(question: Question) -> bool:
+    """Return whether a question can be answered with a text, as also one that has more options than digits."""
+    return takes_text(question, seen_of(question)) or len(options_of(question)) > 9
+
+
+def kind_of_asker(question: Question) -> str:
+    """Return what the sub-agent that asks calls itself: a word, too short to draw a row of options."""
+    return beginning(distinct(one_line(question.asked_by_type or "a sub-agent")), _LONGEST_KIND)
+
+
+def call_pieces(question: Question, width: int) -> Iterator[_Piece]:
+    """Yield the call that a question asks leave for; and that it cannot be allowed, if this is not all of it."""
+    yield (EDGE + call_rows(question.text, EDGE, width) + "\n", "text")
+    if question.described:
+        yield (EDGE + call_rows(f"in its own words: {question.described}", EDGE, width) + "\n", "dim")
+    yield (STEP + call_rows(question.tool or "", STEP + EDGE, width) + "\n", "blocked")
+    for key, value in arguments_of(question).items():
+        yield from argument_pieces(key, value, width)
+    if not seen_of(question).is_whole:
+        yield (f"{STEP}This is not the whole call, so it cannot be allowed here.\n", "failed")
+
+
+def argument_pieces(key: object, value: object, width: int) -> Iterator[_Piece]:
+    """Yield an argument of a call."""
+    edge = STEP * 2 + EDGE
+    rows, name = call_rows(_text_of(value), edge, width), call_rows(_name_of(str(key)), edge, width)
+    is_short = "\n" not in rows and cells_of(rows + name) + len(edge) < width
+    yield (f"{STEP * 2}{name}: ", "key")
+    yield ((rows if is_short else f"\n{edge}{rows}") + "\n", "text")
+
+
+def _name_of(key: str) -> str:
+    """Return the name of an argument, in quotes if it is not a name: it could look like an option (`1  Allow`)."""
+    return key if re.fullmatch(r"[^\W\d][\w.-]*", key) else shown_json(key)
+
+
+def _text_of(value: object) -> str:
+    try:
+        return value if isinstance(value, str) else shown_json(value)
+    except RecursionError:
+        return TOO_DEEP
+
+
+def option_pieces(question: Question, width: int, chosen: Collection[str] | None = None) -> Iterator[_Piece]:
+    """Yield the answers that a number gives.
+
+    Args:
+        chosen: The ids of those that are marked as chosen, where several may be; None: none is marked.
+    """
+    for number, (id_, label) in enumerate(options_of(question), 1):
+        mark = "" if chosen is None or not question.multiple else "[x] " if id_ in chosen else "[ ] "
+        default = "  (the default)" if question.default == id_ else ""
+        rows = call_rows(beginning(label or id_, LONGEST_LABEL), STEP * 2 + EDGE, width - len(STEP * 2))
+        yield (f"{STEP}{number if number < 10 or chosen is None else ' '}  ", "key")
+        yield (f"{mark}{rows if question.is_permission else one_line(label or id_)}{default}\n", "text")
+
+
+def call_rows(text: str, edge: str, width: int) -> str:
+    """Return the rows of a text of a call; the second and later ones are behind an edge."""
+    return edged_rows(bounded_text(text, is_call=True), edge, width)
+
+
+def bounded_text(text: str, *, is_call: bool = False) -> str:
+    """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen."""
+    safe = whole(plain(as_utf8(text[:_LONGEST]), keep="\n\t"))
+    lines = (distinct(safe) if is_call else safe).expandtabs(4).split("\n")
+    return "\n".join(lines[:_MOST_LINES]) + ("\n… (this is not all of it)" if _is_cut(text) else "")
+
+
+def _is_cut(text: str) -> bool:
+    return text is TOO_DEEP or len(text) > _LONGEST or text.count("\n") >= _MOST_LINES
