@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import pytest
 from rich.cells import cell_len
@@ -19,6 +20,9 @@ needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is no
 PROMPT = "ready>"
 #: What stands before the first character of a row: how it is drawn.
 _BEGINNING = re.compile(r"(?:\x1b\[[\d;]*m)*")
+
+
+W = TypeVar("W", bound="TmuxWindow")
 
 
 class TmuxWindow:
@@ -139,10 +143,10 @@ class TmuxWindow:
 
 
 @contextlib.contextmanager
-def tmux_window(width: int, height: int) -> Iterator[TmuxWindow]:
-    """Open a window, and end its server with everything in it."""
+def opened(kind: type[W], width: int, height: int) -> Iterator[W]:
+    """Open a window of a kind, and end its server with everything in it."""
     with tempfile.TemporaryDirectory(prefix="agentctl-tmux-") as folder:
-        window = TmuxWindow(folder, width, height)
+        window = kind(folder, width, height)
         try:
             window.wait_for_shell()
             yield window
@@ -150,3 +154,8 @@ def tmux_window(width: int, height: int) -> Iterator[TmuxWindow]:
             with contextlib.suppress(subprocess.CalledProcessError):
                 window.tmux("kill-server")
             wait_until(lambda: not is_alive(window.server), what="the tmux server to end")
+
+
+def tmux_window(width: int, height: int) -> contextlib.AbstractContextManager[TmuxWindow]:
+    """Open a window, and end its server with everything in it."""
+    return opened(TmuxWindow, width, height)

@@ -104,6 +104,33 @@ def _option(options: Sequence[AnswerOption], answer: str) -> str:
     raise UsageError(f"{answer!r} is not an option of this question", hint=f"the options: {known}")
 
 
+def answer_meant(options: Sequence[AnswerOption], typed: str, *, multiple: bool = False) -> str:
+    """Return the answer that a person means who sees these options with their numbers: a number is an option's id.
+
+    Args:
+        multiple: Several may be chosen, with commas or spaces between their numbers.
+
+    >>> options = (AnswerOption("a", "src/a"), AnswerOption("b", "src/b"))
+    >>> [answer_meant(options, typed) for typed in ("2", " 1 ", "3", "b", "1 2")]
+    ['b', 'a', '3', 'b', '1 2']
+    >>> [answer_meant(options, typed, multiple=True) for typed in ("1,2", "2 1", "1, src/b", "1 or 2")]
+    ['a,b', 'b,a', 'a,src/b', '1 or 2']
+    """
+    if not multiple:
+        return _numbered(options, typed)
+    parts = typed.split() if typed.replace(" ", "").isdecimal() else typed.split(",")
+    return ",".join(_numbered(options, part) for part in parts)
+
+
+def _numbered(options: Sequence[AnswerOption], typed: str) -> str:
+    """Return the id of the option with a number; for anything else what was typed, of a choice without blanks."""
+    word = typed.strip()
+    number = int(word) if word.isascii() and word.isdigit() and len(word) < 6 else 0
+    if 1 <= number <= len(options):
+        return options[number - 1].id
+    return word if options else typed
+
+
 def answers_in_words(question: Question, seen: ShownQuestion) -> str:
     """Return which answers may be given where so much of a question is shown, as words that every program takes.
 

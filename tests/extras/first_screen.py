@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from unittest.mock import patch
 
-from agentctl.interfaces.screen.acting.peek import SETTLES_S
+from agentctl.domain.question import SETTLES_S
 from tests.agent_steps import put_vendors
 from tests.extras.printed import World, checkout_in
 from tests.readme import first_lines, install_line

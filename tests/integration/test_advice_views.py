@@ -68,7 +68,7 @@ def told_by(*command: str) -> str:
             ["list"], marks=pytest.mark.follows("interfaces/commands/show/list.list_task: agentctl resume --lost")
         ),
         pytest.param(
-            ["wait", "b"], marks=pytest.mark.follows("interfaces/commands/wait/wait._awaited: agentctl resume --lost")
+            ["wait", "b"], marks=pytest.mark.follows("interfaces/commands/wait/wait._following: agentctl resume --lost")
         ),
         pytest.param(
             ["wait-any", "b"],

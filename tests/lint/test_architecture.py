@@ -110,10 +110,11 @@ PRINTING = {
     "interfaces/cli/typer_commands.py",
 }
 #: What has a standard stream without showing anything there that a command returns: the bell, the offer to an agent's
-#: program, and whether stdout has the characters of a picture or a document.
+#: program, what asks a person for a line, and whether stdout has the characters of a picture or a document.
 WRITING = {
     "interfaces/commands/parts/bell.py",
     "interfaces/cli/early.py",
+    "interfaces/cli/terminal_lines.py",
     "interfaces/commands/show/timeline.py",
     "interfaces/commands/parts/json_text.py",
 }

@@ -10,7 +10,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from agentctl.adapters.taskdir import Root
-from agentctl.domain.answers import answers_in_words, check_answer
+from agentctl.domain.answers import answer_meant, answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
 from agentctl.domain.notice.answer_links import buttons_for
 from agentctl.domain.question import (
@@ -219,3 +219,20 @@ def test_the_screen_offers_what_is_offered() -> None:
         "q1", "select", "?", (AnswerOption("once", "Yes"),), tool="Bash", arguments={"command": "\n" * 401}, means=MEANS
     )
     assert options_of(lines) == (), "more lines than are drawn"
+
+
+NAMES = st.text("ab1 ,", min_size=1, max_size=4)
+
+
+@given(st.lists(st.tuples(NAMES, NAMES), max_size=4), st.text("ab123 ,", max_size=6), st.booleans())
+def test_what_is_typed_chooses_by_the_numbers_that_were_shown_or_is_the_answer(
+    pairs: list[tuple[str, str]], typed: str, multiple: bool
+) -> None:
+    options = [AnswerOption(*pair) for pair in pairs]
+    for number, option in enumerate(options, 1):
+        assert answer_meant(options, f" {number} ", multiple=multiple) == option.id
+    answer = answer_meant(options, typed, multiple=multiple)
+    if not any(one.isdigit() for one in typed):
+        assert [part.strip() for part in answer.split(",")] == [part.strip() for part in typed.split(",")]
+    if not options and not multiple:
+        assert answer == typed

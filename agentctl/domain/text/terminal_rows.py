@@ -15,7 +15,7 @@ def edged_rows(text: str, edge: str, room: int) -> str:
     >>> edged_rows("a\n1  Allow", "| ", 20), edged_rows("abcdef", "| ", 5)
     ('a\n| 1  Allow', 'abc\n| def')
     """
-    room = max(room - cells_of(edge), 2)
+    room = max(room - most_cells(edge), 2)
     return f"\n{edge}".join(row for line in text.split("\n") for row in rows_within(line, room))
 
 
@@ -31,7 +31,7 @@ def rows_within(line: str, room: int) -> Iterator[str]:
     yield line[begin:]
 
 
-def cells_of(text: str) -> int:
+def most_cells(text: str) -> int:
     """Return the most cells that any terminal gives a text."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 

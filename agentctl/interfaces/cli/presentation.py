@@ -26,6 +26,7 @@ from agentctl.interfaces.commands.model.surface import is_terminal
 from agentctl.lean import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from agentctl.interfaces.cli.terminal_lines import TerminalLines
     from agentctl.interfaces.commands.model.command_model import Command
     from agentctl.interfaces.commands.model.invocation import Invocation
 
@@ -70,15 +71,19 @@ class CommandLine:
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
         self._screenfuls = _Screenfuls()
+        self._typed: TerminalLines | None = None
 
     def is_terminal(self, stream: str) -> bool:
         """Return whether that stream is a terminal."""
         return is_terminal(getattr(sys, stream))
 
     def note(self, line: str) -> None:
-        """Print a line on stderr, after what was printed on stdout before."""
+        """Print a line on stderr, after what was printed on stdout before, and above what a person is typing."""
         sys.stdout.flush()
-        print(line, file=sys.stderr, flush=True)
+        if self._typed is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._typed.print_above(line)
 
     def typed(self, prompt: str) -> str:
         """Ask on stderr; return the line that is typed then: what was typed before is the answer to nothing."""
@@ -87,6 +92,14 @@ class CommandLine:
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
         print(f"{prompt} ", end="", file=sys.stderr, flush=True)
         return sys.stdin.readline().removesuffix("\n")
+
+    def typed_lines(self) -> TerminalLines | None:
+        """Return what is typed at the terminal; None unless all of the standard streams are terminals."""
+        if self._typed is None and all(map(self.is_terminal, ("stdin", "stdout", "stderr"))):
+            from agentctl.interfaces.cli.terminal_lines import TerminalLines  # Mostly nobody asks.
+
+            self._typed = TerminalLines()
+        return self._typed
 
     def take(self, item: Shown | Raw | Screenful) -> None:
         """Print what a command has yielded."""
@@ -116,6 +129,8 @@ class CommandLine:
     def close(self) -> None:
         """Leave what was drawn last where it is."""
         self._screenfuls.close()
+        if self._typed is not None:
+            self._typed.close()
 
 
 def _print_lines(lines: Iterable[str]) -> None:

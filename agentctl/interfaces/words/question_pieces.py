@@ -21,7 +21,7 @@ from agentctl.domain.question import (
 )
 from agentctl.domain.text.nesting import TOO_DEEP
 from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
-from agentctl.domain.text.terminal_rows import cells_of, edged_rows
+from agentctl.domain.text.terminal_rows import edged_rows, most_cells
 from agentctl.encoding import as_utf8
 from agentctl.interfaces.words.activity import one_line
 from agentctl.interfaces.words.value_words import shown_json
@@ -73,7 +73,7 @@ def argument_pieces(key: object, value: object, width: int) -> Iterator[_Piece]:
     """Yield an argument of a call."""
     edge = STEP * 2 + EDGE
     rows, name = call_rows(_text_of(value), edge, width), call_rows(_name_of(str(key)), edge, width)
-    is_short = "\n" not in rows and cells_of(rows + name) + len(edge) < width
+    is_short = "\n" not in rows and most_cells(rows + name) + len(edge) < width
     yield (f"{STEP * 2}{name}: ", "key")
     yield ((rows if is_short else f"\n{edge}{rows}") + "\n", "text")
 
@@ -106,10 +106,10 @@ def option_pieces(question: Question, width: int, chosen: Collection[str] | None
 
 def call_rows(text: str, edge: str, width: int) -> str:
     """Return the rows of a text of a call; the second and later ones are behind an edge."""
-    return edged_rows(bounded_text(text, is_call=True), edge, width)
+    return edged_rows(text_within(text, is_call=True), edge, width)
 
 
-def bounded_text(text: str, *, is_call: bool = False) -> str:
+def text_within(text: str, *, is_call: bool = False) -> str:
     """Return the beginning of a text that is safe to show, with its lines; of a call also what is not to be seen."""
     safe = whole(plain(as_utf8(text[:_LONGEST]), keep="\n\t"))
     lines = (distinct(safe) if is_call else safe).expandtabs(4).split("\n")

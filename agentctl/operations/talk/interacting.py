@@ -11,9 +11,9 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.answers import check_answer
-from agentctl.domain.names import check_name, first_of
+from agentctl.domain.names import WorkerId, check_name, first_of
 from agentctl.domain.question import DENY, Question, question_in
-from agentctl.domain.text.plaintext import whole
+from agentctl.domain.text.plaintext import plain, whole
 from agentctl.encoding import as_utf8
 from agentctl.errors import AgentctlError, Damaged, Next, NotFound, Refused, StorageError, UsageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
@@ -106,6 +106,25 @@ def _open_in(worker: WorkerDir, warnings: list[str]) -> Iterator[OpenQuestion]:
             yield OpenQuestion(worker.task.id, worker.instance, question, name in waiting)
         else:
             warnings.append(f"{worker.question(name)} holds no question: it is left out")
+
+
+def open_question(task: TaskDir, instance: str, question_id: str) -> OpenQuestion | None:
+    """Return a question of a worker; None if it is not open, or no more."""
+    worker = task.worker(instance)
+    if worker.has_ended or not is_own(task):
+        return None
+    return next((one for one in _open_in(worker, []) if one.question.id == question_id), None)
+
+
+def what_became_of(root: Root, worker: WorkerId, question_id: str) -> str:
+    """Return what became of a question that is no longer open."""
+    reply = read_known(root.task(worker.task_id).worker(worker.instance).answer(question_id))
+    asked = f"{question_id} of {worker.instance}"
+    if not reply:
+        return f"{asked} is no longer open: nobody waits for its answer"
+    if reply.get("expired"):
+        return f"{asked} is closed: {plain(reply.get('why') or 'its deadline passed')}"
+    return f"{asked} was answered with {plain(reply.get('answer'))!r} by {plain(reply.get('by'))}"
 
 
 def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a caller

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain import events as ev
 from agentctl.domain.names import WorkerId
 from agentctl.errors import AgentctlError, BrokenOff, WaitStopped
+from agentctl.lean import NamedTuple
 from agentctl.operations.wait.live_view import DiskRefusal, LiveTree
 from agentctl.operations.wait.loan import Loan
 from agentctl.operations.where.calling import Caller, caller
@@ -39,6 +40,19 @@ OnStranded = Callable[[list[WorkerId]], None]
 #: Called periodically with the workers of which a disk refuses to take an end, or to give the files.
 OnRefused = Callable[[Mapping[WorkerId, DiskRefusal]], None]
 OnHeld = Callable[[Sequence[str]], None]
+
+
+class WakeReasons(NamedTuple):
+    """What ends a sleep of a wait beside the workers."""
+
+    #: Descriptors that become readable.
+    fds: Collection[int] = ()
+    #: The time until something else is to be done.
+    within_s: float | None = None
+
+
+_NOTHING = WakeReasons()
+
 _broken: ContextVar[int | None] = ContextVar("broken", default=None)
 
 
@@ -103,23 +117,24 @@ class WaitRounds:
         if self._on_held is not None and (holds := self._live_tree.holds()):
             self._on_held(holds)
 
-    def sleep(self, at_most_s: float | None = None) -> None:
-        """Sleep until something may have changed, or the time or `at_most_s` is over.
+    def sleep(self, wakes: WakeReasons = _NOTHING) -> None:
+        """Sleep until something may have changed, or the time is over.
 
         Raises:
             BrokenOff: Nobody wants the answer any more.
         """
-        limit = min((one for one in (self.left_s(), at_most_s) if one is not None), default=None)
-        if self._broken in self._live_tree.sleep(limit, [] if self._broken is None else [self._broken]):
+        limit = min((one for one in (self.left_s(), wakes.within_s) if one is not None), default=None)
+        broken = [] if self._broken is None else [self._broken]
+        if self._broken in self._live_tree.sleep(limit, [*broken, *wakes.fds]):
             raise BrokenOff("the call was aborted; no worker was stopped")
 
-    def next(self, at_most_s: float | None = None) -> bool:
+    def next(self, wakes: WakeReasons = _NOTHING) -> bool:
         """Serve and sleep; return False, without sleeping, when the time is over."""
         self.serve()
         left = self.left_s()
         if left is not None and left <= 0:
             return False
-        self.sleep(at_most_s)
+        self.sleep(wakes)
         return True
 
     def give_back(self) -> None:

@@ -19,7 +19,7 @@ from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.wait.cursor import ClaimedEnd, Cursor, consumers_in
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.rounds import OnHeld, OnRefused, OnStranded, WaitRounds
+from agentctl.operations.wait.rounds import OnHeld, OnRefused, OnStranded, WaitRounds, WakeReasons
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.task_config import usable_config
@@ -150,7 +150,7 @@ def next_end(  # noqa: PLR0913 - keyword-only but for the first two
                 on_asked(
                     below_any(askers.below(task, view), above) if is_given else askers.asked(task, view, chosen, above)
                 )
-            if not rounds.next(_PENDING_LOOK_S if has_pending else None):
+            if not rounds.next(WakeReasons(within_s=_PENDING_LOOK_S if has_pending else None)):
                 raise WaitTimedOut(f"nothing ended within {limit_s:g} s", hint="no worker was stopped; wait again")
 
 
@@ -204,12 +204,14 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
     on_stranded: OnStranded | None = None,
     on_refused: OnRefused | None = None,
     on_held: OnHeld | None = None,
+    wakes: Callable[[], WakeReasons] = WakeReasons,
 ) -> list[WaitedEnd]:
     """Wait until all of `instances` have ended, even if they ask questions meanwhile; if empty, as for `next_end`.
 
     Args:
         timeout_s: None waits without a limit.
         on_change: Called with rows as in `list` whenever something may have changed.
+        wakes: What else ends a sleep, as when `on_asked` reads answers; called before each.
 
     Raises:
         StorageError: Nothing of those that have not ended can be read.
@@ -248,7 +250,7 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
                 return [_waited(worker, worker.status) for worker in workers]
             check_any_known(alive)
             left_alive = [worker.instance for worker in alive]
-            if not rounds.next():
+            if not rounds.next(wakes()):
                 raise WaitTimedOut(
                     f"still at work after {timeout_s:g} s: {first_of(left_alive)}",
                     hint="no worker was stopped; wait again",

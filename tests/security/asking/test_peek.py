@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from agentctl.adapters.clock import monotonic
-from agentctl.domain.question import AnswerOption
-from agentctl.interfaces.screen.acting import peek
+from agentctl.domain.question import SETTLES_S, AnswerOption
 from agentctl.interfaces.words.question_pieces import call_rows
 from tests.agent_steps import agent, agent_world, blocked, ends, plays
 from tests.screens import Screen, watching
@@ -141,8 +140,8 @@ def test_a_key_counts_when_it_was_pressed_and_not_when_it_is_carried_out(task: T
         shown = screen.app.peek
         before = shown._since
         assert shown.has_settled
-        assert not shown.has_settled_at(before + peek.SETTLES_S / 2)
-        screen.app._last_key = before + peek.SETTLES_S / 2
+        assert not shown.has_settled_at(before + SETTLES_S / 2)
+        screen.app._last_key = before + SETTLES_S / 2
         screen.app.action_answer(1)
         await screen.shows("press the digit again")
 

@@ -18,7 +18,7 @@ from agentctl.operations.where.locating import MeantTask, RootAbove, find_meant_
 if TYPE_CHECKING:
     from agentctl.errors import AgentctlError, StorageError
     from agentctl.interfaces.commands.model.command_model import Shown
-    from agentctl.interfaces.commands.model.surface import Surface
+    from agentctl.interfaces.commands.model.surface import Surface, TypedLines
 
 
 class Invocation:
@@ -162,6 +162,10 @@ class Invocation:
             return
         if not self.is_confirmed(question):
             raise Refused("nothing was changed", hint=f"--task {task.id} names it, and --yes asks nothing")
+
+    def typed_lines(self) -> TypedLines | None:
+        """Return what a person types at the terminal while this goes on; None where nobody does, and with --json."""
+        return None if self.json else self._surface.typed_lines()
 
     def note_all(self, lines: Iterable[str]) -> None:
         """Tell a person each of these."""

@@ -12,8 +12,11 @@ from agentctl.errors import Refused, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.words.outline import outline
 from agentctl.interfaces.words.worker import respond_command
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.talk.interacting import OpenQuestion
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.questions import AcceptedAnswer
 
 ASKER_GONE = "its asker is gone; the answer is kept for when it asks again"
 _PROGRAM = "agentctl"
@@ -52,8 +55,7 @@ def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str
         yield plain(f"    in its own words: {one.described}")
     yield from outline(arguments_of(one), "    | ")
     if one.is_cut:
-        way = f"{program} logs {asked.instance} --task {asked.task_id}{root} --raw"
-        yield plain(f"    warning: this is cut; for all of it: {way}")
+        yield plain(f"    warning: this is cut; for all of it: {_raw_command(asked, root, program)}")
     options = offered(one, seen)
     for option in options:
         yield f"    {plain(option.id)}  {plain(option.label)}"
@@ -101,6 +103,22 @@ def check_offered(asked: OpenQuestion, given: str, way: str) -> None:
         raise UsageError(
             "this is not the whole call, so it is not allowed from here", hint=f"read all of it, then {way}"
         )
+
+
+def whole_command(asked: OpenQuestion, root: str) -> str:
+    """Return the command that shows all of a question, where not all of it is shown here."""
+    if asked.question.is_cut:
+        return _raw_command(asked, root)
+    return plain(f"agentctl interact list --task {asked.task_id}{root}")
+
+
+def _raw_command(asked: OpenQuestion, root: str, program: str = _PROGRAM) -> str:
+    return plain(f"{program} logs {asked.instance} --task {asked.task_id}{root} --raw")
+
+
+def accepted_line(done: AcceptedAnswer) -> str:
+    """Return the line that says which answer was given to which question."""
+    return f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
 
 
 def answer_command(asked: OpenQuestion, host: str | None = None, root: str = "") -> str:

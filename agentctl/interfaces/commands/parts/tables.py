@@ -180,8 +180,11 @@ class LiveWorkers:
         self._stranded: Sequence[WorkerId] = ()
         self._holds: Sequence[str] = ()
         self._console = Console(stderr=True, highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live = self._new_live()
         self._asked: Sequence[PendingQuestion] = ()
+
+    def _new_live(self) -> Live:
+        return Live(console=self._console, auto_refresh=False, transient=True)
 
     def __enter__(self) -> LiveWorkers:
         self._live.start()
@@ -190,6 +193,10 @@ class LiveWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
+        self._live.stop()
+
+    def hide(self) -> None:
+        """Take the table away until the next `show`."""
         self._live.stop()
 
     def note_asked(self, asked: Sequence[PendingQuestion]) -> None:
@@ -206,6 +213,9 @@ class LiveWorkers:
 
     def show(self, rows: list[WorkerRow]) -> None:
         """Draw the rows that fit; if not all of them do, ended workers are left out first."""
+        if not self._live.is_started:
+            self._live = self._new_live()  # A stopped one would draw over what was printed since.
+            self._live.start()
         room = max(self._console.height - 4, 3)
         shown = rows
         if len(rows) > room:

@@ -14,6 +14,7 @@ from agentctl.interfaces.words.worker import waiting_for
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.ends import StoppedWait
+    from agentctl.domain.documents.workers.worker import WorkerRow
     from agentctl.interfaces.commands.model.command_model import Showing, V
     from agentctl.operations.wait.waiting import WaitedEnd
 
@@ -28,6 +29,16 @@ def ended_line(end: WaitedEnd) -> str:
         return plain(f"{name} {waiting_for({'until': end.until, 'window': end.window}, is_parked=True)}")
     how = end_in_words(end.status, end.reason, end.exit_code, end.signal)
     return f"{name} {how}{left}{because(end.message) if end.status is EndStatus.FAILED else ''}"
+
+
+def end_of_row(row: WorkerRow) -> WaitedEnd:
+    """Return the end of a worker as its row in `list` has it."""
+    from agentctl.operations.wait.waiting import WaitedEnd  # Not above: whoever has a row may not have waited.
+
+    return WaitedEnd(
+        agent_instance=row["agentInstance"], status=EndStatus(row["status"]), reason=row["reason"],
+        exit_code=row["exitCode"], signal=row["signal"], message=row["message"], uncollected=row["uncollected"],
+    )  # fmt: skip
 
 
 def because(message: str | None) -> str:

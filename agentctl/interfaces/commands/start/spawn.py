@@ -29,7 +29,14 @@ from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, QUEUE_UP, of_start, pairs_in
 from agentctl.interfaces.commands.parts.foreground import in_foreground
-from agentctl.interfaces.commands.parts.wait_notes import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
+from agentctl.interfaces.commands.parts.wait_notes import (
+    AskedHere,
+    HeldNotes,
+    QuestionNotes,
+    RefusedNotes,
+    StrandedNotes,
+    ends_shown,
+)
 from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.start.interruption import interrupted
@@ -67,8 +74,8 @@ def spawn(
     """Start an agent or a command as a worker.
 
     It keeps running when this terminal is closed. Without a task, one is made.
-    With --wait the exit code is the worker's own (128 + n for signal n; 124 if its time was up; 7 if it has none);
-    Ctrl-C then leaves the worker running.
+    With --wait the exit code is the worker's own (128 + n for signal n; 124 if its time was up; 7 if it has none); at a
+    terminal you answer its questions there and then, and Ctrl-C leaves the worker running.
     """
     if each is not None:
         _check_each(each, command, prompt)
@@ -283,10 +290,11 @@ def _stay(
     if not call.json:
         yield from _started(spawned)
     with in_foreground(None) as limit_s:
-        on_asked = bell.before(QuestionNotes(call.note, task.root))
+        asked = AskedHere(call, task.root, QuestionNotes(call.note, task.root))
         ends = wait_all(
-            task, names, timeout_s=limit_s, on_asked=on_asked, on_stranded=on_stranded,
+            task, names, timeout_s=limit_s, on_asked=bell.before(asked), on_stranded=on_stranded,
             on_refused=RefusedNotes(call.note), on_held=HeldNotes(call.note),
+            on_change=ends_shown(call, asked), wakes=asked.wakes,
         )  # fmt: skip
     bell.ring(is_last=True)
     found: dict[str, WaitedEnd] = {end.agent_instance: end for end in ends}

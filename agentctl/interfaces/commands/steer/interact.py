@@ -31,6 +31,7 @@ from agentctl.interfaces.commands.model.parameters import ANYWHERE, HOSTS, IN_AL
 from agentctl.interfaces.commands.parts.question_lines import (
     ASKER_GONE,
     TypedAnswer,
+    accepted_line,
     answer_command,
     check_offered,
     confirm,
@@ -194,8 +195,7 @@ def answer_shown(call: Invocation, asked: OpenQuestion, answer: str, reason: str
 
 
 def _accepted(done: AcceptedAnswer) -> Shown[AcceptedAnswer]:
-    text = f"answered {done['id']} of {done['agentInstance']} in {done['taskId']}: {plain(done['answer'])}"
-    return Shown(done, [text], notes=[] if done["waiting"] else [ASKER_GONE])
+    return Shown(done, [accepted_line(done)], notes=[] if done["waiting"] else [ASKER_GONE])
 
 
 def _refuse_forgotten(call: Invocation, word: str) -> None:

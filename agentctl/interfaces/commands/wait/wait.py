@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 
 from agentctl.adapters.taskdir import TaskDir
@@ -14,10 +15,17 @@ from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANC
 from agentctl.interfaces.commands.parts.bell import Bell
 from agentctl.interfaces.commands.parts.foreground import in_foreground
 from agentctl.interfaces.commands.parts.told_ends import ended_line, reporting_the_stop
-from agentctl.interfaces.commands.parts.wait_notes import HeldNotes, QuestionNotes, RefusedNotes, StrandedNotes
+from agentctl.interfaces.commands.parts.wait_notes import (
+    AskedHere,
+    HeldNotes,
+    QuestionNotes,
+    RefusedNotes,
+    StrandedNotes,
+    ends_shown,
+)
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.wait.rounds import OnHeld, OnStranded
-from agentctl.operations.wait.waiting import OnAsked, WaitedEnd, wait_all
+from agentctl.operations.wait.waiting import WaitedEnd, wait_all
 from agentctl.operations.where.command_lines import command_line, root_words
 
 if TYPE_CHECKING:
@@ -37,9 +45,9 @@ def wait(
 ) -> Showing[Ends]:
     """Wait until workers have ended.
 
-    Questions do not end the wait; stderr says that they are open. Exits with 0 only if all of them completed. With
-    --all it waits for all workers of the task (`wait-all`); with --any for the next of them, or of those that are
-    named, to end or to block (`wait-any`).
+    Questions do not end the wait: at a terminal you answer them there and then, elsewhere stderr says that they are
+    open. Exits with 0 only if all of them completed. With --all it waits for all workers of the task (`wait-all`);
+    with --any for the next of them, or of those that are named, to end or to block (`wait-any`).
     """
     if is_all and (is_any or instances):
         raise UsageError("--all goes with no other worker and not with --any", hint="agentctl wait --help")
@@ -59,7 +67,8 @@ def wait_all_command(
 ) -> Showing[list[EndedWorker] | StoppedWait]:
     """Wait until all workers of the task have ended.
 
-    On a terminal it shows them at work. Exits with 0 only if all of them completed.
+    On a terminal it shows them at work, and you answer their questions there and then. Exits with 0 only if all of
+    them completed.
     """
     return reporting_the_stop(call, _wait_all(call, timeout_seconds))
 
@@ -84,40 +93,41 @@ def _code(ends: list[WaitedEnd]) -> ExitCode:
 
 def _awaited(call: Invocation, task: TaskDir, instances: list[str], timeout_s: float | None) -> list[WaitedEnd]:
     bell = Bell(call, task)
-    command = command_line(task, "resume", "--lost")
-    with _following(call, task, command) as said, in_foreground(timeout_s) as limit_s:
+    with _following(call, task) as said, in_foreground(timeout_s) as limit_s:
         try:
             return wait_all(
                 task, instances, timeout_s=limit_s, on_change=said.on_change, on_asked=bell.before(said.on_asked),
                 on_stranded=said.on_stranded, on_held=said.on_held, on_refused=RefusedNotes(call.note),
+                wakes=said.on_asked.wakes,
             )  # fmt: skip
         finally:
             bell.ring(is_last=True)
 
 
 class _Said(NamedTuple):
-    """What a wait calls: one draws the workers, if stderr is a terminal; the others report what is unusual."""
+    """What a wait calls: one shows the workers, if stderr is a terminal; the others report what is unusual."""
 
     on_change: Callable[[list[WorkerRow]], None] | None
-    on_asked: OnAsked
+    on_asked: AskedHere
     on_stranded: OnStranded
     on_held: OnHeld
 
 
 @contextlib.contextmanager
-def _following(call: Invocation, task: TaskDir, command: str) -> Iterator[_Said]:
-    """Yield the functions for the wait.
-
-    Args:
-        command: The command line that has stranded workers started.
-    """
-    if not call.is_terminal("stderr"):
-        yield _Said(None, QuestionNotes(call.note, task.root), StrandedNotes(call.note, command), HeldNotes(call.note))
+def _following(call: Invocation, task: TaskDir) -> Iterator[_Said]:
+    """Yield the functions for the wait."""
+    command = command_line(task, "resume", "--lost")
+    if not call.is_terminal("stderr") or os.environ.get("TERM") == "dumb":
+        asked = AskedHere(call, task.root, QuestionNotes(call.note, task.root))
+        on_change = ends_shown(call, asked)
+        yield _Said(on_change, asked, StrandedNotes(call.note, command), HeldNotes(call.note))
         return
     from agentctl.interfaces.commands.parts.tables import LiveWorkers
 
     with LiveWorkers(command, root_words(task.root)) as live:
-        yield _Said(live.show, live.note_asked, live.note_stranded, live.note_held)
+        asked = AskedHere(call, task.root, live.note_asked, live.hide)
+        on_change = ends_shown(call, asked, live.show)
+        yield _Said(on_change, asked, live.note_stranded, live.note_held)
 
 
 COMMANDS = (

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.clock import monotonic
+from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.names import WorkerId
-from agentctl.domain.states import TERMINAL, EndStatus, Status
+from agentctl.domain.states import TERMINAL, Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import Raw, Showing
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.parts.told_ends import ended_line
+from agentctl.interfaces.commands.parts.told_ends import end_of_row, ended_line
+from agentctl.interfaces.commands.parts.wait_notes import AskedHere
 from agentctl.interfaces.commands.show.logs import decoded
-from agentctl.interfaces.commands.watch.sentences import SaidFacts
+from agentctl.interfaces.commands.watch.sentences import Fact, SaidFacts, asks_key
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.fleet.fleet import Fleet
+from agentctl.operations.fleet.glance import FleetWorker
 from agentctl.operations.fleet.seen import SeenEnds
 from agentctl.operations.show.activity import follow_transcript, has_transcript
+from agentctl.operations.show.askers import PendingQuestion
 from agentctl.operations.show.logs import follow_logs
-from agentctl.operations.wait.waiting import WaitedEnd
+from agentctl.operations.wait.rounds import WakeReasons
 from agentctl.operations.where.locating import find_worker
 
 if TYPE_CHECKING:
@@ -39,36 +43,99 @@ def follow_worker(call: Invocation, instance: str) -> Showing:
     task = call.task_to_show()
     find_worker(task, instance)
     with Fleet(task.root, SeenEnds(task.root), only=task.id) as fleet:
-        row = yield from _follow(task, instance, fleet)
+        row = yield from _follow(call, task, instance, fleet)
     return ExitCode.DONE if row["status"] == Status.COMPLETED else ExitCode.UNSUCCESSFUL
 
 
-def _follow(task: TaskDir, instance: str, fleet: Fleet) -> Generator[Raw, None, WorkerRow]:
+def _follow(call: Invocation, task: TaskDir, instance: str, fleet: Fleet) -> Generator[Raw, None, WorkerRow]:
     text, said = _Text(), SaidFacts()
+    questions = _PutQuestions(call, task.root, text)
     output: _OutputThread | None = None
     while True:
         glance = fleet.look()
         worker = glance.workers.get(WorkerId(task.id, instance))
         if worker is not None:
             is_over = worker.row["status"] in TERMINAL
-            for fact in said.new(worker):
+            for fact in questions.without(said.new(worker)):
                 if output is None or not is_over:
                     yield text.line(fact.text)
             output = output or _OutputThread(task, instance)
-            yield from map(text.piece, output.rest() if is_over else output.pieces())
             if is_over:
-                yield text.line(ended_line(_end_of(worker.row)))
+                questions.close()
+                yield from map(text.piece, output.rest())
+                yield text.line(ended_line(end_of_row(worker.row)))
                 return worker.row
+            for piece in () if questions.is_asking else output.pieces():
+                questions.came()
+                yield text.piece(piece)
+            yield from map(text.line, questions.put(worker))
         elif not glance.is_partial:
             find_worker(task, instance)  # It is gone, with its task, unless its first event is yet to come.
-        fleet.sleep(None, () if output is None else output.awaited())
+        wakes = questions.wakes()
+        fleet.sleep(wakes.within_s, [*wakes.fds, *(() if output is None or questions.is_asking else output.awaited())])
 
 
-def _end_of(row: WorkerRow) -> WaitedEnd:
-    return WaitedEnd(
-        agent_instance=row["agentInstance"], status=EndStatus(row["status"]), reason=row["reason"],
-        exit_code=row["exitCode"], signal=row["signal"], message=row["message"], uncollected=row["uncollected"],
-    )  # fmt: skip
+#: What was put out before a question is shown before it: so long it has to be quiet, and so long that is waited for.
+_QUIET_S, _AT_MOST_S = 0.2, 2.0
+
+
+class _PutQuestions:
+    """Puts the questions of a worker to whoever follows it at this terminal. Its output waits while one is there."""
+
+    def __init__(self, call: Invocation, root: Root, text: _Text) -> None:
+        self._is_seen = call.is_terminal("stdin") and call.draws
+        self._asked = AskedHere(call, root, self._take_others, lambda: text.end_line(call.note))
+        #: What is said of those that have to be answered elsewhere, by the keys of the facts; and which those are.
+        self._facts: dict[str, str] = {}
+        self._others: list[str] = []
+        #: Since when something is asked, and when output has come last (monotonic).
+        self._since: float | None = None
+        self._came_at = 0.0
+
+    def _take_others(self, others: list[PendingQuestion]) -> None:
+        self._others = [asks_key(one.id) for one in others]
+
+    def without(self, facts: list[Fact]) -> list[Fact]:
+        """Return the facts without the questions, or all of them where nobody can be asked."""
+        if not self._is_seen:
+            return facts
+        self._facts |= {fact.key: fact.text for fact in facts if fact.key.startswith(asks_key(""))}
+        return [fact for fact in facts if fact.key not in self._facts]
+
+    @property
+    def is_asking(self) -> bool:
+        """Return whether a question is on the terminal."""
+        return self._asked.is_asking
+
+    def came(self) -> None:
+        """Note that output has come."""
+        self._came_at = monotonic()
+
+    def put(self, worker: FleetWorker) -> list[str]:
+        """Go on with what a worker asks; return what is said of the questions that have to be answered elsewhere."""
+        if not self._is_seen:
+            return []
+        self._since = (self._since or monotonic()) if worker.questions else None
+        if self.is_asking or self._left_s() == 0:
+            self._asked([PendingQuestion(*worker.id, one.id) for one in worker.questions])
+        return [self._facts.pop(key) for key in self._others if key in self._facts]
+
+    def close(self) -> None:
+        """Ask nothing any more: the worker has ended."""
+        if self._is_seen:
+            self._asked([])
+
+    def wakes(self) -> WakeReasons:
+        """Return what ends the sleep."""
+        wakes, left_s = self._asked.wakes(), self._left_s()
+        return wakes if self.is_asking or not left_s else wakes._replace(within_s=left_s)
+
+    def _left_s(self) -> float | None:
+        """Return how long a question has to wait for what was put out before it; None where there is none."""
+        if self._since is None:
+            return None
+        until = min(max(self._since, self._came_at) + _QUIET_S, self._since + _AT_MOST_S)
+        return max(0.0, until - monotonic())
 
 
 #: How much is read before it is shown.
@@ -84,6 +151,12 @@ class _Text:
     def line(self, text: str) -> Raw:
         """Return a line of ours."""
         return self.piece(f"\n{text}\n" if self._is_within_line else f"{text}\n")
+
+    def end_line(self, note: Callable[[str], None]) -> None:
+        """End the line in which the output stands."""
+        if self._is_within_line:
+            note("")
+        self._is_within_line = False
 
     def piece(self, text: str) -> Raw:
         """Return a piece of the output."""

@@ -28,13 +28,18 @@ class Fact(NamedTuple):
     text: str
 
 
+def asks_key(question_id: str) -> str:
+    """Return the key of the fact that a question is open."""
+    return f"asks {question_id}"
+
+
 def sentences_of(worker: FleetWorker) -> list[Fact]:
     """Return what there is to say of a worker now: each open question, or else its state."""
     row, task, root = worker.row, worker.task.id, root_words(worker.task.root)
     name = plain(f"{row['agentInstance']} of {task}")
     if worker.questions:
         return [
-            Fact(f"asks {one.id}", f"{name} needs you: {line.text} {respond_command(worker.id, one.id, answers, root)}")
+            Fact(asks_key(one.id), f"{name} needs you: {line.text} {respond_command(worker.id, one.id, answers, root)}")
             for one in worker.questions
             for line in [in_one_line(one)]
             for answers in [answers_in_words(one, line)]

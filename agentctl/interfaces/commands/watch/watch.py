@@ -27,9 +27,10 @@ def watch(
     On a terminal it is a screen, or, without the extra `tui`, a table that is drawn again and again. To a pipe, on a
     dumb terminal and with --plain it prints lines: the current state by need, then one line for each change. With
     --task it shows only that task and those below it, by default all. With an INSTANCE it prints that worker's state,
-    its output as `logs -f` does, its questions and its end, and exits as `wait` does. Ctrl-C leaves it; no worker is
-    stopped. Where nothing was started yet, the screen has its line open in which you write what to start, and lines
-    say so and end, with exit code 6. With --hosts it prints the lines of several hosts, each with its host in front.
+    its output as `logs -f` does, its questions, which you answer there at a terminal, and its end, and exits as
+    `wait` does. Ctrl-C leaves it; no worker is stopped. Where nothing was started yet, the screen has its line open in
+    which you write what to start, and lines say so and end, with exit code 6. With --hosts it prints the lines of
+    several hosts, each with its host in front.
     """
     if hosts is not None:
         from agentctl.interfaces.commands.watch.watch_on_hosts import changes_across

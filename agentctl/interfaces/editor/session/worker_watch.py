@@ -18,7 +18,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.show.unreadable import check_any_known
 from agentctl.operations.show.why import why_worker
 from agentctl.operations.wait.live_view import LiveTree
-from agentctl.operations.wait.rounds import WaitRounds
+from agentctl.operations.wait.rounds import WaitRounds, WakeReasons
 
 #: The pause between two looks: what happens meanwhile is told together.
 _PAUSE_S = 0.03
@@ -83,7 +83,7 @@ def follow(conversation: EditorConversation, worker: WorkerDir, ears: Ears, brok
             check_any_known([view] if view is not None else [])
             rounds.serve()
             time.sleep(_PAUSE_S)
-            rounds.sleep(_ASKED_S if questions else None)
+            rounds.sleep(WakeReasons(within_s=_ASKED_S if questions else None))
 
 
 def _over(worker: WorkerDir, view: WorkerView | None, ears: Ears) -> Over | None:

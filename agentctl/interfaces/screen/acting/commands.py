@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir
-from agentctl.domain.names import WorkerId
 from agentctl.domain.question import Question
 from agentctl.domain.text.plaintext import plain
 from agentctl.encoding import as_typed
@@ -39,17 +37,6 @@ def answer(root: Root, worker: FleetWorker, question: Question, text: str, reaso
 def _label(question: Question, value: str) -> str:
     labels = {one.id: one.label for one in question.options}
     return plain(", ".join(labels.get(part, part) for part in value.split(",")) if labels else value)[:100]
-
-
-def what_became_of(root: Root, worker: WorkerId, question_id: str) -> str:
-    """Return what became of a question that is no longer open."""
-    reply = read_known(root.task(worker.task_id).worker(worker.instance).answer(question_id))
-    asked = f"{question_id} of {worker.instance}"
-    if not reply:
-        return f"{asked} is no longer open: nobody waits for its answer"
-    if reply.get("expired"):
-        return f"{asked} is closed: {plain(reply.get('why') or 'its deadline passed')}"
-    return f"{asked} was answered with {plain(reply.get('answer'))!r} by {plain(reply.get('by'))}"
 
 
 def by_task(workers: Sequence[FleetWorker]) -> dict[str, list[str]]:

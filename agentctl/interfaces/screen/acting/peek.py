@@ -32,12 +32,12 @@ from agentctl.interfaces.words.activity import node_parts, one_line
 from agentctl.interfaces.words.question_pieces import (
     STEP,
     argument_pieces,
-    bounded_text,
     call_pieces,
     kind_of_asker,
     option_pieces,
     options_of,
     takes_words,
+    text_within,
 )
 from agentctl.interfaces.words.worker import agent_with_policy, full_standing, progress_words
 from agentctl.operations.fleet.glance import FleetWorker, Glance
@@ -181,10 +181,10 @@ def peek_of(
     yield from peek_head(glance, worker)
     doing = glance.doings.get(worker.id)
     if worker.row["command"]:
-        yield ("\n" + bounded_text(worker.row["command"]), "dim")
+        yield ("\n" + text_within(worker.row["command"]), "dim")
     text = worker.row["message"] or (doing.last_words if doing is not None else "")
     if text:
-        yield ("\n" + bounded_text(text), "text")
+        yield ("\n" + text_within(text), "text")
 
 
 def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
@@ -213,7 +213,7 @@ def _item(node: Node, width: int) -> Iterator[Piece]:
     for key, value in (node.detail or {}).items():
         yield from argument_pieces(key, value, width)
     if node.text:
-        yield (bounded_text(node.text), "text")
+        yield (text_within(node.text), "text")
 
 
 def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int) -> Iterator[Piece]:
@@ -228,7 +228,7 @@ def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datet
     if question.is_permission:
         yield from call_pieces(question, width)
     else:
-        yield (bounded_text(question.text) + "\n", "text")
+        yield (text_within(question.text) + "\n", "text")
     yield from option_pieces(question, width, chosen)
     yield (_how(question), "dim")
 

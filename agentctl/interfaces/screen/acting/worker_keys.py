@@ -25,6 +25,7 @@ from agentctl.interfaces.words.question_pieces import options_of, takes_words
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker, Glance
 from agentctl.operations.fleet.reader import Reader
 from agentctl.operations.show.further_runs import FurtherRuns, further_runs
+from agentctl.operations.talk.interacting import what_became_of
 
 #: How long a line that says what came of a key stays.
 _SAID_S = 12.0
@@ -165,7 +166,7 @@ class WorkerKeys(DOMNode):
         if worker is not None and any(one.id == was[1] for one in worker.questions):
             return
         self.answered.add(was)
-        self.in_thread(lambda: commands.what_became_of(self.root, *was))
+        self.in_thread(lambda: what_became_of(self.root, *was))
 
     def does_something(self, action: str) -> bool:
         """Return whether a key does anything for the worker; the footer shows only those."""
