@@ -22,7 +22,7 @@ from tests.tmux import TmuxWindow, needs_tmux, tmux_window
 
 PAGE = REPOSITORY / "docs" / "first-five-minutes.md"
 MOST_S = 300
-SIZE = (100, 26)
+SIZE = (100, 24)
 _FOLDER = "hello"
 _BLANK, _TWO_BLANK = re.compile(r"\n{3,}"), "\n\n\n"
 _HEAD = """# The first five minutes

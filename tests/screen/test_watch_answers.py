@@ -106,6 +106,26 @@ def test_a_digit_counts_once_all_of_a_question_was_seen_and_a_written_answer_alw
     task.ended("a", "b")
 
 
+def test_a_question_takes_the_rows_that_a_short_list_leaves_empty(task: Task) -> None:
+    lines = "\n".join(f"line {number:02}" for number in range(10))
+    spawn(worker("asks", "--option", "x=One", f"{lines}\nall of it?"), name="a")
+    task.has("agent.blocked", "a")
+
+    async def steps(screen: Screen) -> None:
+        await screen.go_to("a")
+        await screen.shows("line 00", "all of it?", "1  One", "Quit")
+        await screen.pilot.resize_terminal(80, 16)
+        await screen.shows("Ctrl+D shows the rest", "needs you 1")
+        await screen.pilot.resize_terminal(80, 24)
+        await screen.shows("line 00", "all of it?")
+        await screen.settle()
+        await screen.press("1")
+        await screen.shows("a was answered: One")
+
+    watching(steps, size=(80, 24))
+    task.ended("a")
+
+
 @pytest.mark.slow
 def test_a_long_question_is_scrolled_and_scrolled_back(task: Task) -> None:
     lines = "\n".join(["Which of these is it that you want to be done next?", *(f"line {n:02}" for n in range(60))])

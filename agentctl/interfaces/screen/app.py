@@ -310,6 +310,11 @@ class WatchApp(WorkerKeys, App[int]):
             self.fleet_list.tick()
             self.draw_peek()
 
+    def on_resize(self) -> None:
+        """Give the peek its part of the rows that there are now."""
+        if self.is_shown:
+            self.draw_peek()
+
     def on_fleet_list_moved(self) -> None:
         """Show what is under the cursor now."""
         if not self.is_shown:
@@ -333,6 +338,9 @@ class WatchApp(WorkerKeys, App[int]):
         is_shown = self._peeks and worker is not None and self.size.height >= _LOWEST_WITH_PEEK
         self.peek.display = is_shown
         if is_shown and worker is not None:
+            self.peek.styles.max_height = max(
+                int(self.size.height * _PEEK_PART), self.size.height - _BESIDE_PEEK - len(self.fleet_list.lines)
+            )
             line = self.fleet_list.line
             self.peek.show(self.fleet_list.glance, worker, line.node if line is not None else None)
         else:
@@ -575,6 +583,10 @@ _OF_LIST = {binding.action.partition("(")[0] for binding in WatchApp.BINDINGS if
     "interrupt",
 }
 _WORKER_ACTIONS = {one.key: one.action for one in WORKER_BINDINGS if isinstance(one, Binding)}
+#: The part of the screen that the peek takes of a list that needs all of it; of a shorter one it takes the empty rows.
+_PEEK_PART = 0.45
+#: The rows of the head, of what is said, and of the footer.
+_BESIDE_PEEK = 3
 #: So long after a key that did nothing, what is typed acts on nothing: it was meant as a text.
 _DEAF_S = 1.0
 #: The needs of workers for which a time runs.

@@ -50,7 +50,7 @@ class Peek(VerticalScroll, can_focus=False):
     """The peek at one worker."""
 
     DEFAULT_CSS = """
-    Peek { height: auto; max-height: 45%; border-top: solid $primary; padding: 0 1; scrollbar-size-vertical: 1; }
+    Peek { height: auto; border-top: solid $primary; padding: 0 1; scrollbar-size-vertical: 1; }
     Peek > Static { height: auto; }
     """
     #: The styles of the roles in what is shown.
