@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain, pieces
-from agentctl.domain.events import BadLine, Event, about, decode, encode
+from agentctl.domain.events import QUEUED, REMOVED, BadLine, Event, about, decode, encode
+from agentctl.domain.worker.removals import Accepted
 
 #: The decoded events of a block stay in the processor's cache: twice as much makes a list of 10,000 workers 2 % slower.
 _BLOCK = 1 << 15
@@ -28,14 +29,14 @@ def append(
     events: Iterable[Event],
     *,
     unless: Callable[[int], bool] | None = None,
-    known: Callable[[int], Collection[str]] | None = None,
+    known: Callable[[int], Collection[str | None]] | None = None,
     durable: bool = True,
 ) -> int | None:
     """Append `events`, durably; all of them are in the log, whole and together, or none.
 
     Args:
         unless: Called under the lock with the log's descriptor; where it returns True, nothing is appended.
-        known: Called in the same way; it returns the workers whose events are left out.
+        known: Called in the same way; it returns the workers whose events are left out; None: what is about no worker.
         durable: On disk, and not only in memory, when this returns.
 
     Returns:
@@ -147,26 +148,73 @@ def blocks_of(path: AnyPath, start: int) -> Iterator[tuple[int, bytes]]:
         os.close(fd)
 
 
-def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> Iterator[Event]:
-    """Yield the events of these kinds about a worker from a log; none where there is no log."""
-    for _, lines in blocks_of(path, 0):
-        yield from about(lines, instance, kinds)
+#: A worker begins with the one; after the other its name is another worker's.
+_BORDERS = frozenset({QUEUED, REMOVED})
 
 
-def instances_in(fd: int, kinds: Collection[str], since: int = 0) -> set[str]:
-    """Return the workers that an open log has events of these kinds about, from an offset on."""
-    found = set()
-    for _, lines in blocks(fd, since):
-        for row in decode(lines, 1):
-            if not isinstance(row, BadLine) and row[1]["type"] in kinds:
-                found.add(str(row[1].get("agentInstance")))
+def events_about(path: AnyPath, instance: str, kinds: Collection[str]) -> list[Event]:
+    """Return the events of these kinds about the worker of a name from a log; none where there is no log."""
+    return _since_its_beginning((lines for _, lines in blocks_of(path, 0)), instance, kinds)
+
+
+def _since_its_beginning(pieces: Iterable[bytes], instance: str, kinds: Collection[str]) -> list[Event]:
+    found: list[Event] = []
+    for lines in pieces:
+        for event in about(lines, instance, {*kinds, *_BORDERS}):
+            if event["type"] in _BORDERS:  # What was before is about another worker of its name.
+                found.clear()
+            if event["type"] in kinds:
+                found.append(event)
     return found
 
 
-def events_in(fd: int, instance: str, kinds: Collection[str], since: int = 0) -> Iterator[Event]:
-    """Yield the same from an open log, from an offset on."""
+def instances_in(
+    fd: int, kinds: Collection[str], since: int = 0, *, said: Mapping[str, object] | None = None
+) -> set[str]:
+    """Return the workers that an open log has events of these kinds about, from an offset on.
+
+    Args:
+        said: What the payload of such an event has to say.
+    """
+    found = set()
     for _, lines in blocks(fd, since):
-        yield from about(lines, instance, kinds)
+        for row in decode(lines, 1):
+            if isinstance(row, BadLine):
+                continue
+            kind, instance = row[1]["type"], str(row[1].get("agentInstance"))
+            if kind in _BORDERS:
+                found.discard(instance)
+            if kind in kinds and (said is None or said.items() <= row[1]["payload"].items()):
+                found.add(instance)
+    return found
+
+
+def events_in(fd: int, instance: str, kinds: Collection[str], since: int = 0) -> list[Event]:
+    """Return the same from an open log, from an offset on."""
+    return _since_its_beginning((lines for _, lines in blocks(fd, since)), instance, kinds)
+
+
+def first_seq_of(log: Iterable[tuple[int, bytes]], instance: str) -> int:
+    """Return the number of the line from which on a log, in blocks, is about the worker that has a name now."""
+    first, number = 1, 0
+    for _, lines in log:
+        if any(True for _ in about(lines, instance, (REMOVED,))):
+            of_it = (row for row in decode(lines, number + 1) if not isinstance(row, BadLine))
+            first = max(seq for seq, event in of_it if _removes(event, instance)) + 1
+        number += lines.count(b"\n") if lines else 1  # An empty piece stands for a line that is too long.
+    return first
+
+
+def _removes(event: Event, instance: str) -> bool:
+    return event["type"] == REMOVED and event.get("agentInstance") == instance
+
+
+def accepted_in(path: AnyPath) -> set[str]:
+    """Return the names that workers have, by a log: not those of workers that were removed."""
+    found = Accepted()
+    for event in LogReader(path).events():
+        found.take(event)
+    return found.names
 
 
 class LogReader:

@@ -18,7 +18,7 @@ from agentctl.adapters.files import file_text, make_folders, storage_errors, wri
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.personal import config_folder, is_ones_own
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import TaskDir, names_in
 from agentctl.errors import StorageError
 
 try:
@@ -26,7 +26,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-_NONCE_BYTES, _MOST_NOTED = 16, 100
+_NONCE_BYTES, _MOST_NOTED, _MOST_MARKS = 16, 100, 100_000
 
 
 def marks_folder(environ: Mapping[str, str]) -> FilePath:
@@ -53,7 +53,8 @@ def note_place(folder: FilePath, task: TaskDir, nonce: str) -> None:
         StorageError, OSError: The folder cannot be written.
     """
     make_folders(os.path.realpath(folder))
-    write_whole(folder / _name_of_place(task), nonce.encode() + b"\n", durable=False)
+    text = nonce.encode() + b"\n" + os.fsencode(_place_of(task)) + b"\n"
+    write_whole(folder / _name_of_place(task), text, durable=False)
 
 
 def noted_at(folder: FilePath, task: TaskDir) -> str:
@@ -63,7 +64,30 @@ def noted_at(folder: FilePath, task: TaskDir) -> str:
         StorageError: It cannot be read.
     """
     path = folder / _name_of_place(task)
-    return file_text(path, "ascii", _MOST_NOTED).strip() if _is_ones_own(folder, path) else ""
+    return _note_in(path)[0] if _is_ones_own(folder, path) else ""
+
+
+def _note_in(path: FilePath) -> tuple[str, str]:
+    """Return the random text that a note holds, and the path that it is about; both empty in a mark."""
+    nonce, _, place = file_text(path, "latin-1").partition("\n")
+    return nonce.strip()[:_MOST_NOTED], os.fsdecode(place.rstrip("\n").encode("latin-1"))
+
+
+def places_below(folder: FilePath, tasks: FilePath) -> dict[str, str]:
+    """Return the tasks that are noted as this person's in a folder of tasks: id -> random text.
+
+    Notes that earlier versions have left do not say which task they are about.
+
+    Raises:
+        StorageError: One cannot be read.
+    """
+    found, above = {}, os.path.realpath(tasks)
+    for name in names_in(folder, _MOST_MARKS):
+        if _is_ones_own(folder, folder / name):
+            nonce, place = _note_in(folder / name)
+            if os.path.dirname(place) == above:
+                found[os.path.basename(place)] = nonce
+    return found
 
 
 def forget_place(folder: FilePath, task: TaskDir) -> None:
@@ -93,7 +117,16 @@ def is_marked(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
         StorageError: That cannot be known.
     """
     nonce = task.nonce()
-    return bool(nonce) and _is_ones_own(folder, folder / _name_of(task, nonce, what, parts))
+    return bool(nonce) and is_marked_as(folder, task, nonce, what, *parts)
+
+
+def is_marked_as(folder: FilePath, task: TaskDir, nonce: str, what: str, *parts: str) -> bool:
+    """Return the same for a task that had this random text, which may be in another place by now.
+
+    Raises:
+        StorageError: That cannot be known.
+    """
+    return _is_ones_own(folder, folder / _name_of(task, nonce, what, parts))
 
 
 def _is_ones_own(folder: FilePath, path: FilePath) -> bool:
@@ -111,7 +144,16 @@ def unmark(folder: FilePath, task: TaskDir, what: str, *parts: str) -> bool:
     Raises:
         StorageError: That is not possible.
     """
-    return _remove(folder / _name_of(task, task.nonce(), what, parts))
+    return unmark_as(folder, task, task.nonce(), what, *parts)
+
+
+def unmark_as(folder: FilePath, task: TaskDir, nonce: str, what: str, *parts: str) -> bool:
+    """Take a mark back that was left for a task with this random text; return whether it was there.
+
+    Raises:
+        StorageError: That is not possible.
+    """
+    return _remove(folder / _name_of(task, nonce, what, parts))
 
 
 def _remove(path: FilePath) -> bool:
@@ -133,8 +175,12 @@ def _name_of_place(task: TaskDir) -> str:
 
 def _hash_of(task: TaskDir, *parts: str) -> str:
     """Return the name of a mark: the same by whatever path the task is reached."""
-    text = json.dumps([f"{os.path.realpath(task.path.parent)}/{task.id}", *parts])
+    text = json.dumps([_place_of(task), *parts])
     return str(blake2b(text.encode(), digest_size=16, person=b"agentctl").hexdigest())
+
+
+def _place_of(task: TaskDir) -> str:
+    return f"{os.path.realpath(task.path.parent)}/{task.id}"
 
 
 def can_be_marked(folder: FilePath) -> bool:

@@ -128,6 +128,10 @@ class Root(_Folder):
     settings = _Entry("config.yaml")
     #: Keeps our files out of the repository that the root may lie in.
     gitignore = _Entry(".gitignore")
+    #: Tasks that were put away, each with those below it, as a root of its own: `archive/ID/tasks/...`.
+    archive = _Place("archive")
+    #: What was removed, until it is deleted: nobody looks for anything there.
+    removed = _Place("removed")
 
     def parts(self) -> Iterator[FilePath]:
         """Yield everything in a root except the worktrees, in which its workers work."""
@@ -140,15 +144,22 @@ class Root(_Folder):
             self.definitions,
             self.settings,
             self.gitignore,
+            self.archive,
+            self.removed,
         )
 
     def task(self, task_id: str) -> TaskDir:
         """Return the directory of a task, which need not exist."""
         return TaskDir(self.tasks / task_id)
 
+    def archived(self, name: str) -> Root:
+        """Return the place of a task that was put away, as the root that it now is."""
+        return Root(self.archive / name)
+
     def task_ids(self) -> list[str]:
         """Return the ids of all tasks, oldest name first."""
-        return sorted(name for name in _folders_in(self.tasks) if self.task(name).task_file.exists())
+        tasks = (self.task(name) for name in _folders_in(self.tasks))
+        return sorted(task.id for task in tasks if task.task_file.exists() and not task.put_away.exists())
 
     def unmade_task_ids(self) -> list[str]:
         """Return the names of the folders that may become tasks: they have no `task.yaml` yet."""
@@ -180,6 +191,11 @@ class TaskDir(_Folder):
     origin = _Entry("origin")
     #: Under which root the paths in its files are right.
     place = _Entry("place")
+    #: A decision to remove some of its workers, while that is carried out.
+    removal = _Entry("removal.json")
+    #: A decision to put it away with all below it, or to bring it back: until that is carried out, no command sees it.
+    #: It stays with a task that was put away.
+    put_away = _Entry("archive.json")
 
     #: Whether the command that runs means it, without having been told its name.
     is_meant = False

@@ -42,6 +42,8 @@ CANCEL_FAILED = "agent.cancel_failed"
 COMPLETED = "agent.completed"
 FAILED = "agent.failed"
 CANCELLED = "agent.cancelled"
+#: A person has removed it: the log is read as if it had never been, and its name is free.
+REMOVED = "agent.removed"
 ASKED = "interaction.requested"
 ANSWERED = "interaction.responded"
 EXPIRED = "interaction.expired"
@@ -113,7 +115,7 @@ def _decode_line(seq: int, line: bytes) -> tuple[int, Event] | BadLine:
 
 
 def about(data: bytes, instance: str, kinds: Collection[str]) -> Iterator[Event]:
-    """Yield the events of these kinds about a worker, from whole lines; hardly any other line is parsed."""
+    """Yield the events of these kinds about whoever had a name, from whole lines; hardly any other line is parsed."""
     needle = b'"agentInstance":"' + instance.encode() + b'"'
     at = data.find(needle)
     marks = [b'"type":"' + kind.encode() + b'"' for kind in kinds] if at >= 0 else []

@@ -8,7 +8,8 @@ spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster 
 shim.after-identity shim.after-started shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep
 shim.after-exit-file shim.after-end-event shim.before-release stop.before-order stop.after-order hold.after-write
 cancel.after-request respond.after-answer wait.after-claim wait.after-print judge.seems-lost trust.after-order
-use.after-seat park.after-ticket park.after-event notify.before-send notify.after-send
+use.after-seat park.after-ticket park.after-event remove.after-order remove.after-events remove.after-move
+remove.before-delete archive.after-order archive.after-move notify.before-send notify.after-send
 """
 
 from __future__ import annotations

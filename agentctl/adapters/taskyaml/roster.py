@@ -131,7 +131,7 @@ def mend(task: TaskDir, fold: Callable[[], tuple[Mapping[str, RosterRow], Iterab
             a later row that a shim writes meanwhile would be replaced by an earlier state.
     """
     with storage_errors(task.task_file, "update"), locked(task.task_lock):
-        if _write(task, *fold()):
+        if _write(task, *fold(), anew=True):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(task.stale_roster)
 
@@ -150,12 +150,20 @@ def mark_stale(task: TaskDir) -> None:
         os.close(open_plain(task.stale_roster, os.O_WRONLY | os.O_CREAT))
 
 
-def _write(task: TaskDir, rows: Mapping[str, RosterRow], subtasks: Iterable[str] = (), *, keep: bool = False) -> bool:
+def _write(
+    task: TaskDir,
+    rows: Mapping[str, RosterRow],
+    subtasks: Iterable[str] = (),
+    *,
+    keep: bool = False,
+    anew: bool = False,
+) -> bool:
+    """Put lines into our half, which keeps the others, unless it is written `anew`: of workers that were removed."""
     data = task.task_file.read_bytes(_MOST_BYTES)
     head, tail = _split(data)
     if tail is None or head != _parsed_head(task):
         return False
-    new = head + MARKER + _replace(tail, rows, subtasks, keep=keep)
+    new = head + MARKER + _replace(b"" if anew else tail, rows, subtasks, keep=keep)
     return new == data or replace_if_same(task.task_file, data, new)
 
 

@@ -21,6 +21,40 @@ class ChosenTask(TypedDict):
     workers: NotRequired[list[SpawnedWorker]]
 
 
+class ArchivedTask(TypedDict):
+    """A task that was put away with those below it, brought back, or deleted."""
+
+    #: Its name in the archive.
+    name: str
+    taskId: str
+    title: str
+    #: The task, and those below it.
+    tasks: list[str]
+    #: How many workers they have had.
+    workers: int
+    archivedAt: str
+    #: When the last of these ended.
+    endedAt: str | None
+    #: Its folder: in the archive, or where it was brought back to, or where it was.
+    path: str
+
+
+class LeftOutTask(TypedDict):
+    """A task that was selected and stays, and why."""
+
+    taskId: str
+    reason: str
+    #: What can be done about it.
+    next: str | None
+
+
+class ArchiveDone(TypedDict):
+    """What `archive` has done, or what was put away."""
+
+    tasks: list[ArchivedTask]
+    leftOut: list[LeftOutTask]
+
+
 class SubtaskFacts(TypedDict, total=False):
     """What the row of a sub-task has besides the keys of every task."""
 

@@ -18,6 +18,8 @@ from agentctl.domain.notice.notice_text import clean
 from agentctl.domain.states import Status
 from agentctl.domain.text.numbers import finite
 from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.removals import Removals
+from agentctl.domain.worker.tries import Tries
 from agentctl.lean import Any, NamedTuple
 
 BLOCKED, FAILED, COMPLETED, ENDED, LIMIT = "blocked", "failed", "completed", "ended", "limit"
@@ -59,9 +61,10 @@ class TaskNotices:
     def __init__(self, task_id: str) -> None:
         self.task_id = task_id
         self.live: set[str] = set()
-        #: How the works have ended: of one that was tried again its newest worker counts.
-        self.counts: Counter[str] = Counter()
+        self._known: set[str] = set()
+        self._tries = Tries()
         self._ended_as: dict[str, str] = {}
+        self._removals = Removals()
         self.last_end: _End | None = None
         #: The random text of each sub-task, by its name.
         self.subtasks: dict[str, object] = {}
@@ -83,6 +86,7 @@ class TaskNotices:
             ev.NEAR_LIMIT: self._near_limit,
             ev.SUBTASK_CREATED: self._subtask,
             ev.SUBTASK_REMOVED: self._no_subtask,
+            ev.REMOVED: self._removed,
         }
 
     def apply(self, rows: Iterable[tuple[int, Event] | BadLine]) -> None:
@@ -92,8 +96,14 @@ class TaskNotices:
                 continue
             seq, event = row
             step = self._steps.get(event["type"])
-            if step is not None:
+            if step is not None and not self._removals.hides(event):
                 step(seq, event)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How the works have ended: of one that was tried again its newest worker counts."""
+        tries = self._tries
+        return Counter(status for name, status in self._ended_as.items() if tries.newest(tries.work_of(name)) == name)
 
     def notices(self) -> list[Notice]:
         """Return what there is to be told of this task alone, in the order of the log."""
@@ -108,12 +118,28 @@ class TaskNotices:
         self._past[kind].append(self._notice(seq, kind, event, text, **facts))
 
     def _began(self, _seq: int, event: Event) -> None:
-        if (name := _worker_in(event)) is None or len(self.live) >= 10 * _MOST:
+        if (name := _worker_in(event)) is None or len(self._known) >= 10 * _MOST:
             return
-        self.live.add(name)
         before = event["payload"].get("retryOf") or event["payload"].get("continues")
-        if isinstance(before, str) and before != name and (status := self._ended_as.pop(before, None)) is not None:
-            self.counts[status] -= 1
+        if name not in self._known and isinstance(before, str) and before in self._known:
+            self._tries.add(name, before)
+        self._known.add(name)
+        self.live.add(name)
+
+    def _removed(self, _seq: int, event: Event) -> None:
+        if (name := _worker_in(event)) is None:
+            return
+        self._close_all(name)
+        self.live.discard(name)
+        self._known.discard(name)
+        self._tries.remove(name)
+        self._ended_as.pop(name, None)
+        for kind, past in self._past.items():
+            self._past[kind] = deque((one for one in past if one.instance != name), maxlen=_MOST)
+        for key in [key for key in self._questions if key[0] == name]:
+            del self._questions[key]
+        for key in [key for key in self._first if key[0] == name]:
+            del self._first[key]
 
     def _asked(self, _seq: int, event: Event) -> None:
         name, question = _question_in(event)
@@ -148,7 +174,6 @@ class TaskNotices:
         self._close_all(name)
         self.live.discard(name)
         status, payload = ev.END_STATUS[event["type"]], event["payload"]
-        self.counts[status.value] += 1
         if len(self._ended_as) < 10 * _MOST:
             self._ended_as[name] = status.value
         self.last_end = _End(str(event.get("ts"))[:_LONGEST_WORD], self.task_id, seq)
@@ -192,6 +217,8 @@ def all_ended(tasks: Sequence[TaskNotices]) -> Notice | None:
     last = max(ends)
     counts: Counter[str] = sum((task.counts for task in tasks), Counter())
     total = sum(counts.values())
+    if not total:  # All of them were removed.
+        return None
     shown = ", ".join(f"{counts[status]} {status}" for status in ev.END_EVENT if counts[status])
     text = f"the only worker has ended: {shown}" if total == 1 else f"all {total} workers have ended: {shown}"
     key = f"{last.task_id}:{last.seq}:{ENDED}"

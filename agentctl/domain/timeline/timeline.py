@@ -140,6 +140,8 @@ class History:
                 return
             self._view.apply((row,))
             if not isinstance(row, BadLine):
+                if row[1]["type"] == ev.REMOVED:
+                    self._drafts.pop(row[1].get("agentInstance", ""), None)
                 worker = self._view.workers.get(row[1].get("agentInstance", ""))
                 if worker is not None:
                     self._note(worker, row[1])

@@ -9,6 +9,7 @@ from agentctl.domain.events import BadLine, Event
 from agentctl.domain.names import is_name
 from agentctl.domain.states import MOVES, OWN, PARKED, STALLED, TERMINAL, Status
 from agentctl.domain.text.numbers import finite
+from agentctl.domain.worker.removals import Removals
 from agentctl.domain.worker.tries import Tries
 from agentctl.errors import StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
@@ -122,6 +123,9 @@ class TaskView:
     def __init__(self) -> None:
         self.workers: dict[str, WorkerView] = {}
         self.tries = Tries()
+        #: The workers that were removed, in that order: whoever keeps something about them forgets it.
+        self.removed: list[str] = []
+        self._removals = Removals()
         #: The first of the lines that could not be read, and how many they all are.
         self.damage: list[BadLine] = []
         self.bad_lines = 0
@@ -140,22 +144,31 @@ class TaskView:
             seq, event = row
             fold = _FOLDS.get(event["type"])
             instance = event.get("agentInstance")
+            if self.removed and self._removals.hides(event):
+                continue
             if fold is None or not instance:
+                if event["type"] == ev.REMOVED:
+                    self._remove(event)
                 if event["type"] in _SUBTASKS:
                     self._apply_subtask(event)
                 self.hold_changes += event["type"] in _HOLDS
                 continue
             worker = workers.get(instance)
-            if worker is None:
-                if not is_name(instance):  # It would be a path out of the task.
-                    self._note_damage(BadLine(seq, f"{instance!r} is not the name of a worker"))
-                    continue
+            if worker is not None:
+                fold(worker, seq, event)
+            elif is_name(instance):
                 worker = workers[instance] = WorkerView(instance)
                 fold(worker, seq, event)
-                if worker.before in workers:
-                    self._note_try(worker, worker.before)
-                continue
-            fold(worker, seq, event)
+                self._link(worker)
+            else:  # It would be a path out of the task.
+                self._note_damage(BadLine(seq, f"{instance!r} is not the name of a worker"))
+
+    def _link(self, worker: WorkerView) -> None:
+        """Put a worker that was just accepted into its work."""
+        if worker.before in self.workers:
+            self._note_try(worker, worker.before)
+        elif worker.before is not None:  # It was removed meanwhile: its name may soon be another worker's.
+            worker.retry_of = worker.continues = None
 
     def _note_try(self, worker: WorkerView, before: str) -> None:
         if before == worker.instance:
@@ -163,6 +176,21 @@ class TaskView:
         newest = self.workers[self.tries.add(worker.instance, before)]
         newest.superseded_by, work = worker.instance, self.tries.work_of(worker.instance)
         newest.work, worker.work, worker.nth_try = work, work, newest.nth_try + 1
+
+    def _remove(self, event: Event) -> None:
+        """Forget a worker; those that are left of its work stay one work."""
+        instance = str(event.get("agentInstance"))
+        self._removals.hides(event)
+        self.removed.append(instance)
+        self.workers.pop(instance, None)
+        left = [self.workers[one] for one in self.tries.remove(instance)]
+        work = left[0].instance if len(left) > 1 else None
+        for number, worker in enumerate(left, 1):
+            worker.work, worker.nth_try = work, number
+            worker.superseded_by = left[number].instance if number < len(left) else None
+            if worker.before == instance:
+                before = left[number - 2].instance if number > 1 else None
+                worker.retry_of, worker.continues = (before, None) if worker.retry_of else (None, before)
 
     def newest(self) -> Iterator[WorkerView]:
         """Yield the worker of each work that counts: its newest try."""

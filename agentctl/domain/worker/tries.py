@@ -28,6 +28,24 @@ class Tries:
         self._works[instance] = work
         return newest
 
+    def remove(self, instance: str) -> list[str]:
+        """Forget a worker; return those that are left of its work, of which the first one now names it.
+
+        >>> tries = Tries()
+        >>> _ = tries.add("build-2", "build"), tries.add("build-3", "build")
+        >>> tries.remove("build"), tries.work_of("build-3")
+        (['build-2', 'build-3'], 'build-2')
+        """
+        work = self.work_of(instance)
+        tries = self._tries.pop(work, [])
+        left = [one for one in tries if one != instance]
+        for one in tries:
+            self._works.pop(one, None)
+        if len(left) > 1:
+            self._tries[left[0]] = left
+            self._works.update((one, left[0]) for one in left[1:])
+        return left
+
     def work_of(self, instance: str) -> str:
         """Return the work of a worker."""
         return self._works.get(instance, instance)

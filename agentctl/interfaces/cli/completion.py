@@ -19,6 +19,7 @@ from agentctl.interfaces.commands.model.command_model import (
     AGENT_LIST,
     AGENTS,
     ANSWER,
+    ARCHIVED,
     CONSUMERS,
     DIALECTS,
     DRIVERS,
@@ -36,6 +37,7 @@ from agentctl.interfaces.commands.model.command_model import (
     TARGETS,
     TASKS,
     TEMPLATES,
+    WORKS,
 )
 from agentctl.lean import NamedTuple
 
@@ -189,6 +191,14 @@ def _tasks(said: SaidSoFar) -> list[str]:
     return _root_of(said).task_ids()
 
 
+def _tasks_and_archived(said: SaidSoFar) -> Iterator[str]:
+    from agentctl.operations.where.put_away import all_put_away
+
+    root = _root_of(said)
+    yield from root.task_ids()
+    yield from (place.path.name for place, _ in all_put_away(root))
+
+
 def _template_names(said: SaidSoFar) -> Iterator[str]:
     from agentctl.operations.trust.templates import all_templates
 
@@ -321,8 +331,10 @@ def _questions_asked(said: SaidSoFar) -> list[OpenQuestion]:
 
 _KINDS: dict[str, _Kind] = {
     INSTANCES: _Kind(_instances),
+    WORKS: _Kind(_instances),
     EXPANDED: _Kind(_expanded),
     TASKS: _Kind(_tasks),
+    ARCHIVED: _Kind(_tasks_and_archived),
     TEMPLATES: _Kind(_template_names),
     AGENTS: _Kind(_agent_names),
     AGENT_LIST: _Kind(_agent_names, is_list=True),

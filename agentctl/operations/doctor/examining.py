@@ -26,6 +26,7 @@ from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import order_from
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.operations.doctor.conclusion import conclusion_on
+from agentctl.operations.doctor.discarded import examine_bulk, examine_discarded, examine_removal
 from agentctl.operations.doctor.gates import examine_accounts, examine_gates, examine_targets
 from agentctl.operations.doctor.models import examine_models
 from agentctl.operations.doctor.orphans import examine_orphans
@@ -161,6 +162,8 @@ def _root(root: Root, fix: bool) -> Iterator[Finding]:
     for task in map(root.task, root.task_ids()):
         yield from _examine_task(task, fix)
     yield from examine_unknown(root)
+    yield from examine_discarded(root, fix=fix)
+    yield from examine_bulk(root)
     yield from _strays(root)
 
 
@@ -190,7 +193,7 @@ def _task(task: TaskDir, fix: bool) -> Iterator[Finding]:
     tree = tree_at(task.path)  # The folder of a sub-task may hold the files of a tree, too: a worker can write there.
     looks = (
         _task_file(task, fix), examine_notes(tree, fix=fix), _log(task), _leftovers(tree, fix), _stop_order(tree, fix),
-        _held(tree, fix),
+        examine_removal(task, fix=fix), _held(tree, fix),
     )  # fmt: skip
     yield from _as_far_as_readable(looks, task.path)
     for instance in task.instances():

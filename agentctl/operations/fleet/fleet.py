@@ -174,7 +174,11 @@ class Fleet:
 
     def _update(self, feed: TaskFeed) -> list[str]:
         try:
-            return feed.update()
+            changed = feed.update()
+            for key in [WorkerId(feed.task.id, instance) for instance in feed.take_removed()]:
+                if key in self._doings:
+                    self._doings.pop(key).close()
+            return changed
         except (AgentctlError, OSError):  # It was removed, or cannot be read any more: the next listing tells.
             self._listing.expire()
             return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from agentctl.adapters.files import make_folders, read_known, to_json, write_whole
 from agentctl.adapters.locks import locked
@@ -62,9 +62,32 @@ class SeenEnds:
                 known.pop(str(worker), None)  # The order is that of the notes: the oldest go first.
                 known[str(worker)] = at
             kept = dict(list(known.items())[-_MOST:])
-            write_whole(self.path, to_json({"root": str(self._root.path), "ends": kept}), durable=False)
+            self._write(kept)
         self._version = None
         self.update()
+
+    def forget(self, workers: Collection[WorkerId], *, of_tasks: Collection[str] = ()) -> None:
+        """Forget the ends of workers that are gone, and of all workers of tasks that are."""
+        names = {str(worker) for worker in workers}
+        self._keep(lambda name: name not in names and name.partition("/")[0] not in of_tasks)
+
+    def forget_others(self, tasks: Collection[str]) -> int:
+        """Forget the ends of workers of all other tasks; return how many there were."""
+        return self._keep(lambda name: name.partition("/")[0] in tasks)
+
+    def _keep(self, is_kept: Callable[[str], bool]) -> int:
+        if all(map(is_kept, self._ends)):
+            return 0
+        with locked(FilePath(f"{self.path}.lock")):
+            known = _ends_in(read_known(self.path))
+            kept = {name: at for name, at in known.items() if is_kept(name)}
+            self._write(kept)
+        self._version = None
+        self.update()
+        return len(known) - len(kept)
+
+    def _write(self, ends: Mapping[str, str]) -> None:
+        write_whole(self.path, to_json({"root": str(self._root.path), "ends": ends}), durable=False)
 
 
 def ends_to_look_at(root: Root, task: TaskDir, instances: Collection[str]) -> dict[str, str]:

@@ -71,6 +71,8 @@ class TaskFeed:
         #: The workers and, after them, the observed sub-agents.
         self.workers: dict[str, FeedRow] = {}
         self._observed: dict[str, FeedRow] = {}
+        self._removals_seen = 0
+        self._just_removed: set[str] = set()
 
     def update(self) -> list[str]:
         """Read what is new; return the workers and observed sub-agents that have changed, in the order of `names`.
@@ -89,14 +91,30 @@ class TaskFeed:
                     self.live.look_anew()  # What has just come into a held queue is held, too.
                 self.live.update()
             self._size = size
-            touched = self._reader.take_touched()
+            touched = self._reader.take_touched() | self._forget_removed()
         if self.live is not None and (is_due or self._conditions != self.live.conditions):  # A sleep may have judged.
             touched |= self._judged_anew()
         touched |= self._tries_of(touched)  # What counted until now does so no more.
         changed = [name for name in self.view.workers if name in touched] if touched else []
         for name in changed:
             self._refresh(name)
-        return [*changed, *self._read_observed()]
+        gone = [name for name in touched if name not in self.view.workers]
+        return [*gone, *changed, *self._read_observed()]
+
+    def _forget_removed(self) -> set[str]:
+        """Forget the workers that were removed since the last look; return those whose rows are no longer true."""
+        removed = self.view.removed[self._removals_seen :]
+        self._removals_seen = len(self.view.removed)
+        for name in removed:
+            self.workers.pop(name, None)
+            self._conditions.pop(name, None)
+        self._just_removed.update(removed)
+        return {*removed, *self.view.workers} if removed else set()  # The tries that are left are counted anew.
+
+    def take_removed(self) -> set[str]:
+        """Return the names of workers that were removed since the last call: others may have them by now."""
+        found, self._just_removed = self._just_removed, set()
+        return found
 
     def _tries_of(self, names: Iterable[str]) -> set[str]:
         known = (self.view.workers[name] for name in names if name in self.view.workers)

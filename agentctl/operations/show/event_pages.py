@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from agentctl.adapters.eventlog import LONGEST_LINE, blocks
+from agentctl.adapters.eventlog import LONGEST_LINE, blocks, first_seq_of
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.events import BadLine, decode
@@ -91,7 +91,9 @@ def _lines_in(lines: bytes) -> int:
 
 def _rows(fd: int, begin: int, instance: str | None) -> Iterator[tuple[int, dict[str, Any], int]]:
     """Yield the events from a seq on, each with its seq and about how long it is."""
-    needle = None if instance is None else f'"{instance}"'.encode()
+    needle = None
+    if instance is not None:
+        needle, begin = f'"{instance}"'.encode(), max(begin, first_seq_of(blocks(fd, 0), instance))
     first = 1
     for _, lines in blocks(fd, 0):
         count = _lines_in(lines)

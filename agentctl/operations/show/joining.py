@@ -12,7 +12,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.tree.limits import RESULT_BYTES
 from agentctl.domain.worker.ends import end_in_words
-from agentctl.lean import TYPE_CHECKING, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.results import result_by_row
 from agentctl.operations.where.locating import find_worker
@@ -37,13 +37,19 @@ class Joined(NamedTuple):
 
 
 def join_results(
-    task: TaskDir, instances: Sequence[str] = (), *, out: str | None = None, max_bytes: int = RESULT_BYTES
+    task: TaskDir,
+    instances: Sequence[str] = (),
+    *,
+    out: str | None = None,
+    max_bytes: int = RESULT_BYTES,
+    at: TaskDir | None = None,
 ) -> Joined:
     """Write `report.md` and `report.json` about workers (the newest of each work of the task, if none is named).
 
     Args:
         out: The folder for both files; None means the task directory.
         max_bytes: The most bytes of each worker's text.
+        at: Where the task is about to be moved: the report names places there.
 
     Raises:
         NotFound: A named instance is not a worker of the task.
@@ -60,6 +66,8 @@ def join_results(
     report: ResultsReport = {
         "taskId": task.id, "at": now_iso(), "workers": [_part(task, row, max_bytes) for row in rows],
     }  # fmt: skip
+    if at is not None:
+        report["workers"] = [_led(part, task.path, at.path) for part in report["workers"]]
     text, data = task.report_text, task.report_data
     if out is not None:
         folder = FilePath(os.path.realpath(out))
@@ -86,6 +94,24 @@ def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> ReportedWorker:
         "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),
         "folder": str(worker.path),
     }  # fmt: skip
+
+
+def _led(value: Any, old: str, new: str) -> Any:
+    """Return a part of a report with the paths below one folder as they are below another."""
+    if isinstance(value, list):
+        return [_led(one, old, new) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: new + one.removeprefix(old)
+        if key in _PLACES and isinstance(one, str) and one.startswith(f"{old}/")
+        else _led(one, old, new)
+        for key, one in value.items()
+    }
+
+
+#: The keys of a report that name files.
+_PLACES = frozenset({"folder", "path", "wrapped"})
 
 
 def _words(result: WorkerResult) -> ReportedWords:

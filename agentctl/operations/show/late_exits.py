@@ -36,4 +36,4 @@ def _note(task: TaskDir, instance: str) -> bool:
 
 
 def _is_noted(fd: int, instance: str) -> bool:
-    return any(True for _ in eventlog.events_in(fd, instance, (ev.LATE_EXIT,), 0))
+    return bool(eventlog.events_in(fd, instance, (ev.LATE_EXIT,), 0))

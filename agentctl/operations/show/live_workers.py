@@ -46,6 +46,7 @@ def judge_workers(
                 settle(worker_dir, condition, exits.get(worker.instance))
     view.apply(reader.rows())
     _look_at_queue(task, conditions)
+    conditions = {name: condition for name, condition in conditions.items() if name in view.workers}  # Some removed.
     for instance, condition in conditions.items():
         with noting_unreadable(view.workers[instance]):
             _heal(view.workers[instance], condition, task.worker(instance))

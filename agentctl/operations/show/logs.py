@@ -113,15 +113,17 @@ def start_of_tail(path: str, lines: int) -> int:
 
 def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -> Iterator[EventRow | BadEvent]:
     """Yield the events of a task with their `seq`, and what is wrong with a bad line. With `follow`, forever."""
+    first = 1
     if instance is not None:
         find_worker(task, instance)
+        first = eventlog.first_seq_of(eventlog.blocks_of(task.events, 0), instance)
     reader = eventlog.LogReader(task.events)
     with Watch([task.events]) as watch:
         while True:
             for row in reader.read_new():
                 if isinstance(row, BadLine):
                     yield {"seq": row.seq, "problem": row.problem}
-                elif instance is None or row[1].get("agentInstance") == instance:
+                elif instance is None or (row[1].get("agentInstance") == instance and row[0] >= first):
                     event: Any = {"seq": row[0], **row[1]} | {"seq": row[0]}  # Whatever the line claims.
                     yield event  # Its form was checked; what else is in it is taken as the log has it.
             if not follow:

@@ -118,6 +118,10 @@ def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:
 def _latest(task: TaskDir, instance: str) -> dict[str, tuple[int, Event]]:
     found: dict[str, tuple[int, Event]] = {}
     for row in LogReader(task.events).rows():
-        if not isinstance(row, BadLine) and row[1].get("agentInstance") == instance and row[1]["type"] in _KINDS:
+        if isinstance(row, BadLine) or row[1].get("agentInstance") != instance:
+            continue
+        if row[1]["type"] in (ev.QUEUED, ev.REMOVED):  # What was before is about another worker of its name.
+            found.clear()
+        if row[1]["type"] in _KINDS:
             found[row[1]["type"]] = row
     return found

@@ -14,10 +14,11 @@ from agentctl.adapters.taskyaml.cache import TaskConfig
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.tree.budget import REPORTED, unheld
 from agentctl.domain.tree.limits import Limits
-from agentctl.errors import Refused
+from agentctl.errors import Next, Refused
 from agentctl.operations.start.prepared import Prepared
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import limited
+from agentctl.operations.where.locating import is_in_log
 from agentctl.operations.where.task_config import usable_config
 from agentctl.supervision.worker.spec import held_limits
 
@@ -81,6 +82,23 @@ def admit(tree: TreeDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
             f"the tree of {tree.id} is at its limit: {why}",
             f"agentctl usage shows who used it up; {tree.task_file} has the limit",
         )
+
+
+def refuse_gone(task: TaskDir, prepared: Sequence[Prepared]) -> None:
+    """Raise `Refused` where what a start builds on was removed or put away meanwhile (under the queue's lock)."""
+    if not prepared[0].worker.spec.exists() or not task.exists:
+        raise Refused(f"the task {task.id} was put away or removed meanwhile", hint="agentctl tasks lists the others")
+    here = {item.worker.instance for item in prepared}
+    needed = {
+        name: item.worker.instance
+        for item in prepared
+        for name in (*item.spec.after, item.spec.retry_of, item.spec.continues)
+        if name is not None and name not in here
+    }
+    for name, instance in needed.items():
+        worker = task.worker(name)
+        if not worker.path.exists() and not is_in_log(worker):
+            raise Refused(f"{name}, on which {instance} builds, was removed meanwhile", hint=Next("look around"))
 
 
 def refuse_cooling(prepared: Iterable[Prepared]) -> None:

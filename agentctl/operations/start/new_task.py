@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_durable, make_folder, make_folders, storage_errors, write_whole
-from agentctl.adapters.opening import refuse_odd
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml import roster
 from agentctl.adapters.taskyaml.reader import OTHER_KEYS
@@ -22,16 +20,17 @@ from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.tree.limits import KEYS, BadLimit, limits_from
 from agentctl.encoding import as_utf8
-from agentctl.errors import LockTimeout, NotFound, Refused, UsageError
+from agentctl.errors import NotFound, Refused, UsageError
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.chosen_task import chosen_task, write_choice
 from agentctl.operations.where.lineage import who
 from agentctl.operations.where.moved import note_paths_right
 from agentctl.operations.where.ownership import check_own, mark_own, vouch_for_rules
 from agentctl.operations.where.personal_config import DEFAULTS, section
+from agentctl.operations.where.put_away import finish_put_away
+from agentctl.operations.where.root_lock import root_locked
 from agentctl.operations.where.task_config import keep_config
 
-_ROOT_LOCK_LIMIT_S = 20
 _LONGEST_TITLE = 4000
 _CONFIG_KEYS = [*KEYS.values(), *sorted(OTHER_KEYS)]
 _COMMENT = [
@@ -94,7 +93,8 @@ def find_or_create_task(root: Root, task_id: str) -> TaskDir:
     Of several programs that ask for it at once, one makes it, and the others get it whole.
     """
     task = root.task(check_name(task_id, "the task"))
-    with _locked(root):
+    finish_put_away(task)
+    with root_locked(root):
         if task.exists:
             return task
         create_task(root, task_id, task_id=task_id, is_chosen=False)
@@ -140,6 +140,10 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
                 task.path.mkdir()
             return task
         except FileExistsError:
+            if task.put_away.exists():  # It was being put away, and whoever did that was killed.
+                finish_put_away(task)
+                if not task.path.exists():
+                    continue
             if task_id is not None:
                 raise UsageError(f"task {task_id!r} exists already", hint=f"agentctl use {task_id}") from None
             number = max(number + 1, first_free(is_in_use))
@@ -151,23 +155,6 @@ def use_task(root: Root, task_id: str) -> TaskDir:
     if not task.exists:
         raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
     check_own(task)
-    with _locked(root):
+    with root_locked(root):
         write_choice(root, task.id)
     return task
-
-
-@contextlib.contextmanager
-def _locked(root: Root) -> Iterator[None]:
-    from filelock import FileLock, Timeout  # 37 ms, and it imports asyncio: only for commands of people.
-
-    refuse_odd(root.lock)
-    lock = FileLock(root.lock, timeout=_ROOT_LOCK_LIMIT_S, mode=0o600)
-    try:
-        with storage_errors(root.lock, "lock"):
-            lock.acquire()
-    except Timeout as error:
-        raise LockTimeout(f"{root.lock} is still locked after {_ROOT_LOCK_LIMIT_S} s") from error
-    try:
-        yield
-    finally:
-        lock.release()

@@ -28,6 +28,7 @@ from agentctl.operations.start.admission import (
     refuse_broken,
     refuse_cooling,
     refuse_elsewhere,
+    refuse_gone,
     refuse_unreported,
 )
 from agentctl.operations.start.batch_findings import Surroundings
@@ -276,6 +277,7 @@ def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) ->
                 check_free(start.task, parent, len(prepared), start.limits.max_concurrent_agents)
             admit(tree, start.limits, prepared)
             enlist_all(start.parent, [item.worker for item in prepared])
+            refuse_gone(start.task, prepared)
             interrupt.hold_back()
             _line_up(start, prepared)
             done = _start_locked(tree, blobs)
@@ -384,7 +386,7 @@ def _take_back(task: TaskDir, prepared: list[Prepared], why: str) -> None:
     queue = read_queue(tree)
     queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
     left = [item for item in prepared if item.worker.instance not in queued and not item.worker.shim.exists()]
-    logged = _logged(task) if left else frozenset()
+    logged = eventlog.accepted_in(task.events) if left else frozenset()
     for item in left:
         if item.worker.instance in logged:
             _end_unstarted(item.worker, f"its spawn failed: {why}")
@@ -396,11 +398,6 @@ def _take_back(task: TaskDir, prepared: list[Prepared], why: str) -> None:
 
 def _in_words(error: BaseException) -> str:
     return error_in_words(error) if isinstance(error, OSError) else str(error) or type(error).__name__
-
-
-def _logged(task: TaskDir) -> frozenset[str]:
-    """Return the workers that are in the log."""
-    return frozenset(event.get("agentInstance", "") for event in eventlog.LogReader(task.events).events())
 
 
 def _end_unstarted(worker: WorkerDir, why: str) -> None:

@@ -70,6 +70,7 @@ class LiveTask:
         self._next_look = 0.0
         self._unguarded: dict[str, Identity] = {}
         self._queue_may_stall = True
+        self._removals_seen = 0
         #: The workers that were stranded even after the last look at the queue.
         self.stranded: list[str] = []
         #: What held the queue of the task at the last look.
@@ -81,6 +82,7 @@ class LiveTask:
     def update(self) -> TaskView:
         """Bring the view up to date and return it."""
         self.view.apply(self._reader.rows())
+        self._forget_removed()
         if monotonic() >= self._next_look or self.view.hold_changes != self._holds_told:
             self._holds_told = self.view.hold_changes
             self._look([worker for worker in self.view.workers.values() if not worker.is_terminal])
@@ -88,6 +90,16 @@ class LiveTask:
             self._queue_may_stall = True
         self._set_sentinels()
         return self.view
+
+    def _forget_removed(self) -> None:
+        """Forget what is known of workers that were removed: others may have their names by now."""
+        for instance in self.view.removed[self._removals_seen :]:
+            self.conditions.pop(instance, None)
+            self._exits.pop(instance, None)
+            self._unguarded.pop(instance, None)
+            for fd in [fd for fd, name in self._sentinels.items() if name == instance]:
+                self._drop(fd)
+        self._removals_seen = len(self.view.removed)
 
     def _look(self, workers: list[WorkerView]) -> None:
         """Judge workers, record what is proven, and read it back.
@@ -235,7 +247,9 @@ class LiveTask:
                 self._note_exit(fd)
             names = {self._drop(fd) for fd in ended}
             self.view.apply(self._reader.rows())
-            self._look([self.view.workers[name] for name in names if not self.view.workers[name].is_terminal])
+            self._forget_removed()
+            known = (self.view.workers[name] for name in names if name in self.view.workers)
+            self._look([worker for worker in known if not worker.is_terminal])
 
     def drop_sentinels(self) -> None:
         """Close the descriptors of the watched processes; the watch, which others may share, stays open."""

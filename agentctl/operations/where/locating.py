@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
-from agentctl.adapters.eventlog import LogReader
+from agentctl.adapters.eventlog import accepted_in
 from agentctl.adapters.files import make_folders
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import ROOT_NAME, Root, TaskDir, WorkerDir
 from agentctl.domain.names import check_name, first_of, is_name
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
@@ -192,6 +193,11 @@ def find_meant_task(explicit: str | None, *, root: str | None = None, force: boo
     if not task.exists:
         known = ", ".join(found.task_ids()[:10]) or "none"
         raise NotFound(f"no task {name!r} in {found.path}", hint=f"known: {known}")
+    if task.removal.exists():
+        from agentctl.operations.where.removal_order import finish_removal  # Hardly ever: a command was killed.
+
+        with contextlib.suppress(AgentctlError, OSError):  # Who only looks goes on; who starts something says why.
+            finish_removal(task)
     return MeantTask(task, by)
 
 
@@ -239,4 +245,4 @@ def _refuse_observed(task: TaskDir, instance: str) -> None:
 
 def is_in_log(worker: WorkerDir) -> bool:
     """Return whether the log knows a worker: somebody may have removed its folder while it runs."""
-    return any(event.get("agentInstance") == worker.instance for event in LogReader(worker.task.events).events())
+    return worker.instance in accepted_in(worker.task.events)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from agentctl.adapters import origin
 from agentctl.adapters.eventlog import LogReader
 from agentctl.adapters.files import make_durable, read_known, to_json, write_whole
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain.agent.permissions import is_allowing
@@ -87,6 +87,53 @@ def put_origin_back(task: TaskDir) -> bool:
 
 def _noted(task: TaskDir) -> list[str]:
     return [nonce for folder in _folders() if (nonce := origin.noted_at(folder, task))]
+
+
+def was_own_at(place: TaskDir, task: TaskDir) -> bool:
+    """Return whether a task was this person's own in another place, before it was put away."""
+    nonce = task.nonce()
+    return bool(nonce) and any(origin.is_marked_as(folder, place, nonce, _TASK) for folder in _folders())
+
+
+def note_own_again(task: TaskDir) -> None:
+    """Note that the task at its path is this person's, if it is: another one may have been there meanwhile."""
+    if _is_marked(task, _TASK):
+        origin.note_place(place_for_marks(), task, task.nonce())
+
+
+def disown_at(place: TaskDir, nonce: str, rules: Rules = ()) -> bool:
+    """Forget that a task that is gone was this person's own; return whether it was noted.
+
+    Args:
+        place: Where it was; another task may be there by now, which stays theirs.
+        nonce: What was in its `origin`.
+    """
+    found = False
+    for folder in _folders() if nonce else ():
+        if origin.noted_at(folder, place) == nonce:
+            origin.forget_place(folder, place)
+        found = origin.unmark_as(folder, place, nonce, _TASK) or found
+        origin.unmark_as(folder, place, nonce, _RULES, _text_of(rules))
+    return found
+
+
+def forget_gone_tasks(root: Root, kept: Collection[str], *, fix: bool) -> int:
+    """Return how many tasks of a root are noted as this person's that are gone; with `fix` they are forgotten.
+
+    Args:
+        kept: The random texts of tasks that are elsewhere, and may come back.
+    """
+    if not root.tasks.exists():  # Nobody knows what is there.
+        return 0
+    count = 0
+    for folder in _folders():
+        for task_id, nonce in origin.places_below(folder, root.tasks).items():
+            if nonce in kept or os.path.lexists(root.task(task_id).path):
+                continue
+            count += 1
+            if fix:
+                disown_at(root.task(task_id), nonce)
+    return count
 
 
 def disown(task: TaskDir) -> bool:

@@ -20,8 +20,10 @@ from agentctl.errors import AgentctlError, NotFound
 
 _NTH = re.compile(r"([^@]+)@([1-9][0-9]{0,3})")
 _KEYS = ("retryOf", "continues")
-#: What the lines of further tries have in them.
-_FURTHER = re.compile(b"|".join(f'"{key}"'.encode() for key in _KEYS))
+#: What the lines of further tries and of removals have in them; behind a removal each start may be that of another
+#: worker under an old name.
+_FURTHER = re.compile(b"|".join(f'"{key}"'.encode() for key in (*_KEYS, ev.REMOVED)))
+_ANY_START = re.compile(b"|".join(f'"{key}"'.encode() for key in (*_KEYS, ev.REMOVED, ev.QUEUED)))
 
 
 def tries_of(task: TaskDir) -> Tries:
@@ -30,20 +32,37 @@ def tries_of(task: TaskDir) -> Tries:
     Raises:
         AgentctlError, OSError: The log cannot be read.
     """
-    found = Tries()
+    found, gone = Tries(), set[str]()
     if not task.tries_lock.exists():
         return found
     for _, lines in blocks_of(task.events, 0):
-        if _FURTHER.search(lines) is None:
+        if (_ANY_START if gone else _FURTHER).search(lines) is None:
             continue
-        for row in decode(b"".join(line + b"\n" for line in lines.split(b"\n") if _FURTHER.search(line)), 1):
-            if isinstance(row, BadLine) or row[1]["type"] != ev.QUEUED:
-                continue
-            instance, payload = row[1].get("agentInstance"), row[1]["payload"]
-            before = next((payload[key] for key in _KEYS if isinstance(payload.get(key), str)), None)
-            if instance and before is not None and instance != before:
-                found.add(instance, before)
+        wanted = _ANY_START if gone or _REMOVED in lines else _FURTHER
+        for row in decode(b"".join(line + b"\n" for line in lines.split(b"\n") if wanted.search(line)), 1):
+            if not isinstance(row, BadLine):
+                _take_in(row[1], found, gone)
     return found
+
+
+_REMOVED = f'"{ev.REMOVED}"'.encode()
+
+
+def _take_in(event: ev.Event, found: Tries, gone: set[str]) -> None:
+    """Take a start or a removal into the works of a task.
+
+    Args:
+        gone: The names of removed workers that no other worker has.
+    """
+    instance, payload = event.get("agentInstance"), event["payload"]
+    if event["type"] == ev.REMOVED and instance:
+        found.remove(instance)
+        gone.add(instance)
+    elif event["type"] == ev.QUEUED and instance:
+        gone.discard(instance)
+        before = next((payload[key] for key in _KEYS if isinstance(payload.get(key), str)), None)
+        if before is not None and before not in gone and instance != before:
+            found.add(instance, before)
 
 
 def note_tries(task: TaskDir) -> None:
@@ -70,6 +89,11 @@ def worker_meant(task: TaskDir, name: str) -> str:
             f"no worker {name!r} in task {task.id}: {work} has had {said}", hint=f"known: {', '.join(known)}"
         )
     return known[number - 1]
+
+
+def is_one_try(name: str) -> bool:
+    """Return whether a name says which try of a work is meant: `NAME@1`."""
+    return _parts(name)[1] is not None
 
 
 def _parts(name: str) -> tuple[str, int | None]:

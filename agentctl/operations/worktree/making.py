@@ -32,7 +32,7 @@ _UNDO_LIMIT_S = 60.0
 _TRIES = 5
 _MOST_NAMES = 1000
 #: Definitions and templates in a root belong to the project, the rest to one user and one machine.
-_IGNORED = b"# made by agentctl\n/.gitignore\n/tasks/\n/worktrees/\n/current\n/root.lock\n*.tmp\n"
+_IGNORED = b"# made by agentctl\n/.gitignore\n/tasks/\n/worktrees/\n/archive/\n/removed/\n/current\n/root.lock\n*.tmp\n"
 
 
 class WorktreeOrigin(NamedTuple):

@@ -40,13 +40,7 @@ def remove_worktree(task: TaskDir, instance: str) -> RemovedWorktree:
     Raises:
         Refused: A worker works in it, or it holds work that is nowhere else; nothing was changed.
     """
-    check_own(task)
-    worker = find_worker(task, instance)
-    record = worktree_record(worker)
-    if record.get("removed"):
-        raise Refused(f"the worktree of {instance} was removed already")
-    _refuse_in_use(task, worker, str(record["path"]))
-    ensure_recorded(worker, again=True)
+    worker, record = _removable(task, instance)
     try:
         with holding(worker, record) as (found, inner):
             _refuse_loss(worker, record, found)
@@ -54,10 +48,7 @@ def remove_worktree(task: TaskDir, instance: str) -> RemovedWorktree:
         if inner:
             _refuse_change(worker, record, found, inner)
     except GitError as error:
-        raise Refused(
-            f"git cannot say what is in {record['path']}: {error.message}",
-            hint=error.hint or f"look into {record['path']}: agentctl removes nothing that git cannot account for",
-        ) from error
+        raise _untold(record, error) from error
     _remove(worker, record, has_repositories=bool(inner))
     is_deleted = _delete_branch(record)
     with locked(worker.lock):
@@ -65,6 +56,35 @@ def remove_worktree(task: TaskDir, instance: str) -> RemovedWorktree:
         write_record(worker, {**worktree_record(worker), "removed": removed})
     return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
             "branchDeleted": is_deleted, "submodules": kept}  # fmt: skip
+
+
+def check_removable(task: TaskDir, instance: str) -> None:
+    """Raise what `remove_worktree` would refuse with; nothing is removed."""
+    worker, record = _removable(task, instance)
+    try:
+        with holding(worker, record) as (found, _):
+            _refuse_loss(worker, record, found)
+    except GitError as error:
+        raise _untold(record, error) from error
+
+
+def _removable(task: TaskDir, instance: str) -> tuple[WorkerDir, dict[str, Any]]:
+    """Return a worker that no longer works in its worktree, and the record of that, with its changes."""
+    check_own(task)
+    worker = find_worker(task, instance)
+    record = worktree_record(worker)
+    if record.get("removed"):
+        raise Refused(f"the worktree of {instance} was removed already")
+    _refuse_in_use(task, worker, str(record["path"]))
+    ensure_recorded(worker, again=True)
+    return worker, record
+
+
+def _untold(record: Mapping[str, Any], error: GitError) -> Refused:
+    return Refused(
+        f"git cannot say what is in {record['path']}: {error.message}",
+        hint=error.hint or f"look into {record['path']}: agentctl removes nothing that git cannot account for",
+    )
 
 
 def _refuse_in_use(task: TaskDir, worker: WorkerDir, path: str) -> None:

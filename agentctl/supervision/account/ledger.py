@@ -30,6 +30,7 @@ class Ledger:
         #: What ended agents used up, which no longer changes.
         self._final: dict[str, Spent] = {}
         self.times = WorkTimes()
+        self._removals_seen: dict[str, int] = {}
 
     def update(self) -> Ledger:
         """Read what was added to the logs of the tree."""
@@ -38,10 +39,19 @@ class Ledger:
         for name in left:
             reader = self._readers.setdefault(name, LogReader(self.tree.sibling(name).events))
             self.facts.apply(name, reader.read_new())
+            self._forget_removed(name)
             new = [below for below in self.facts.views[name].subtasks if below not in names and self._is_ours(below)]
             names |= dict.fromkeys(new)
             left += new
         return self
+
+    def _forget_removed(self, name: str) -> None:
+        """Forget what removed workers of a task used up: others may have their names by now."""
+        task, removed = self.tree.sibling(name), self.facts.views[name].removed
+        for instance in removed[self._removals_seen.get(name, 0) :]:
+            self._final.pop(task.worker(instance).path, None)
+            self.times.forget(task.worker(instance))
+        self._removals_seen[name] = len(removed)
 
     def _is_ours(self, name: str) -> bool:
         """Return whether a sub-task that a log names belongs to this tree: the sub-task must say so itself."""

@@ -159,14 +159,25 @@ def end_hold(tree: TreeDir, held: TaskDir | WorkerDir) -> bool:
     return is_any_held(tree) and _change(tree, lambda holds: {one: hold for one, hold in holds.items() if one != key})
 
 
+def forget_holds(tree: TreeDir, workers: Iterable[WorkerDir]) -> None:
+    """Forget what is held below workers that are removed (the caller holds the queue's lock)."""
+    keys = {_key_of(tree, worker) for worker in workers}
+    if is_any_held(tree):
+        _change_locked(tree, lambda holds: {one: hold for one, hold in holds.items() if one not in keys})
+
+
 def _change(tree: TreeDir, change: Callable[[_Holds], _Holds]) -> bool:
     with locked(tree.queue_lock, is_written=False):
-        before = read_holds(tree)
-        after = change(before)
-        if after == before:
-            return False
-        _put(tree, after)
-        failpoints.reached("hold.after-write")
+        return _change_locked(tree, change)
+
+
+def _change_locked(tree: TreeDir, change: Callable[[_Holds], _Holds]) -> bool:
+    before = read_holds(tree)
+    after = change(before)
+    if after == before:
+        return False
+    _put(tree, after)
+    failpoints.reached("hold.after-write")
     return True
 
 

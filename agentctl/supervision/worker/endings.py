@@ -20,7 +20,7 @@ from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain import events as ev
 from agentctl.domain.states import Reason, Status
 from agentctl.domain.text.numbers import finite
-from agentctl.errors import Damaged
+from agentctl.errors import Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker import deferred
 from agentctl.supervision.worker.mount_points import clear_mount_points
@@ -237,7 +237,7 @@ def publish(worker: WorkerDir, decision: Decision | None = None, *, since: int =
     if decision.status is Status.FAILED:
         _note_failure(worker, decision.reason)
     event = _event_of(worker, decision)
-    eventlog.append(worker.task.events, [event], unless=lambda fd: has_end(fd, worker.instance, since), durable=False)
+    eventlog.append(worker.task.events, [event], unless=lambda fd: not _is_for_log(fd, worker, since), durable=False)
 
 
 def publish_all(task: TaskDir, decisions: Mapping[str, Decision], *, since: int = 0) -> None:
@@ -270,7 +270,20 @@ def _note_failure(worker: WorkerDir, reason: str | None) -> None:
 
 def has_end(fd: int, instance: str, since: int = 0) -> bool:
     """Return whether a log has the end of `instance` from offset `since` on."""
-    return any(True for _ in eventlog.events_in(fd, instance, ev.END_STATUS, since))
+    return bool(eventlog.events_in(fd, instance, ev.END_STATUS, since))
+
+
+def _is_for_log(fd: int, worker: WorkerDir, since: int) -> bool:
+    """Return whether the event of a worker's end is to be appended.
+
+    Between a look at the end and this, the worker may have been removed, and another one begun under its name.
+    """
+    if has_end(fd, worker.instance, since):
+        return False
+    try:
+        return worker.has_ended or not worker.path.exists()
+    except StorageError:  # Whoever decided the end could look.
+        return True
 
 
 def is_over(worker: WorkerDir) -> bool:
@@ -296,10 +309,8 @@ _STARTS = frozenset({ev.STARTED, ev.RETRIED})
 
 
 def _last_start(worker: WorkerDir) -> Mapping[str, Any]:
-    last: Mapping[str, Any] = {}
-    for event in eventlog.events_about(worker.task.events, worker.instance, (*_STARTS, ev.PARKED)):
-        last = event
-    return last
+    found = eventlog.events_about(worker.task.events, worker.instance, (*_STARTS, ev.PARKED))
+    return found[-1] if found else {}
 
 
 def started_among(task: TaskDir, instances: Collection[str]) -> set[str]:
@@ -308,7 +319,7 @@ def started_among(task: TaskDir, instances: Collection[str]) -> set[str]:
     for event in eventlog.LogReader(task.events).events() if instances else ():
         if event["type"] in _STARTS:
             started.add(str(event.get("agentInstance")))
-        elif event["type"] == ev.PARKED:
+        elif event["type"] in (ev.PARKED, ev.QUEUED):  # Queued anew: another worker of the name was removed.
             started.discard(str(event.get("agentInstance")))
     return started.intersection(instances)
 

@@ -6,6 +6,7 @@ that takes that lock after a worker was barred from starting more sees all that 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 
@@ -62,6 +63,15 @@ def enlist_child(parent: WorkerDir, child: WorkerDir) -> None:
         # Children of the same name in two roots have a file each.
         name, content = _name_elsewhere(child), to_json({"path": str(child.path)})
     write_whole(parent.children / name, content, durable=False)
+
+
+def unlist_child(child: WorkerDir) -> None:
+    """Remove the name of a child, which is being removed, from its parent's folder."""
+    parent = parent_of(child)
+    if parent is not None:
+        is_near = parent.task.path.parent == child.task.path.parent
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, OddFile):
+            os.unlink(parent.children / (".".join(child.id) if is_near else _name_elsewhere(child)))
 
 
 def _name_elsewhere(child: WorkerDir) -> str:

@@ -26,6 +26,10 @@ class WorkTimes:
         #: What is known better than by a worker's files, by the path of its folder.
         self.known: Mapping[str, Any] = {}
 
+    def forget(self, worker: WorkerDir) -> None:
+        """Forget the times of a worker that was removed."""
+        self._final.pop(worker.path, None)
+
     def of(self, worker: WorkerDir) -> Worked:
         """Return when a worker was at work."""
         if worker.path in self._final:

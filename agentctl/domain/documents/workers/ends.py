@@ -84,6 +84,24 @@ class CancelledTree(CancelledWorker):
     withIt: list[CancelledWorker]
 
 
+class LeftOutWorker(TypedDict):
+    """A worker that was selected and stays, and why."""
+
+    agentInstance: str
+    reason: str
+    #: What can be done about it.
+    next: str | None
+
+
+class RemovedWorkers(TypedDict):
+    """What was removed of a task, and what was not."""
+
+    taskId: str
+    workers: list[str]
+    subtasks: list[str]
+    leftOut: list[LeftOutWorker]
+
+
 class PausedWorker(TypedDict):
     """A worker that is paused now, or goes on."""
 

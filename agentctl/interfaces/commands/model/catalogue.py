@@ -41,6 +41,7 @@ VERBS: dict[str, Listed] = {
     "send": Listed("steer.send", "Send a message to a worker.", DAY),
     "cancel": Listed("steer.cancel", "Stop workers with all their processes.", DAY),
     "wait": Listed("wait.wait", "Wait until workers have ended.", DAY),
+    "rm": Listed("upkeep.rm", "Remove ended workers for good; their names are free again.", DAY),
     "why": Listed("show.why", "Say why a worker is in its state, and what would change it.", DAY),
     "doctor": Listed("upkeep.doctor", "Look for damage and leftovers, and repair what is safe to repair.", DAY),
     "new": Listed("start.tasks", "Make a task and choose it.", TASKS),
@@ -52,6 +53,7 @@ VERBS: dict[str, Listed] = {
     "trust": Listed(
         "upkeep.trust", "Trust definitions, templates, tasks and settings that come with the project.", TASKS
     ),
+    "archive": Listed("upkeep.archive", "Put tasks away that are over; search, bring back or delete them.", TASKS),
     "subtask": Listed(
         "start.subtask", "Give an agent a task of its own below this one, and wait for its answer.", TASKS
     ),
@@ -95,14 +97,14 @@ OLDER_NAMES = {
 #: What other programs call a command -> the command here that means the same; none of them is offered or listed.
 ALIASES = {
     "ps": "list", "ls": "list", "kill": "cancel", "stop": "cancel", "run": "spawn", "add": "spawn", "log": "logs",
-    "rerun": "retry", "questions": "answer", "inspect": "show", "top": "watch",
+    "rerun": "retry", "questions": "answer", "inspect": "show", "remove": "rm", "top": "watch",
 }  # fmt: skip
 #: What other programs call something that is close to a line here, but not the same.
 CLOSE_LINES = {
     "attach": "watch WORKER", "follow": "logs -f WORKER", "tail": "logs -f WORKER", "restart": "retry WORKER",
     "start": "spawn -- COMMAND", "exec": "spawn -- COMMAND", "queue": "spawn --queue -- COMMAND",
     "enqueue": "spawn --queue -- COMMAND", "respond": "answer WORKER ANSWER", "continue": "resume WORKER",
-    "task": "tasks", "init": 'new "TITLE"', "version": "--version",
+    "task": "tasks", "clean": "rm --ended", "init": 'new "TITLE"', "version": "--version",
 }  # fmt: skip
 
 

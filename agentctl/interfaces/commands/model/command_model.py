@@ -26,6 +26,8 @@ INSTANCES, TASKS, AGENTS, AGENT_LIST, TEMPLATES, HOST, HOST_LIST = (
 )  # fmt: skip
 #: What an agent is, and where its worker runs; ENGINES: the runners that have nodes.
 DRIVERS, EFFORTS, POLICIES, RUNNERS, ENGINES = "drivers", "efforts", "policies", "runners", "engines"
+#: Workers where a name means all tries of a work; and tasks that were put away.
+WORKS, ARCHIVED = "works", "archived"
 #: EXPANDED: the workers, or all. FAILED_AGENTS: those that a breaker counts. ANSWER: who asks, then what is offered.
 EXPANDED, CONSUMERS, END_LIST, QUESTIONS, ANSWER, FAILED_AGENTS, ACCOUNTS, TARGETS, DIALECTS = (
     "expanded", "consumers", "end list", "questions", "answer", "failed agents", "accounts", "targets", "dialects",

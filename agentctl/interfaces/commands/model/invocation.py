@@ -72,13 +72,24 @@ class Invocation:
     def meant_task(self) -> MeantTask:
         """Return the task, and who says that it is this one."""
         if self._meant is None:
-            self._meant = find_meant_task(self.task_named, root=self.root_named, force=self.force)
+            self._meant = self._find_task()
             self._meant.task.is_meant = self._meant.by != OPTION
         return self._meant
 
     def task_found(self) -> TaskDir | None:
         """Return the task that the command was about; None if it has not looked for any."""
         return None if self._meant is None else self._meant.task
+
+    def _find_task(self) -> MeantTask:
+        found = find_meant_task(self.task_named, root=self.root_named, force=self.force)
+        if not found.task.put_away.exists():
+            return found
+        from agentctl.operations.where.put_away import finish_put_away  # Hardly ever: a command was killed.
+
+        finish_put_away(found.task)
+        if found.task.exists:
+            return found
+        return find_meant_task(self.task_named, root=self.root_named, force=self.force)
 
     def task_if_any(self) -> TaskDir | None:
         """Return the task; None if none was named and none is chosen."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
+from agentctl.domain.text.plaintext import plain
 from agentctl.errors import UsageError
 from agentctl.interfaces.commands.model.command_model import AGENTS, CHOICE, FLAG, TEXT, Parameter
 from agentctl.interfaces.words.filter_words import filter_words, has_words, texts_of
@@ -14,6 +15,7 @@ from agentctl.operations.show.listing import each_worker
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import WorkerRow
+    from agentctl.errors import AgentctlError
 
 _R = TypeVar("_R")
 _GROUP = "Instead of names"
@@ -68,6 +70,13 @@ def workers_chosen(task: TaskDir, named: Sequence[str] | None, selection: Select
 def one_or_all(rows: list[_R], named: Sequence[str] | None) -> _R | list[_R]:
     """Return the document of a command: the row of the one worker that was named, or a list."""
     return rows[0] if named is not None and len(named) == 1 and rows else rows
+
+
+def left_out_lines(left_out: Mapping[str, AgentctlError]) -> list[str]:
+    """Return a line for each worker that was selected and is left out, with the reason and the next step."""
+    return [
+        f"left out: {plain(f'{why.message} ({why.hint})' if why.hint else why.message)}" for why in left_out.values()
+    ]
 
 
 def headed(instance: str, named: Sequence[str] | None) -> str:

@@ -34,20 +34,29 @@ def search(
     logs: bool = False,
     regex: bool = False,
     case_sensitive: bool = False,
+    archived: bool = False,
     most: int = MOST,
 ) -> Showing[Iterable[SearchHit]]:
     """Find where words occur in all tasks, the newest first.
 
     It searches titles, names, agents, commands, prompts, questions, answers, transcripts, results and messages of
-    failures; with --task only those of that task. Several words in quotes are one phrase. To a pipe, one line each:
+    failures; with --task only those of that task, with --archived those that were put away. Several words in quotes
+    are one phrase. To a pipe, one line each:
     task/instance, source, time, excerpt. Exits with 3 if nothing is found.
     """
     try:
         query = TextQuery(terms, is_regex=regex, is_case_sensitive=case_sensitive)
     except ValueError as error:
         raise UsageError(f"cannot search for {' '.join(terms)!r}: {error}", hint="agentctl search --help") from error
+    if archived and call.task_named is not None:
+        raise UsageError("--archived searches all that was put away", hint="leave --task out")
     task = call.named_task()
-    found = Search(call.root(), query, tasks=None if task is None else [task], with_logs=logs, most=most)
+    root, tasks = call.root(), None if task is None else [task]
+    if archived:
+        from agentctl.operations.discard.archiving import archived_tasks
+
+        tasks = archived_tasks(root)
+    found = Search(root, query, tasks=tasks, with_logs=logs, most=most)
     count = yield from _as_json(found.hits()) if call.json else _as_lines(call, found.hits(), most)
     call.warn(found.warnings)
     if not count:
@@ -98,6 +107,7 @@ agentctl search --regex 'E[0-9]{4}' --most 50 --json
             Parameter("logs", FLAG, "Search the raw output of workers too."),
             Parameter("regex", FLAG, "Each TEXT is a regular expression. Ctrl-C stops one that takes too long."),
             Parameter("case_sensitive", FLAG, "Tell upper from lower case."),
+            Parameter("archived", FLAG, "Search the tasks that were put away (agentctl archive) instead."),
             Parameter("most", WHOLE, "How many hits of one worker to print.", "N", default=MOST, least=1),
         ),
         exits=FINDS,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
@@ -13,7 +12,14 @@ from agentctl.interfaces.commands.model.command_model import (
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, QUEUE_UP
-from agentctl.interfaces.commands.parts.selection import NOBODY, SELECT, Selection, one_or_all, workers_chosen
+from agentctl.interfaces.commands.parts.selection import (
+    NOBODY,
+    SELECT,
+    Selection,
+    left_out_lines,
+    one_or_all,
+    workers_chosen,
+)
 from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.outline import warning
 from agentctl.lean import TYPE_CHECKING
@@ -53,10 +59,7 @@ def retry(
         map(spawned_line, done.spawned),
         notes=[
             *(warning(text) for one in done.spawned for text in one.warnings),
-            *(
-                f"left out: {plain(f'{why.message} ({why.hint})' if why.hint else why.message)}"
-                for why in done.left_out.values()
-            ),
+            *left_out_lines(done.left_out),
         ],
         code=ExitCode.REFUSED if done.left_out else ExitCode.DONE,
     )

@@ -65,7 +65,12 @@ def doctor(
     if runner is not None:
         found = _nodes(call, {**test, "runner": runner, "fix": fix})
         return _shown(call, found, [*found, conclusion_on(found)])
-    found = examine(call.root_if_any(), fix=fix)
+    root = call.root_if_any()
+    found = examine(root, fix=fix)
+    if fix and root is not None and root.tasks.exists():
+        from agentctl.operations.fleet.seen import SeenEnds
+
+        SeenEnds(root).forget_others(root.task_ids())
     return _shown(call, found, found)
 
 

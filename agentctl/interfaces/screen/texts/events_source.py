@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 from agentctl.adapters.files import AnyPath
-from agentctl.domain.events import BadLine, Event, decode
+from agentctl.domain.events import REMOVED, BadLine, Event, decode
 from agentctl.domain.text.plaintext import whole
 from agentctl.interfaces.screen.texts.line_source import LineSource
 from agentctl.interfaces.screen.texts.needle import Needle
@@ -42,7 +42,11 @@ class EventsSource(LineSource):
         offset = block.begin
         for line in block.lines.split(b"\n")[:-1]:
             self._seq += 1
-            if (self._name in line or b"\\u" in line) and self._event(line) is not None:
+            event = self._event(line) if self._name in line or b"\\u" in line else None
+            if event is not None and event["type"] == REMOVED:  # What follows is about another worker of its name.
+                self._offsets, self._seqs = array("Q"), array("Q")
+                self.generation += 1
+            elif event is not None:
                 self._seqs.append(self._seq)
                 self._offsets.append(offset)
             offset += len(line) + 1
