@@ -71,7 +71,10 @@ def test_a_task_of_yesterday_is_put_away_searched_and_brought_back(root: Path) -
     assert json.loads((task.path / "report.json").read_text())["workers"][0]["folder"] == str(task.agent("a"))
 
 
-@pytest.mark.follows("archiving._refuse_taken: agentctl archive")
+@pytest.mark.follows(
+    "operations/discard/archiving._refuse_taken: agentctl archive",
+    "operations/discard/archiving._refuse_taken: agentctl archive --bring-back",
+)
 def test_a_name_that_was_taken_meanwhile_is_told_with_what_to_do(root: Path) -> None:
     new_task()
     run("archive", "t1")
@@ -80,6 +83,28 @@ def test_a_name_that_was_taken_meanwhile_is_told_with_what_to_do(root: Path) -> 
     follow(said, "agentctl archive t1")
     follow(said, "agentctl archive --bring-back t1")
     assert (tasks(), archived()) == (["t1"], ["t1-2"])
+
+
+@pytest.mark.follows(
+    "operations/discard/archiving._archived: agentctl archive",
+    "interfaces/commands/upkeep/archive.archive: agentctl archive --list",
+)
+def test_what_is_not_there_is_told_with_the_next_step(root: Path) -> None:
+    new_task()
+    follow(run("archive", "--delete", "t1", check=False), "agentctl archive t1")
+    assert "t1" in follow(run("archive", check=False), "agentctl archive --list").out
+    assert run("archive", "--list", "--delete", "t1", check=False).code == 2
+    assert run("archive", "nix", check=False).code == 3
+
+
+@pytest.mark.follows("operations/discard/archiving._Tree._refuse_live: agentctl doctor --fix")
+def test_a_worktree_that_a_killed_spawn_has_left_is_removed_first(root: Path, tmp_path: Path) -> None:
+    new_task()
+    repository = new_repository(tmp_path / "repository")
+    at = ("spawn", "--worktree", "--cwd", repository, "--name", "a", "--", "true")
+    run(*at, env={FAILPOINT: "spawn.after-worktree"}, check=False)
+    follow(run("archive", "t1", check=False), "agentctl doctor --fix")
+    run("archive", "t1")
 
 
 def test_what_was_put_away_can_be_deleted_with_its_marks(root: Path) -> None:
@@ -126,7 +151,7 @@ def test_a_worktree_that_holds_work_keeps_its_task(root: Path, tmp_path: Path) -
     assert "+x" in patch.read_text(), "what it had changed is known all the same"
 
 
-@pytest.mark.follows("archiving.__init__: agentctl archive")
+@pytest.mark.follows("operations/discard/archiving._Tree.__init__: agentctl archive")
 @pytest.mark.slow
 def test_a_task_goes_and_comes_with_all_below_it(root: Path) -> None:
     define_shells()
@@ -195,6 +220,7 @@ def test_a_spawn_that_races_with_it_loses_cleanly(root: Path, failpoint: str) ->
     assert archived() == ["t1"]
 
 
+@pytest.mark.follows("operations/doctor/discarded._ARCHIVE_OLD: agentctl archive --older-than")
 def test_those_that_are_over_for_long_are_put_away_together(root: Path, tmp_path: Path) -> None:
     task = new_task()
     spawn(["true"], "--wait", name="a")
@@ -236,11 +262,11 @@ def test_marks_of_tasks_that_were_removed_by_hand_are_collected(root: Path) -> N
     run("new", "Another one", "--id", "kept")
     run("new", "A third one", "--id", "gone")
     before = marks()
-    shutil.rmtree(task.path.parent / "gone")
-    assert "marks by which 1 tasks were yours that are gone" in run("doctor").out
+    remove(task.path.parent / "gone")
+    assert "note: marks of 1 task of yours that is gone" in run("doctor").out
     run("doctor", "--fix")
     assert marks() == before - 2
-    assert "marks by which" not in run("doctor").out
+    assert "marks of" not in run("doctor").out
     run("archive", "kept")
     run("doctor", "--fix")
     run("archive", "--bring-back", "kept")

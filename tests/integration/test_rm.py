@@ -83,7 +83,7 @@ def test_one_try_alone_can_be_removed_and_the_others_stay_one_work(root: Path) -
     assert statuses() == {}
 
 
-@pytest.mark.follows("at_rest.refusal_of_live: agentctl cancel")
+@pytest.mark.follows("operations/discard/at_rest.refusal_of_live: agentctl cancel")
 def test_what_is_live_is_refused_by_name_and_nothing_is_removed(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     ended("done")
@@ -111,7 +111,7 @@ def test_a_worker_that_asks_is_live(root: Path) -> None:
     run("rm", "asks")
 
 
-@pytest.mark.follows("removing_workers._refusal: agentctl cancel")
+@pytest.mark.follows("operations/discard/removing_workers._Looks._refusal_with: agentctl cancel")
 def test_what_somebody_in_the_queue_waits_for_stays(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
     ended("first")
@@ -126,7 +126,10 @@ def test_what_somebody_in_the_queue_waits_for_stays(root: Path, tmp_path: Path) 
     (tmp_path / "gate").touch()
 
 
-@pytest.mark.follows("removing_workers._refusal: agentctl rm --recursive")
+@pytest.mark.follows(
+    "operations/discard/removing_workers._Looks._refusal: agentctl rm --recursive",
+    "operations/discard/removing_workers._Looks._refusal: rm",
+)
 @pytest.mark.slow
 def test_what_a_worker_has_started_goes_with_it_when_that_is_said(root: Path) -> None:
     """A worker and a whole sub-task with its own worker: told by name first, as what is lost cannot be had again."""
@@ -190,18 +193,23 @@ def test_a_removal_that_is_killed_is_finished_by_the_next_command(root: Path, fa
     assert [one["agentInstance"] for one in task.events("agent.removed")] == ["a", "b", "a"]
 
 
+@pytest.mark.follows(
+    "operations/doctor/discarded.examine_removal: agentctl doctor --fix",
+    "operations/doctor/discarded.examine_discarded: agentctl doctor --fix",
+)
 @pytest.mark.parametrize("failpoint", alike(*KILLED))
 def test_doctor_finishes_a_removal_too(root: Path, failpoint: str) -> None:
     task = new_task()
     ended("a")
     run("rm", "a", env={FAILPOINT: failpoint}, check=False)
-    run("doctor", "--fix")
+    follow(run("doctor"), "agentctl doctor --fix")
     assert not (task.path / "removal.json").exists()
     assert not (Path(root) / "removed").exists()
     assert not task.agent("a").exists()
     assert "ok: nothing is wrong" in run("doctor").out
 
 
+@pytest.mark.follows("operations/where/removal_order._HINT: agentctl doctor --fix")
 def test_a_decision_of_somebody_else_is_not_carried_out(root: Path) -> None:
     """A clone may bring one; and of one's own, what cannot be understood is reported."""
     task = new_task()
@@ -210,13 +218,36 @@ def test_a_decision_of_somebody_else_is_not_carried_out(root: Path) -> None:
     assert statuses() == {"a": "completed"}
     said = run("doctor", check=False)
     assert "does not say who is to be removed" in said.out
-    run("doctor", "--fix", check=False)
+    follow(said, "agentctl doctor --fix")
     assert not (task.path / "removal.json").exists()
     order = {"id": "x", "by": "user", "workers": ["a"], "tasks": [], "folders": ["a"]}
     (task.path / "removal.json").write_text(json.dumps(order))
     (task.path / "origin").write_text("another\n")
     assert run("list", "--json").json[0]["agentInstance"] == "a"
     assert task.agent("a").exists()
+
+
+@pytest.mark.follows("operations/discard/removing_workers._Looks._refusal: agentctl cancel")
+@pytest.mark.slow
+def test_what_still_runs_below_a_worker_keeps_it(root: Path, tmp_path: Path) -> None:
+    task = new_task()
+    config = (task.path / "task.yaml").read_text().replace("config: {", "config: {childrenAtEnd: leave, ")
+    (task.path / "task.yaml").write_text(config)
+    gate = " ".join(worker("exits", 0, "--after-file", tmp_path / "gate"))
+    spawn(["sh", "-c", f"{AGENTCTL} spawn --name kid -- {gate}"], "--wait", name="top")
+    why = refused("top")
+    assert "t1/kid, which top has started, has not ended" in why
+    follow(why, "agentctl cancel kid")
+    run("rm", "top", "--recursive")
+    assert statuses() == {}
+
+
+@pytest.mark.follows("operations/discard/at_rest._DOCTOR: agentctl doctor --fix")
+def test_what_a_killed_spawn_has_left_is_no_worker(root: Path) -> None:
+    task = new_task()
+    run("spawn", "--name", "a", "--", "true", env={FAILPOINT: "spawn.after-spec"}, check=False)
+    follow(refused("a"), "agentctl doctor --fix")
+    assert not task.agent("a").exists()
 
 
 def test_a_start_that_builds_on_a_worker_that_is_removed_meanwhile_is_refused(root: Path) -> None:

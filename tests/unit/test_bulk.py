@@ -15,9 +15,9 @@ from tests.support import run
 
 
 @pytest.mark.follows(
-    "discarded.examine_bulk: agentctl archive",
-    "discarded.examine_bulk: agentctl archive --delete",
-    "discarded.examine_bulk: agentctl worktrees remove",
+    "operations/doctor/discarded.examine_bulk: agentctl archive",
+    "operations/doctor/discarded.examine_bulk: agentctl archive --delete",
+    "operations/doctor/discarded._Bulk._worktree_of: agentctl worktrees remove",
 )
 def test_what_is_large_is_told_with_the_line_that_frees_it(root: Path, tmp_path: Path) -> None:
     task = new_task()

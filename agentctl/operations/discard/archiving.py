@@ -30,12 +30,12 @@ from agentctl.operations.where.ownership import check_own, disown_at, is_own
 from agentctl.operations.where.put_away import (
     PutAway,
     all_put_away,
-    carry_out,
+    carry_out_put_away,
     check_was_own,
-    decide,
     finish_all,
     free_name,
     read_put_away,
+    write_put_away,
 )
 from agentctl.operations.where.removal_order import delete_removed
 from agentctl.operations.where.root_lock import root_locked
@@ -185,20 +185,26 @@ class _Tree:
         """Put it away: its worktrees are removed, its reports written, and then it is moved."""
         root = self.task.root
         self._worktrees.remove()
+        name = self._write_reports(free_name(root, self.task.id))
         with root_locked(root):
-            name = free_name(root, self.task.id)
+            if free_name(root, self.task.id) != name:
+                name = self._write_reports(free_name(root, self.task.id))
             place = root.archived(name)
-            for one in self.tasks:
-                join_results(one, at=place.task(one.id))
             with locked(tree_of(self.task).queue_lock):
                 views = {one.id: fold(one) for one in self.tasks}
                 if [one.id for one in subtree(self.task)] != [one.id for one in self.tasks]:
                     raise Refused(f"a sub-task of {self.task.id} was made meanwhile", hint="agentctl tasks shows it")
                 self._refuse_live(views)
                 decision = self._decision(name, views)
-                decide(self.task, decision)
-                carry_out(root, decision)
+                write_put_away(self.task, decision)
+                carry_out_put_away(root, decision)
         return Archived(decision, str(place.task(self.task.id).path))
+
+    def _write_reports(self, name: str) -> str:
+        """Write the report of each task, as it is right in its new place; return the name of that."""
+        for one in self.tasks:
+            join_results(one, at=self.task.root.archived(name).task(one.id))
+        return name
 
     def _decision(self, name: str, views: Mapping[str, TaskView]) -> PutAway:
         workers = [worker for view in views.values() for worker in view.workers.values()]
@@ -261,8 +267,8 @@ def bring_back(root: Root, names: Sequence[str]) -> list[Archived]:
         for _, task, decision in found:
             _refuse_taken(root, decision)  # One of the others may have its id.
             back = decision._replace(is_back=True)
-            decide(task, back)
-            carry_out(root, back)
+            write_put_away(task, back)
+            carry_out_put_away(root, back)
             done.append(Archived(decision, str(root.task(decision.task_id).path)))
     for one in done:
         for name in one.decision.tasks:

@@ -50,7 +50,7 @@ def refusal_of_live(task: TaskDir, view: TaskView, instance: str) -> Refused | N
     if is_alive_held(worker.editor):
         return Refused(f"an editor has the session of {instance} open", hint="close it there")
     if deferred.are_any() and deferred.standing(worker):
-        return Refused(f"something of {instance} waits in memory for the disk", hint="agentctl doctor looks at it")
+        return Refused(f"something of {instance} waits in memory for the disk", hint="make the disk take files again")
     return None
 
 
@@ -62,7 +62,7 @@ def live_below(worker: WorkerDir) -> Iterator[WorkerDir]:
     return (below for below in descendants(worker) if not below.has_ended or is_alive_held(below.shim))
 
 
-def waiting_for(task: TaskDir, names: Collection[str]) -> dict[str, str]:
+def awaited_in_queue(task: TaskDir, names: Collection[str]) -> dict[str, str]:
     """Return which of some workers of a task somebody in the queue waits for: worker -> who waits."""
     tree = tree_of(task)
     found: dict[str, str] = {}

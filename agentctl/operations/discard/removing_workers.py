@@ -6,7 +6,7 @@ lock of the queue, so that nothing of it has become live meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
@@ -18,10 +18,10 @@ from agentctl.errors import AgentctlError, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.discard.at_rest import (
     await_shims,
+    awaited_in_queue,
     live_below,
     refusal_of_live,
     refuse_for_workers,
-    waiting_for,
 )
 from agentctl.operations.discard.worktrees_gone import GoingWorktrees
 from agentctl.operations.show.current_state import mend_roster, read_own_task
@@ -122,24 +122,20 @@ class _Looks:
 
     def refusals(self, works: Mapping[str, Sequence[str]], going: Collection[str]) -> dict[str, AgentctlError]:
         """Return why works may not be removed, if `going` are removed with them."""
-        awaited = waiting_for(self.task, {*going, *self.what_goes_with(going)[0]})
+        awaited = awaited_in_queue(self.task, {*going, *self.what_goes_with(going)[0]})
         found = {}
         for name, tries in works.items():
-            why = next(filter(None, (self._refusal(one, going, awaited) for one in tries)), None)
+            why = next(filter(None, (self._refusal(name, one, going, awaited) for one in tries)), None)
             if why is not None:
                 found[name] = why
         return found
 
-    def _refusal(self, instance: str, going: Collection[str], awaited: Mapping[str, str]) -> AgentctlError | None:
+    def _refusal(
+        self, name: str, instance: str, going: Collection[str], awaited: Mapping[str, str]
+    ) -> AgentctlError | None:
         why = refusal_of_live(self.task, self._view, instance)
         if why is not None:
             return why
-        if instance in awaited:
-            waits = awaited[instance]
-            return Refused(
-                f"{waits}, which is in the queue, waits for {instance}",
-                hint=f"{command_line(self.task, 'cancel', waits)} takes it out",
-            )
         live = next(live_below(self.task.worker(instance)), None)
         if live is not None:
             return Refused(
@@ -151,15 +147,15 @@ class _Looks:
         if names and not self._recursive:
             return Refused(
                 f"{instance} has started {first_of(names)}",
-                hint=f"{command_line(self.task, 'rm', instance, '--recursive')} removes that with it",
+                hint=f"{command_line(self.task, 'rm', name, '--recursive')} removes that with it",
             )
-        return next(filter(None, (self._refusal_below(below, subtasks, awaited))), None)
+        return next(filter(None, (self._refusal_with(instance, below, subtasks, awaited))), None)
 
-    def _refusal_below(
-        self, below: Iterable[str], subtasks: Iterable[TaskDir], awaited: Mapping[str, str]
-    ) -> Iterable[AgentctlError | None]:
-        """Yield why what goes with a worker may not go; what is live there was looked for before."""
-        for one in below:
+    def _refusal_with(
+        self, instance: str, below: Iterable[str], subtasks: Iterable[TaskDir], awaited: Mapping[str, str]
+    ) -> Iterator[AgentctlError | None]:
+        """Yield why a worker, or what goes with it, may not go; what is live below it was looked for before."""
+        for one in (instance, *below):
             yield refusal_of_live(self.task, self._view, one)
             if one in awaited:
                 yield Refused(

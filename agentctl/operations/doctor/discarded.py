@@ -71,7 +71,7 @@ def examine_discarded(root: Root, *, fix: bool) -> Iterator[Finding]:
         yield finding("note", "removed, and not deleted yet", root.removed, "agentctl doctor --fix", fixed=is_fixed)
     gone = forget_gone_tasks(root, _kept_nonces(root), fix=fix)
     if gone:
-        what = f"marks by which {gone} tasks were yours that are gone"
+        what = f"marks of {_counted(gone, 'task')} of yours that {'is' if gone == 1 else 'are'} gone"
         yield finding("note", what, root.tasks, "agentctl doctor --fix", fixed=fix)
 
 

@@ -56,7 +56,7 @@ class PutAway(NamedTuple):
     is_back: bool = False
 
 
-def decide(task: TaskDir, decision: PutAway) -> None:
+def write_put_away(task: TaskDir, decision: PutAway) -> None:
     """Write a decision down (the caller holds the lock of the root)."""
     body = {
         "as": decision.name, "task": decision.task_id, "tasks": [*decision.tasks], "title": decision.title,
@@ -98,7 +98,7 @@ def _numbered(task_id: str, number: int) -> str:
     return task_id if number == 1 else f"{task_id[:56]}-{number}"
 
 
-def carry_out(root: Root, decision: PutAway) -> None:
+def carry_out_put_away(root: Root, decision: PutAway) -> None:
     """Move the tasks of a decision to where they are to be (the caller holds the lock of the root)."""
     place = root.archived(decision.name)
     if decision.is_back:
@@ -125,7 +125,7 @@ def _refuse_live(root: Root, decision: PutAway) -> None:
         if live is not None:
             raise Refused(
                 f"{task.id} is to be put away, says {root.task(decision.task_id).put_away}, but {live} is at work",
-                hint=f"remove that file, if you have not called agentctl archive {decision.task_id}",
+                hint="remove that file, if you have not asked for that",
             )
 
 
@@ -172,7 +172,7 @@ def finish_put_away(task: TaskDir) -> None:
     root = task.root
     with root_locked(root), locked(tree_of(task).queue_lock):
         if task.put_away.exists():
-            carry_out(root, read_put_away(task))
+            carry_out_put_away(root, read_put_away(task))
 
 
 def all_put_away(root: Root) -> Iterator[tuple[Root, TaskDir]]:
@@ -195,7 +195,7 @@ def finish_all(root: Root) -> None:
         if read_known(task.put_away).get("back") is True and was_own_at(root.task(task.id), task):
             with root_locked(root):
                 if task.put_away.exists():
-                    carry_out(root, read_put_away(task))
+                    carry_out_put_away(root, read_put_away(task))
 
 
 def unfinished(root: Root) -> list[TaskDir]:

@@ -19,7 +19,6 @@ from agentctl.adapters.files import (
     make_folder,
     read_json,
     read_known,
-    set_aside,
     storage_errors,
     sync_folder,
     to_json,
@@ -132,11 +131,11 @@ def _tell_log(task: TaskDir, order: RemovalOrder) -> None:
         *(ev.make_event(at, ev.REMOVED, task.id, order.by, more, one) for one in order.workers),
     ]
 
-    def told(fd: int) -> set[str | None]:
+    def known(fd: int) -> set[str | None]:
         names = eventlog.instances_in(fd, (ev.REMOVED,), said={"removal": order.token})
         return {*names, None} if names else set()  # Those of the sub-tasks came first.
 
-    eventlog.append(task.events, events, known=told)
+    eventlog.append(task.events, events, known=known)
 
 
 def _forget_names(task: TaskDir, order: RemovalOrder) -> None:
@@ -227,8 +226,3 @@ def delete_folder(path: FilePath) -> None:
     if os.path.islink(path) or not os.path.isdir(path):
         raise OddFile(f"{path} is not a folder", hint="look at it, and remove it")
     shutil.rmtree(path, onerror=opened)
-
-
-def set_removal_aside(task: TaskDir) -> None:
-    """Set aside a decision that cannot be understood."""
-    set_aside(task.removal)

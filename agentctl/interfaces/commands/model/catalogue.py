@@ -41,7 +41,7 @@ VERBS: dict[str, Listed] = {
     "send": Listed("steer.send", "Send a message to a worker.", DAY),
     "cancel": Listed("steer.cancel", "Stop workers with all their processes.", DAY),
     "wait": Listed("wait.wait", "Wait until workers have ended.", DAY),
-    "rm": Listed("upkeep.rm", "Remove ended workers for good; their names are free again.", DAY),
+    "rm": Listed("upkeep.rm", "Remove ended workers for good.", DAY),
     "why": Listed("show.why", "Say why a worker is in its state, and what would change it.", DAY),
     "doctor": Listed("upkeep.doctor", "Look for damage and leftovers, and repair what is safe to repair.", DAY),
     "new": Listed("start.tasks", "Make a task and choose it.", TASKS),
@@ -53,7 +53,7 @@ VERBS: dict[str, Listed] = {
     "trust": Listed(
         "upkeep.trust", "Trust definitions, templates, tasks and settings that come with the project.", TASKS
     ),
-    "archive": Listed("upkeep.archive", "Put tasks away that are over; search, bring back or delete them.", TASKS),
+    "archive": Listed("upkeep.archive", "Put tasks away that are over, each with all tasks below it.", TASKS),
     "subtask": Listed(
         "start.subtask", "Give an agent a task of its own below this one, and wait for its answer.", TASKS
     ),

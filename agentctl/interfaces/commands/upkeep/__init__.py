@@ -1,4 +1,4 @@
-"""The commands for agentctl itself: damage, notices, trust.
+"""The commands for agentctl itself: damage, notices, trust, what is over.
 
-Doors: `doctor`, `notify`, `trust`.
+Doors: `archive`, `doctor`, `notify`, `rm`, `trust`.
 """
