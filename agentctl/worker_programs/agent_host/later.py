@@ -26,7 +26,8 @@ HOST = {
     "agentctl.operations.talk": ("outbox_entry", "reporting"),
     "agentctl.operations.trust": ("definitions",),
     "agentctl.operations.where": (
-        "folding", "model_providers", "observed", "personal_config", "project_top", "shared_roots",
+        "folding", "model_providers", "observed", "personal_config", "project_top", "removal_order",
+        "shared_roots",
     ),
     "agentctl.operations.worktree": ("making", "remaking"),
     "agentctl.supervision.account": ("ledger",),
