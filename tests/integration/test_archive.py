@@ -15,7 +15,7 @@ from tests.advice import follow
 from tests.repositories import branches, new_repository
 from tests.shells import define_shells, subtask_line
 from tests.steps import Task, held, new_task, spawn, spawn_batch, statuses
-from tests.support import alike, run, start, wait_until
+from tests.support import alike, remove, run, start, wait_until
 
 AGENTCTL = f"{sys.executable} -m agentctl"
 FAILPOINT = "AGENTCTL_FAILPOINT"

@@ -144,14 +144,14 @@ def test_a_question_that_is_answered_elsewhere_goes_and_the_next_one_comes(windo
     window.is_left(7)
 
 
-@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl interact respond")
+@pytest.mark.follows("interfaces/words/worker.respond_command: agentctl answer")
 def test_enter_leaves_a_question_for_later_and_the_command_is_told(window: Window) -> None:
     new_task()
     window.resize(200, 24)
     window.waits("spawn", "--name", "b", "--wait", "--", *worker("asks", "What does b want?"))
     window.shows("answer to b:")
     window.press("Enter")
-    window.shows("1 question is open, of t1/b (What does b want?): agentctl interact respond b")
+    window.shows("1 question is open, of t1/b (What does b want?): agentctl answer b")
     line = window.row_of("1 question is open").rpartition(": agentctl")[2].partition(" (ANSWER")[0]
     follow(window.text(), f"agentctl{line}", put={"ANSWER": "later"})
     window.shows("b completed")
