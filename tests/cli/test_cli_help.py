@@ -99,7 +99,7 @@ def test_a_flag_that_became_a_command_is_hidden(capsys: pytest.CaptureFixture[st
 
 
 #: Which commands look for a task, or for a root alone; every other one is called anywhere.
-IN_ROOT = {"install", "serve", "new", "use", "tasks", "templates", "trust", "agents list", "agents show"}
+IN_ROOT = {"install", "serve", "new", "use", "tasks", "archive", "templates", "trust", "agents list", "agents show"}
 ANYWHERE = {
     *(
         "agents",

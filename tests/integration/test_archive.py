@@ -263,6 +263,12 @@ def test_marks_of_tasks_that_were_removed_by_hand_are_collected(root: Path) -> N
     run("new", "A third one", "--id", "gone")
     before = marks()
     remove(task.path.parent / "gone")
+    (task.path.parent).rename(root / "away")
+    (root / "tasks").mkdir()
+    run("doctor", "--fix")
+    assert marks() == before, "where nothing of theirs is, nobody knows that it is gone"
+    (root / "tasks").rmdir()
+    (root / "away").rename(root / "tasks")
     assert "note: marks of 1 task of yours that is gone" in run("doctor").out
     run("doctor", "--fix")
     assert marks() == before - 2

@@ -117,13 +117,21 @@ def disown_at(place: TaskDir, nonce: str, rules: Rules = ()) -> bool:
     return found
 
 
+def has_own_tasks(root: Root) -> bool:
+    """Return whether any task of a root is this person's own: only then those that are not there are surely gone.
+
+    Otherwise another folder may lie in the place of theirs, or nothing is mounted there now.
+    """
+    return any(is_own(root.task(name)) for name in root.task_ids())
+
+
 def forget_gone_tasks(root: Root, kept: Collection[str], *, fix: bool) -> int:
     """Return how many tasks of a root are noted as this person's that are gone; with `fix` they are forgotten.
 
     Args:
         kept: The random texts of tasks that are elsewhere, and may come back.
     """
-    if not root.tasks.exists():  # Nobody knows what is there.
+    if not has_own_tasks(root):
         return 0
     count = 0
     for folder in _folders():

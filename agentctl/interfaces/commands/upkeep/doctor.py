@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 from agentctl.domain.text.plaintext import plain
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import AgentctlError, ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     ACCOUNTS,
     ENGINES,
@@ -27,6 +28,7 @@ from agentctl.operations.doctor.examining import examine
 from agentctl.operations.where.findings import Finding
 
 if TYPE_CHECKING:
+    from agentctl.adapters.taskdir import Root
     from agentctl.domain.documents.machine import ClosedBreaker, FindingRow, FreedAccount
 
 NODES = "Nodes"
@@ -67,11 +69,20 @@ def doctor(
         return _shown(call, found, [*found, conclusion_on(found)])
     root = call.root_if_any()
     found = examine(root, fix=fix)
-    if fix and root is not None and root.tasks.exists():
-        from agentctl.operations.fleet.seen import SeenEnds
-
-        SeenEnds(root).forget_others(root.task_ids())
+    if fix and root is not None:
+        _forget_seen(root)
     return _shown(call, found, found)
+
+
+def _forget_seen(root: Root) -> None:
+    """Forget which ends were looked at in tasks that are gone."""
+    from agentctl.operations.discard.archiving import archived_tasks
+    from agentctl.operations.fleet.seen import SeenEnds
+    from agentctl.operations.where.ownership import has_own_tasks
+
+    with contextlib.suppress(AgentctlError, OSError):  # What is in the way was told.
+        if has_own_tasks(root):
+            SeenEnds(root).forget_others([*root.task_ids(), *(task.id for task in archived_tasks(root))])
 
 
 def _shown(call: Invocation, findings: list[Finding], shown: list[Finding]) -> Shown[list[FindingRow]]:
