@@ -21,6 +21,7 @@ def lines_of(*words: str) -> list[str]:
     return [_COLOURS.sub("", line).rstrip() for line in shown.splitlines()]
 
 
+@pytest.mark.slow
 def test_the_same_words_for_an_end_wherever_it_is_told(root: Path) -> None:
     task = new_task()
     spawn(["sh", "-c", "exit 3; " + "# a long comment " * 20], "--wait", name=f"{LONG}-3", check=False)

@@ -271,6 +271,7 @@ def test_what_was_typed_before_the_question_is_shown_answers_nothing(root: Path)
 # -- one command for several -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_wait_waits_for_all_or_any(root: Path) -> None:
     new_task()
     spawn(worker("exits", 0), "--wait", name="a")

@@ -71,6 +71,7 @@ def test_a_task_of_yesterday_is_put_away_searched_and_brought_back(root: Path) -
     assert json.loads((task.path / "report.json").read_text())["workers"][0]["folder"] == str(task.agent("a"))
 
 
+@pytest.mark.slow
 @pytest.mark.follows(
     "operations/discard/archiving._refuse_taken: agentctl archive",
     "operations/discard/archiving._refuse_taken: agentctl archive --bring-back",
@@ -85,6 +86,7 @@ def test_a_name_that_was_taken_meanwhile_is_told_with_what_to_do(root: Path) -> 
     assert (tasks(), archived()) == (["t1"], ["t1-2"])
 
 
+@pytest.mark.slow
 @pytest.mark.follows(
     "operations/discard/archiving._archived: agentctl archive",
     "interfaces/commands/upkeep/archive.archive: agentctl archive --list",
@@ -97,6 +99,7 @@ def test_what_is_not_there_is_told_with_the_next_step(root: Path) -> None:
     assert run("archive", "nix", check=False).code == 3
 
 
+@pytest.mark.slow
 @pytest.mark.follows("operations/discard/archiving._Tree._refuse_live: agentctl doctor --fix")
 def test_a_worktree_that_a_killed_spawn_has_left_is_removed_first(root: Path, tmp_path: Path) -> None:
     new_task()
@@ -137,6 +140,7 @@ def test_a_task_with_something_live_stays(root: Path, tmp_path: Path) -> None:
     run("archive", "t1")
 
 
+@pytest.mark.slow
 def test_a_worktree_that_holds_work_keeps_its_task(root: Path, tmp_path: Path) -> None:
     repository = new_repository(tmp_path / "repository")
     new_task()
@@ -220,6 +224,7 @@ def test_a_spawn_that_races_with_it_loses_cleanly(root: Path, failpoint: str) ->
     assert archived() == ["t1"]
 
 
+@pytest.mark.slow
 @pytest.mark.follows("operations/doctor/discarded._ARCHIVE_OLD: agentctl archive --older-than")
 def test_those_that_are_over_for_long_are_put_away_together(root: Path, tmp_path: Path) -> None:
     task = new_task()
@@ -257,6 +262,7 @@ def test_a_worker_may_not_put_its_task_away(root: Path) -> None:
     assert "a worker may not put tasks away" in (task.agent("a") / "stderr.log").read_text()
 
 
+@pytest.mark.slow
 def test_marks_of_tasks_that_were_removed_by_hand_are_collected(root: Path) -> None:
     task = new_task()
     run("new", "Another one", "--id", "kept")

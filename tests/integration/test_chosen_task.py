@@ -211,6 +211,7 @@ def test_no_other_task_is_taken_for_one_that_is_gone(root: Path) -> None:
     assert run("use").out.startswith("b\t")
 
 
+@pytest.mark.slow
 @pytest.mark.follows("operations/where/chosen_task._named_in: agentctl use")
 def test_a_choice_that_cannot_be_read_is_no_other_one(root: Path) -> None:
     run("new", "A", "--id", "a")
@@ -238,6 +239,7 @@ def test_a_choice_that_came_with_a_repository_is_not_taken(root: Path) -> None:
         assert (told.code, f"{own} names t1, which was not made here by you" in told.err) == (code, True), told
 
 
+@pytest.mark.slow
 def test_the_environment_comes_before_what_is_chosen(root: Path) -> None:
     for name in ("a", "b"):
         run("new", name, "--id", name)

@@ -77,6 +77,7 @@ def test_lines_for_a_held_queue_are_told_who_holds_it(root: Path, tmp_path: Path
     assert f"agentctl spawn --queue --each={tmp_path / 'lines'} -- true; agentctl unpause" in refused.err
 
 
+@pytest.mark.slow
 def test_fewer_lines_than_slots_start_nothing_while_others_have_them(root: Path, tmp_path: Path) -> None:
     new_task(cap=2)
     spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), name="a")
@@ -147,6 +148,7 @@ def test_the_first_worker_of_a_task_says_at_a_terminal_how_to_look(root: Path, t
     assert b"hint" not in sent, "who has begun knows it"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [["--json"], ["--wait"]])
 def test_who_does_not_look_is_told_nothing(root: Path, options: list[str]) -> None:
     new_task()

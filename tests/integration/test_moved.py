@@ -106,6 +106,7 @@ def test_a_link_of_git_that_is_not_the_worktrees_own_is_left_alone(
     assert kept.read_text(encoding="utf-8").strip() == str(to / ".agentctl" / "worktrees" / "t1" / "v" / ".git")
 
 
+@pytest.mark.slow
 def test_a_worker_that_runs_while_its_project_is_moved_is_cancelled_and_says_so(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

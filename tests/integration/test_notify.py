@@ -93,6 +93,7 @@ def test_a_question_a_failure_and_the_end_of_all_are_told(hook: Listener, home: 
     assert not any(post["repeated"] for post in hook.posts)
 
 
+@pytest.mark.slow
 def test_each_worker_that_completes_is_told_while_others_work_if_that_is_wanted(hook: Listener, home: Path) -> None:
     configure(home, {"hook": webhook(hook, events=["completed"]), "other": webhook(hook)})
     new_task(cap=2)

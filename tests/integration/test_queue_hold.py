@@ -137,6 +137,7 @@ def test_a_sub_task_is_held_alone(root: Path, tmp_path: Path) -> None:
     run("wait-all", "--task", "child")
 
 
+@pytest.mark.slow
 def test_all_views_show_it(root: Path) -> None:
     task = new_task(cap=1)
     run("pause")
@@ -214,6 +215,7 @@ def test_who_was_queued_while_the_cap_was_0_starts_once_it_is_not(root: Path, tm
     run("wait-all")
 
 
+@pytest.mark.slow
 @pytest.mark.follows(
     "supervision/queue/queue_hold.QueueHold.way_out: agentctl unpause",
     "operations/show/queue_holds.hold_in_words: agentctl unpause",
@@ -240,6 +242,7 @@ def test_whoever_pauses_and_is_killed_has_held(root: Path) -> None:
     assert task.order("agent.started") == ["b"]
 
 
+@pytest.mark.slow
 @pytest.mark.follows("supervision/queue/queue_hold._parsed: agentctl doctor --fix")
 def test_what_cannot_be_read_holds_the_queue_until_it_is_set_aside(root: Path) -> None:
     task = new_task(cap=1)
@@ -277,6 +280,7 @@ def test_a_hold_counts_although_the_disk_refuses_it(root: Path, tmp_path: Path, 
     assert not (task.path / "held.json").exists()
 
 
+@pytest.mark.slow
 def test_nothing_is_started_below_a_paused_worker(root: Path, tmp_path: Path) -> None:
     """It has spawned two; one waits in the queue, and its slot becomes free while the parent is paused."""
     task = new_task(cap=2)
@@ -325,6 +329,7 @@ def test_what_a_killed_pause_left_holds_nothing_once_the_worker_has_ended(root: 
     assert task.order("agent.started") == ["top", "a"]
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_let_go_what_a_person_holds(root: Path, tmp_path: Path) -> None:
     new_task(cap=2)
     script = f"until [ -e {tmp_path / 'held'} ]; do sleep 0.02; done; {AGENTCTL} unpause"
@@ -348,6 +353,7 @@ def test_a_held_queue_is_not_stranded(root: Path, tmp_path: Path) -> None:
     run("wait", "next")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, pytest.param(50, marks=pytest.mark.soak)])
 def test_once_pause_has_returned_nothing_starts(root: Path, count: int) -> None:
     """A queue in full swing, held at any moment."""

@@ -65,6 +65,7 @@ def test_who_gets_the_name_of_a_removed_worker_is_another_worker(root: Path) -> 
     assert run("doctor").out.splitlines()[-1].startswith("ok")
 
 
+@pytest.mark.slow
 def test_one_try_alone_can_be_removed_and_the_others_stay_one_work(root: Path) -> None:
     new_task()
     ended("a", 1)
@@ -101,6 +102,7 @@ def test_what_is_live_is_refused_by_name_and_nothing_is_removed(root: Path, tmp_
     wait_until(lambda: run("rm", "runs", check=False).code == 0, what="the cancelled one to be removed")
 
 
+@pytest.mark.slow
 def test_a_worker_that_asks_is_live(root: Path) -> None:
     task = new_task()
     spawn(["sh", "-c", f"{AGENTCTL} interact ask --kind confirm Go"], name="asks")
@@ -111,6 +113,7 @@ def test_a_worker_that_asks_is_live(root: Path) -> None:
     run("rm", "asks")
 
 
+@pytest.mark.slow
 @pytest.mark.follows("operations/discard/removing_workers._Looks._refusal_with: agentctl cancel")
 def test_what_somebody_in_the_queue_waits_for_stays(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1)
@@ -151,6 +154,7 @@ def test_what_a_worker_has_started_goes_with_it_when_that_is_said(root: Path) ->
     assert {*marks.iterdir()} == before
 
 
+@pytest.mark.slow
 def test_a_worktree_goes_if_nothing_in_it_is_lost(root: Path, tmp_path: Path) -> None:
     repository = new_repository(tmp_path / "repository")
     task = new_task()
@@ -209,6 +213,7 @@ def test_doctor_finishes_a_removal_too(root: Path, failpoint: str) -> None:
     assert "ok: nothing is wrong" in run("doctor").out
 
 
+@pytest.mark.slow
 @pytest.mark.follows("operations/where/removal_order._HINT: agentctl doctor --fix")
 def test_a_decision_of_somebody_else_is_not_carried_out(root: Path) -> None:
     """A clone may bring one; and of one's own, what cannot be understood is reported."""
@@ -242,6 +247,7 @@ def test_what_still_runs_below_a_worker_keeps_it(root: Path, tmp_path: Path) -> 
     assert statuses() == {}
 
 
+@pytest.mark.slow
 @pytest.mark.follows("operations/discard/at_rest._DOCTOR: agentctl doctor --fix")
 def test_what_a_killed_spawn_has_left_is_no_worker(root: Path) -> None:
     task = new_task()
@@ -275,6 +281,7 @@ def test_a_worker_may_not_remove_workers(root: Path) -> None:
     assert "a" in statuses()
 
 
+@pytest.mark.slow
 def test_what_watches_sees_the_new_worker_of_an_old_name(root: Path) -> None:
     new_task()
     ended("a", 1)

@@ -79,6 +79,7 @@ def _worktree(of: Path, at: Path) -> Path:
     return at
 
 
+@pytest.mark.slow
 def test_worktrees_and_submodules_within_a_repository_belong_to_it(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

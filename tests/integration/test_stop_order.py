@@ -191,6 +191,7 @@ def test_many_names_are_one_decision_and_others_go_on(root: Path, tmp_path: Path
     assert "n1" not in task.order("agent.started")
 
 
+@pytest.mark.slow
 def test_the_running_ones_are_asked_although_the_queue_is_locked(root: Path, tmp_path: Path) -> None:
     """Whoever holds the queue's lock may be stopped: those that run must not wait for it."""
     task = new_task(cap=2, grace=5)

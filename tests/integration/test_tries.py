@@ -155,6 +155,7 @@ def test_what_cannot_be_redone_is_left_out_of_a_selection_and_told(root: Path, t
     task.ended("other-2")
 
 
+@pytest.mark.slow
 def test_many_are_named_or_selected_for_every_command_that_acts_or_shows(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=2)
     spawn_batch(

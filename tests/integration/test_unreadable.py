@@ -125,6 +125,7 @@ def kept(task: Task) -> None:
     assert not log.exists() or "ended unexpectedly" not in log.read_text()
 
 
+@pytest.mark.slow
 def test_a_paused_worker_stays_so_while_its_request_cannot_be_looked_at(faulty: Faults, root: Path) -> None:
     task = new_task()
     spawn(worker("sleeps", 60), name="w")
@@ -183,6 +184,7 @@ def test_a_cancel_whose_details_cannot_be_read_is_one(faulty: Faults, root: Path
     kept(task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["queue", *alike("slots", "config.json")])
 def test_the_next_worker_starts_although_the_queue_could_not_be_read(
     faulty: Faults, root: Path, tmp_path: Path, place: str

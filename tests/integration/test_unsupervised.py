@@ -231,6 +231,7 @@ def test_a_worker_that_dies_while_a_wait_looks_on_does_not_hang_it(root: Path) -
         assert is_settled(task, name)["reason"] in ("lost", "signal")
 
 
+@pytest.mark.slow
 def test_a_removed_agent_folder_makes_no_living_worker_lost(root: Path, tmp_path: Path) -> None:
     task = new_task(cap=1, grace=0.2)
     pids = tmp_path / "pids"

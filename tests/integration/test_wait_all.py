@@ -153,6 +153,7 @@ def test_the_queue_goes_on_under_a_wait_though_all_shims_die(root: Path, tmp_pat
     assert ends == {"a": "failed", "b": "failed", **dict.fromkeys("cdef", "completed")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["wait", *alike("wait-all", "wait-any")])
 def test_a_wait_in_a_task_that_is_removed_says_so(root: Path, tmp_path: Path, command: str) -> None:
     task = new_task(grace=0)

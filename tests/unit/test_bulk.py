@@ -14,6 +14,7 @@ from tests.steps import new_task, spawn
 from tests.support import run
 
 
+@pytest.mark.slow
 @pytest.mark.follows(
     "operations/doctor/discarded.examine_bulk: agentctl archive",
     "operations/doctor/discarded.examine_bulk: agentctl archive --delete",

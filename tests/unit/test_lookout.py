@@ -133,6 +133,7 @@ def test_while_one_is_stopped_the_others_see_the_news_themselves(rests: Rests) -
     assert said(other) == "has looked itself"
 
 
+@pytest.mark.slow
 def test_what_is_no_note_stops_nobody(rests: Rests) -> None:
     _, looks = rests()
     folder = notes()[0].parent

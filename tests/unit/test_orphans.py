@@ -38,6 +38,7 @@ def findings_about(process: subprocess.Popen[bytes], folder: Path) -> list[Findi
     return [one for one in examine_orphans(Root(folder / ".agentctl"), fix=False) if f"pid {process.pid}," in one.what]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looks", range(3))
 def test_a_shim_that_ends_between_two_looks_is_passed_over(
     tmp_path: Path, seeming_shim: subprocess.Popen[bytes], looks: int
@@ -49,5 +50,6 @@ def test_a_shim_that_ends_between_two_looks_is_passed_over(
     assert len(found) == (seeming_shim.poll() is None)
 
 
+@pytest.mark.slow
 def test_a_shim_that_lives_is_found(tmp_path: Path, seeming_shim: subprocess.Popen[bytes]) -> None:
     assert len(findings_about(seeming_shim, tmp_path)) == 1

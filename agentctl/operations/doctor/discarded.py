@@ -125,7 +125,10 @@ class _Bulk:
             self.worktrees += filter(None, map(self._worktree_of, map(task.worker, task.instances())))
 
     def _worktree_of(self, worker: WorkerDir) -> tuple[int, str, str] | None:
-        path = known_record(worker).get("path") if worker.has_ended and worker.worktree.exists() else None
+        try:
+            path = known_record(worker).get("path") if worker.has_ended and worker.worktree.exists() else None
+        except (AgentctlError, OSError):
+            return None  # The look at the worker itself says why.
         if not isinstance(path, str) or not os.path.isdir(path):
             return None
         line = command_line(worker.task, "worktrees", "remove", worker.instance)

@@ -70,7 +70,7 @@ def examine(root: Root | None, *, fix: bool) -> list[Finding]:
     around += _as_far_as_readable([examine_orphans(root, fix=fix)], "" if root is None else root.path)
     if root is None:
         return [*around, conclusion_on(around)]
-    inside = [*examine_odd_root(root, fix=fix), *_as_far_as_readable([_root(root, fix)], root.path)]
+    inside = [*examine_odd_root(root, fix=fix), *_as_far_as_readable(_looks_at(root, fix), root.path)]
     return [*around, *inside, conclusion_on(inside, root.path, around=around)]
 
 
@@ -151,20 +151,26 @@ def _kills_at_logout() -> bool:
 # -- the root ----------------------------------------------------------------------------------------------------------
 
 
-def _root(root: Root, fix: bool) -> Iterator[Finding]:
+def _looks_at(root: Root, fix: bool) -> list[Iterator[Finding]]:
+    """Return the looks at a root; what one of them cannot read hides nothing that another one finds."""
+    return [
+        _privacy(root, fix), _network(root), _tasks(root, fix), examine_unknown(root),
+        examine_discarded(root, fix=fix), examine_bulk(root), _strays(root),
+    ]  # fmt: skip
+
+
+def _tasks(root: Root, fix: bool) -> Iterator[Finding]:
+    for task in map(root.task, root.task_ids()):
+        yield from _examine_task(task, fix)
+
+
+def _privacy(root: Root, fix: bool) -> Iterator[Finding]:
     mode = stat.S_IMODE(os.stat(root.path).st_mode)
     if mode & 0o077 and not _is_private(root.tasks):
         if fix:
             os.chmod(root.path, 0o700)
         what = f"others can read the root (mode {mode:04o})"
         yield finding("warning", what, root.path, "agentctl doctor --fix", fixed=fix)
-    yield from _network(root)
-    for task in map(root.task, root.task_ids()):
-        yield from _examine_task(task, fix)
-    yield from examine_unknown(root)
-    yield from examine_discarded(root, fix=fix)
-    yield from examine_bulk(root)
-    yield from _strays(root)
 
 
 def _network(root: Root) -> Iterator[Finding]:

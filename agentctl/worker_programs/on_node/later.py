@@ -28,7 +28,9 @@ STAND_IN = {
 }  # fmt: skip
 #: Of a post.
 POST = {
-    "agentctl.adapters": ("accepted", "definitions", "extras", "privaterows", "trust", "uvtool", "versions", "yamldoc"),
+    "agentctl.adapters": (
+        "accepted", "definitions", "extras", "mounts", "privaterows", "trust", "uvtool", "versions", "yamldoc",
+    ),
     "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
     "agentctl.domain": ("hosts", "worker_row"),
     "agentctl.domain.activity": ("rows",),
@@ -46,7 +48,9 @@ POST = {
     ),
     "agentctl.operations.talk": ("outbox",),
     "agentctl.operations.trust": ("definitions",),
-    "agentctl.operations.where": ("model_providers", "observed", "project_top", "removal_order", "shared_roots"),
+    "agentctl.operations.where": (
+        "locating", "model_providers", "observed", "project_top", "removal_order", "shared_roots",
+    ),
     "agentctl.operations.worktree": ("making",),
     "agentctl.runners": ("loopback", "runner", "slurm"),
     "agentctl.supervision.account": ("holds",),
