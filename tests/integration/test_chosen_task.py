@@ -212,6 +212,26 @@ def test_no_other_task_is_taken_for_one_that_is_gone(root: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.follows(
+    "operations/where/chosen_task.check_choice: agentctl archive",
+    "operations/where/locating._other_tasks: agentctl archive",
+)
+def test_who_puts_a_task_away_has_none_chosen_and_others_are_told(root: Path) -> None:
+    back = "agentctl archive --bring-back a"
+    for named in ("use", "list --task a"):
+        with seats(2) as (one, other):
+            one.do("new A --id a")
+            other.do("use a")
+            assert one.do("archive a").code == 0
+            assert "no task is chosen in" in one.do("use").out
+            told = other.do(named)
+            assert (told.code, back in told.out) == (3, True), told
+            follow(told, back)
+            assert other.do("use").out.startswith("a\t")
+            remove(root / "tasks" / "a")
+
+
+@pytest.mark.slow
 @pytest.mark.follows("operations/where/chosen_task._named_in: agentctl use")
 def test_a_choice_that_cannot_be_read_is_no_other_one(root: Path) -> None:
     run("new", "A", "--id", "a")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Collection
 
 from agentctl.adapters.files import create_whole, file_text, make_folder, storage_errors, write_whole
 from agentctl.adapters.opening import read_bytes
@@ -55,9 +56,11 @@ def check_choice(root: Root) -> TaskChoice | None:
     if choice is None or (not _is_there(root, choice) and choice.by == FOLDER):
         return None
     if not _is_there(root, choice):
+        is_archived = os.path.isdir(root.archived(choice.task_id).task(choice.task_id).path)
+        back = f"agentctl archive --bring-back {choice.task_id} brings it back; " if is_archived else ""
         raise NotFound(
             f"the task that was chosen in this terminal is gone: {choice.task_id} in {root.path}",
-            hint='agentctl use TASK chooses another one (agentctl tasks lists them); or agentctl new "TITLE"',
+            hint=f'{back}agentctl use TASK chooses another one (agentctl tasks lists them); or agentctl new "TITLE"',
         )
     return choice if _is_own(root, choice) else None
 
@@ -102,6 +105,18 @@ def write_choice(root: Root, task_id: str) -> None:
         _put_back(own, before)
         raise
     _remove_left(root, seat)
+
+
+def let_go(root: Root, tasks: Collection[str]) -> None:
+    """Choose none of these tasks any more, at this seat and in the folder; the caller holds the lock of the root.
+
+    Where another seat has chosen one of them, its next command says what became of it.
+    """
+    seat = seat_here()
+    for file in [root.current] if seat is None else [root.current, root.chosen / seat]:
+        if file_text(file).strip() in tasks:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(file)
 
 
 def seat_here() -> str | None:

@@ -191,14 +191,21 @@ def find_meant_task(explicit: str | None, *, root: str | None = None, force: boo
         name, by = choice.task_id, choice.by
     task = found.task(check_name(name, "the task"))
     if not task.exists:
-        known = ", ".join(found.task_ids()[:10]) or "none"
-        raise NotFound(f"no task {name!r} in {found.path}", hint=f"known: {known}")
+        raise NotFound(f"no task {name!r} in {found.path}", hint=_other_tasks(found, name))
     if task.removal.exists():
         from agentctl.operations.where.removal_order import finish_removal  # Hardly ever: a command was killed.
 
         with contextlib.suppress(AgentctlError, OSError):  # Who only looks goes on; who starts something says why.
             finish_removal(task)
     return MeantTask(task, by)
+
+
+def _other_tasks(root: Root, name: str) -> str:
+    """Return which tasks there are, for whoever names one that is not."""
+    known = f"known: {', '.join(root.task_ids()[:10]) or 'none'}"
+    if os.path.isdir(root.archived(name).task(name).path):
+        return f"it was put away: agentctl archive --bring-back {name}; {known}"
+    return known
 
 
 def find_worker(task: TaskDir, instance: str) -> WorkerDir:

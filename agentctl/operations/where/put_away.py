@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.files import (
     create_whole,
-    file_text,
     make_folder,
     read_json,
     read_known,
@@ -30,6 +29,7 @@ from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import is_name
 from agentctl.errors import Damaged, Refused
 from agentctl.lean import NamedTuple
+from agentctl.operations.where.chosen_task import let_go
 from agentctl.operations.where.ownership import is_own, note_own_again, was_own_at
 from agentctl.operations.where.root_lock import root_locked
 from agentctl.supervision import failpoints
@@ -112,9 +112,7 @@ def carry_out_put_away(root: Root, decision: PutAway) -> None:
     for name in _lowest_first(decision):
         _move(root.task(name).path, place.task(name).path)
         failpoints.reached("archive.after-move")
-    if file_text(root.current).strip() in decision.tasks:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(root.current)
+    let_go(root, decision.tasks)
     _sync(root, place)
 
 
