@@ -66,10 +66,10 @@ def test_unmerged_work_is_not_removed_and_it_is_said_how_to_merge(task: Task, re
     work(repository, UNMERGED[kind])
     assert state() == "unmerged"
     said = refused().err
-    assert "holds unmerged work: 1 commits" in said
+    assert "holds unmerged work: 1 commit" in said
     assert len(worktrees(repository)) == 1
     assert branches(repository) == ["agentctl/t1/a", "main"]
-    advised, _, thrown_away = said.partition("hint: ")[2].strip().partition("; to throw it away: ")
+    advised, _, thrown_away = said.partition("hint: ")[2].strip().partition("; or to throw it away: ")
     assert advised.startswith(f"git -C {repository} merge ")
     assert thrown_away
     subprocess.run(advised, shell=True, check=True, capture_output=True)

@@ -106,19 +106,24 @@ def _refuse_loss(worker: WorkerDir, record: Mapping[str, Any], found: Holding) -
         inside = [f"{files} of them in its submodule {where}" for where, files, _ in found.submodules if files]
         patch = worker.submodules if inside else worker.patch
         raise Refused(
-            f"the worktree of {worker.instance} holds uncommitted work: {found.all_uncommitted} files in {path}"
-            + "".join(f", {one}" for one in inside),
+            f"the worktree of {worker.instance} holds uncommitted work:"
+            f" {_counted(found.all_uncommitted, 'file')} in {path}" + "".join(f", {one}" for one in inside),
             hint=f"commit them there, or apply {patch} where you want them"
-            + (throw_away and f"; to throw it away: {throw_away}"),
+            + (throw_away and f"; then, or to throw it away: {throw_away}"),
         )
     if found.unmerged:
         merge = " && ".join(f"{in_repository} merge {tip}" for tip in found.tips)
         delete = f"{in_repository} branch -D {record['branch']}" if record["branch"] in found.tips else ""
         steps = " && ".join(filter(None, (throw_away, delete))) if is_whole else ""
         raise Refused(
-            f"the worktree of {worker.instance} holds unmerged work: {found.unmerged} commits that no other branch has",
-            hint=merge + (steps and f"; to throw it away: {steps}"),
+            f"the worktree of {worker.instance} holds unmerged work:"
+            f" {_counted(found.unmerged, 'commit')} that no other branch has",
+            hint=merge + (steps and f"; or to throw it away: {steps}"),
         )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _is_left(record: Mapping[str, Any]) -> bool:
