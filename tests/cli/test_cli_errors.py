@@ -20,7 +20,9 @@ from tests.support import Completed, alike, run, start, wait_until, worker
 #: args -> exit code, what the message must say, what the hint must say
 REFUSED: dict[str, tuple[int, str, str]] = {
     "lst": (2, "there is no command 'lst'", "did you mean list?"),
-    "xyzzy": (2, "there is no command 'xyzzy'", "agentctl --help"),
+    "stopp": (2, "there is no command 'stopp'", "did you mean stop?"),
+    "zzzz": (2, "there is no command 'zzzz'", "agentctl help all"),
+    "xyzzy": (2, "there is no command 'xyzzy'", "agentctl help all"),
     "list --wat": (2, "--wat", "agentctl list --help"),
     "attach": (2, "there is no command 'attach'", "agentctl watch WORKER"),
     "answer --id q1": (2, "--id and --reason are about the question of a worker", "agentctl answer --help"),

@@ -61,7 +61,7 @@ def test_what_asks_is_answered(root: Path) -> None:
     listed = follow(run("result", "a", check=False), "agentctl interact list")
 
     assert "Go on?" in listed.out
-    (command,) = (command for command in ways_out("a") if "respond" in command)
+    (command,) = (command for command in ways_out("a") if command.startswith("agentctl answer"))
     answering = command.replace("ANSWER", "yes")
     follow(answering, answering)
     run("wait", "a")

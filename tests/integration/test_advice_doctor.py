@@ -145,7 +145,7 @@ EXAMINING, ODD = "operations/doctor/examining", "operations/where/odd_files"
     "operations/doctor/examining._leftovers: agentctl doctor --fix",
     "operations/doctor/examining._unfinished: agentctl doctor --fix",
     "operations/doctor/examining._missing_decisions: agentctl doctor --fix",
-    "operations/doctor/examining._root: agentctl doctor --fix",
+    "operations/doctor/examining._privacy: agentctl doctor --fix",
     "operations/doctor/examining._NOTHING_STARTS: agentctl doctor --fix",
     "operations/where/odd_files.examine_odd: agentctl doctor --fix",
     "operations/where/odd_files.examine_odd_root: agentctl doctor --fix",

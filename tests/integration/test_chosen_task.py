@@ -213,8 +213,8 @@ def test_no_other_task_is_taken_for_one_that_is_gone(root: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.follows(
-    "operations/where/chosen_task.check_choice: agentctl archive",
-    "operations/where/locating._other_tasks: agentctl archive",
+    "operations/where/chosen_task.check_choice: agentctl archive --bring-back",
+    "operations/where/locating._other_tasks: agentctl archive --bring-back",
 )
 def test_who_puts_a_task_away_has_none_chosen_and_others_are_told(root: Path) -> None:
     back = "agentctl archive --bring-back a"

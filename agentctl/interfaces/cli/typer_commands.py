@@ -20,6 +20,7 @@ from agentctl.interfaces.cli.completion import names_offered
 from agentctl.interfaces.cli.plain_lines import reads_as_prompt
 from agentctl.interfaces.cli.presentation import carry_out
 from agentctl.interfaces.commands.model.catalogue import (
+    ALIASES,
     CLOSE_LINES,
     GROUPS,
     OLDER_NAMES,
@@ -138,7 +139,7 @@ def _start(
     if host is not None:  # Where it comes first, none of this is reached.
         raise UsageError("--host comes before everything else", hint=f"agentctl --host {host} COMMAND")
     if context.invoked_subcommand is None:
-        raise UsageError("no command is given", hint="agentctl --help lists them")
+        raise UsageError("no command is given", hint="agentctl help all lists them")
 
 
 # -- commands and families as typer's ----------------------------------------------------------------------------------
@@ -371,9 +372,9 @@ def _similar(name: str) -> str:
         return f"agentctl {CLOSE_LINES[name]}"
     from difflib import get_close_matches
 
-    known = [one for group in GROUPS for one in listed_below(group)]
-    near = get_close_matches(name, [*known, "help"], n=3)
-    return f"did you mean {' or '.join(near)}?" if near else "agentctl --help lists them"
+    known = [*(one for group in GROUPS for one in listed_below(group)), "help"]
+    near = get_close_matches(name, known, n=3) or get_close_matches(name, ALIASES, n=1)
+    return f"did you mean {' or '.join(near)}?" if near else "agentctl help all lists them"
 
 
 class _WithCommand(_Verb):
