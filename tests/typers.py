@@ -59,6 +59,11 @@ def environment_with(version: str) -> Path:
         shared = f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n"
         (packages / "shared.pth").write_text(shared, encoding="utf-8")
         stamp.touch()
+    program = folder / "bin" / "agentctl"  # For lines that were printed, and are typed.
+    program.write_text(
+        f"#!{python}\nimport sys\nfrom agentctl.__main__ import run\nsys.exit(run())\n", encoding="utf-8"
+    )
+    program.chmod(0o755)
     return python
 
 
