@@ -107,7 +107,7 @@ def write_choice(root: Root, task_id: str) -> None:
     _remove_left(root, seat)
 
 
-def let_go(root: Root, tasks: Collection[str]) -> None:
+def choose_none_of(root: Root, tasks: Collection[str]) -> None:
     """Choose none of these tasks any more, at this seat and in the folder; the caller holds the lock of the root.
 
     Where another seat has chosen one of them, its next command says what became of it.

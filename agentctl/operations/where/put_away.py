@@ -29,7 +29,7 @@ from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import is_name
 from agentctl.errors import Damaged, Refused
 from agentctl.lean import NamedTuple
-from agentctl.operations.where.chosen_task import let_go
+from agentctl.operations.where.chosen_task import choose_none_of
 from agentctl.operations.where.ownership import is_own, note_own_again, was_own_at
 from agentctl.operations.where.root_lock import root_locked
 from agentctl.supervision import failpoints
@@ -112,7 +112,7 @@ def carry_out_put_away(root: Root, decision: PutAway) -> None:
     for name in _lowest_first(decision):
         _move(root.task(name).path, place.task(name).path)
         failpoints.reached("archive.after-move")
-    let_go(root, decision.tasks)
+    choose_none_of(root, decision.tasks)
     _sync(root, place)
 
 
