@@ -15,7 +15,6 @@ from agentctl.adapters.files import AnyPath, storage_errors, write_all
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import open_plain, pieces
 from agentctl.domain.events import QUEUED, REMOVED, BadLine, Event, about, decode, encode
-from agentctl.domain.worker.removals import Accepted
 
 #: The decoded events of a block stay in the processor's cache: twice as much makes a list of 10,000 workers 2 % slower.
 _BLOCK = 1 << 15
@@ -192,29 +191,6 @@ def instances_in(
 def events_in(fd: int, instance: str, kinds: Collection[str], since: int = 0) -> list[Event]:
     """Return the same from an open log, from an offset on."""
     return _since_its_beginning((lines for _, lines in blocks(fd, since)), instance, kinds)
-
-
-def first_seq_of(log: Iterable[tuple[int, bytes]], instance: str) -> int:
-    """Return the number of the line from which on a log, in blocks, is about the worker that has a name now."""
-    first, number = 1, 0
-    for _, lines in log:
-        if any(True for _ in about(lines, instance, (REMOVED,))):
-            of_it = (row for row in decode(lines, number + 1) if not isinstance(row, BadLine))
-            first = max(seq for seq, event in of_it if _removes(event, instance)) + 1
-        number += lines.count(b"\n") if lines else 1  # An empty piece stands for a line that is too long.
-    return first
-
-
-def _removes(event: Event, instance: str) -> bool:
-    return event["type"] == REMOVED and event.get("agentInstance") == instance
-
-
-def accepted_in(path: AnyPath) -> set[str]:
-    """Return the names that workers have, by a log: not those of workers that were removed."""
-    found = Accepted()
-    for event in LogReader(path).events():
-        found.take(event)
-    return found.names
 
 
 class LogReader:

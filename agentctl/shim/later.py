@@ -15,7 +15,7 @@ SHIM = {
     "agentctl.domain.state_tables": ("attempt_state",),
     "agentctl.domain.text": ("nesting", "plaintext"),
     "agentctl.domain.tree": ("breaker", "budget", "treefacts", "windows"),
-    "agentctl.domain.worker": ("ends", "escalation", "projection", "tries", "worktime"),
+    "agentctl.domain.worker": ("ends", "escalation", "projection", "removals", "tries", "worktime"),
     "agentctl.shim": ("openquestions", "outcome", "parking", "patching", "placed", "waiting", "watching"),
     "agentctl.supervision.account": ("accounts", "holds", "ledger", "waiters"),
     "agentctl.supervision.dispatch": (
@@ -26,7 +26,7 @@ SHIM = {
     "agentctl.supervision.notify": ("switch",),
     "agentctl.supervision.queue": ("queue_hold",),
     "agentctl.supervision.stop": ("burial", "escalating", "requesting"),
-    "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "questions", "worktimes"),
+    "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "mount_points", "questions", "worktimes"),
     "agentctl.supervision.worktree": ("aside", "recorded"),
 }  # fmt: skip
 #: Of an undertaker.
@@ -37,7 +37,7 @@ UNDERTAKER = {
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("standby", "taking_over", "waking"),
     "agentctl.supervision.stop": ("requesting",),
-    "agentctl.supervision.worker": ("failures", "inboxes", "questions"),
+    "agentctl.supervision.worker": ("failures", "inboxes", "mount_points", "questions"),
 }  # fmt: skip
 #: Of a waker.
 WAKER = {
@@ -46,5 +46,5 @@ WAKER = {
     "agentctl.domain.tree": ("breaker", "windows"),
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("waking",),
-    "agentctl.supervision.worker": ("failures",),
+    "agentctl.supervision.worker": ("failures", "mount_points"),
 }  # fmt: skip

@@ -15,6 +15,7 @@ from agentctl.domain.events import Event, encode, make_event
 from agentctl.domain.notice.notices import TaskNotices, of_tree
 from agentctl.domain.timeline.timeline import History
 from agentctl.domain.worker.projection import TaskView
+from agentctl.operations.where.names_in_log import accepted_in, first_seq_of
 from agentctl.operations.where.tries_in_log import tries_of
 from tests.unit.test_projection import all_told
 
@@ -105,12 +106,12 @@ def test_whoever_searches_the_log_finds_the_same(history: tuple[list[Event], lis
         Path(task.events).write_bytes(encode(history[0]))
         Path(task.tries_lock).touch()
         tries = tries_of(task)
-        assert eventlog.accepted_in(task.events) == {*view.workers}
+        assert accepted_in(task.events) == {*view.workers}
         for name, worker in view.workers.items():
             assert tries.of_work(tries.work_of(name)) == view.tries.of_work(view.tries.work_of(name))
             ends = eventlog.events_about(task.events, name, ev.END_STATUS)
             assert len(ends) == worker.is_terminal
-            begins = eventlog.first_seq_of(eventlog.blocks_of(task.events, 0), name)
+            begins = first_seq_of(eventlog.blocks_of(task.events, 0), name)
             assert not any(
                 one["type"] == ev.REMOVED and one["agentInstance"] == name for one in history[0][begins - 1 :]
             )

@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from agentctl.adapters.eventlog import LONGEST_LINE, blocks, first_seq_of
+from agentctl.adapters.eventlog import LONGEST_LINE, blocks
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.events import BadLine, decode
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.locating import find_worker
+from agentctl.operations.where.names_in_log import first_seq_of
 
 #: Fewer events than were asked for are in a page of so many bytes.
 _MOST_BYTES = 4 << 20

@@ -13,6 +13,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.events import BadLine
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.locating import find_worker
+from agentctl.operations.where.names_in_log import first_seq_of
 from agentctl.supervision.life.judging import Condition, judge
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def follow_events(task: TaskDir, *, follow: bool, instance: str | None = None) -
     first = 1
     if instance is not None:
         find_worker(task, instance)
-        first = eventlog.first_seq_of(eventlog.blocks_of(task.events, 0), instance)
+        first = first_seq_of(eventlog.blocks_of(task.events, 0), instance)
     reader = eventlog.LogReader(task.events)
     with Watch([task.events]) as watch:
         while True:

@@ -48,6 +48,7 @@ from agentctl.operations.where.lineage import (
     who,
 )
 from agentctl.operations.where.locating import find_root, find_task
+from agentctl.operations.where.names_in_log import accepted_in
 from agentctl.operations.where.ownership import check_own
 from agentctl.operations.where.personal_config import may_be_told
 from agentctl.operations.where.sandbox import refuse_in_sandbox
@@ -386,7 +387,7 @@ def _take_back(task: TaskDir, prepared: list[Prepared], why: str) -> None:
     queue = read_queue(tree)
     queued = {ticket.instance for ticket in queue if ticket.task_id == task.id}
     left = [item for item in prepared if item.worker.instance not in queued and not item.worker.shim.exists()]
-    logged = eventlog.accepted_in(task.events) if left else frozenset()
+    logged = accepted_in(task.events) if left else frozenset()
     for item in left:
         if item.worker.instance in logged:
             _end_unstarted(item.worker, f"its spawn failed: {why}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 
-from agentctl.adapters.eventlog import accepted_in
 from agentctl.adapters.files import make_folders
 from agentctl.adapters.mounts import network_mount
 from agentctl.adapters.paths import FilePath
@@ -14,6 +13,7 @@ from agentctl.domain.names import check_name, first_of, is_name
 from agentctl.errors import AgentctlError, NotFound, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.where.chosen_task import ENVIRONMENT, OPTION, check_choice, none_chosen
+from agentctl.operations.where.names_in_log import accepted_in
 from agentctl.supervision.worker.environment import ROOT_VARIABLE, TASK_VARIABLE
 
 #: Of tasks that have a worker of a name that is not in the one that was meant.

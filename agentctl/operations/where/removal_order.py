@@ -27,7 +27,7 @@ from agentctl.adapters.files import (
 from agentctl.adapters.locks import locked
 from agentctl.adapters.opening import OddFile
 from agentctl.adapters.paths import FilePath
-from agentctl.adapters.taskdir import Root, TaskDir, names_in
+from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir, names_in
 from agentctl.adapters.taskyaml.roster import mark_stale
 from agentctl.adapters.treedir import tree_of
 from agentctl.domain import events as ev
@@ -37,7 +37,7 @@ from agentctl.lean import Any, NamedTuple
 from agentctl.operations.where.ownership import disown_at, is_own
 from agentctl.supervision import failpoints
 from agentctl.supervision.queue.queue_hold import forget_holds
-from agentctl.supervision.worker.kinship import unlist_child
+from agentctl.supervision.worker.kinship import name_elsewhere, parent_of
 
 #: So many files of `keys/` and `handles/` are looked at; more than any task has.
 _MOST_FILES = 100_000
@@ -151,7 +151,16 @@ def _forget_names(task: TaskDir, order: RemovalOrder) -> None:
     workers = [task.worker(name) for name in order.workers]
     forget_holds(tree_of(task), workers)
     for worker in workers:
-        unlist_child(worker)
+        _unlist(worker)
+
+
+def _unlist(child: WorkerDir) -> None:
+    """Remove the name of a child from its parent's folder."""
+    parent = parent_of(child)
+    if parent is not None:
+        is_near = parent.task.path.parent == child.task.path.parent
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError, OddFile):
+            os.unlink(parent.children / (".".join(child.id) if is_near else name_elsewhere(child)))
 
 
 def _files_in(folder: FilePath) -> Iterator[FilePath]:

@@ -23,7 +23,6 @@ from agentctl.domain.text.numbers import finite
 from agentctl.errors import Damaged, StorageError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.supervision.worker import deferred
-from agentctl.supervision.worker.mount_points import clear_mount_points
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import RefusedByDisk
@@ -92,6 +91,8 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
     Args:
         durable: On disk when this returns; who decides about many makes their files durable together.
     """
+    from agentctl.supervision.worker.mount_points import clear_mount_points  # Not before the end: memory.
+
     clear_mount_points(worker)
     decision = decision.now()
     said = decision.to_json()

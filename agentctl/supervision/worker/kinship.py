@@ -6,7 +6,6 @@ that takes that lock after a worker was barred from starting more sees all that 
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator
 
@@ -61,20 +60,12 @@ def enlist_child(parent: WorkerDir, child: WorkerDir) -> None:
     name, content = ".".join(child.id), b""
     if parent.task.path.parent != child.task.path.parent:
         # Children of the same name in two roots have a file each.
-        name, content = _name_elsewhere(child), to_json({"path": str(child.path)})
+        name, content = name_elsewhere(child), to_json({"path": str(child.path)})
     write_whole(parent.children / name, content, durable=False)
 
 
-def unlist_child(child: WorkerDir) -> None:
-    """Remove the name of a child, which is being removed, from its parent's folder."""
-    parent = parent_of(child)
-    if parent is not None:
-        is_near = parent.task.path.parent == child.task.path.parent
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, OddFile):
-            os.unlink(parent.children / (".".join(child.id) if is_near else _name_elsewhere(child)))
-
-
-def _name_elsewhere(child: WorkerDir) -> str:
+def name_elsewhere(child: WorkerDir) -> str:
+    """Return the name of a child in the folder of a parent in another root."""
     found = os.stat(child.path)
     return ".".join((*child.id, f"{found.st_dev}-{found.st_ino}"))
 
@@ -82,7 +73,7 @@ def _name_elsewhere(child: WorkerDir) -> str:
 def is_enlisted(parent: WorkerDir, child: WorkerDir) -> bool:
     """Return whether a worker's folder names a worker of another root as its child."""
     try:
-        return (parent.children / _name_elsewhere(child)).exists()
+        return (parent.children / name_elsewhere(child)).exists()
     except (FileNotFoundError, NotADirectoryError, OddFile):
         return False
 
