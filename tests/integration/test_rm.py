@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused
+from agentctl.operations.discard.removing_workers import plan_removal, remove_planned
 from agentctl.operations.fleet.fleet import Fleet
 from agentctl.operations.fleet.seen import SeenEnds
 from tests.advice import follow
@@ -269,6 +271,23 @@ def test_a_start_that_builds_on_a_worker_that_is_removed_meanwhile_is_refused(ro
     assert late.returncode == 1
     assert "a, on which b builds, was removed meanwhile" in said
     assert statuses() == {}
+
+
+@pytest.mark.slow
+def test_what_is_waited_for_since_it_was_looked_at_stays(root: Path) -> None:
+    task = Root(root).task(new_task().path.name)
+    ended("a")
+    ended("b")
+    asked, selected = plan_removal(task, ["a", "b"]), plan_removal(task, ["a", "b"], as_far_as_possible=True)
+    run("pause")
+    spawn(["true"], "--after", "a", name="later")
+    with pytest.raises(Refused, match="later, which is in the queue, waits for a"):
+        remove_planned(asked)
+    assert set(statuses()) == {"a", "b", "later"}
+    done = remove_planned(selected, as_far_as_possible=True)
+    assert (list(done.workers), list(done.left_out)) == (["b"], ["a"])
+    assert set(statuses()) == {"a", "later"}
+    run("cancel", "later")
 
 
 def test_a_worker_may_not_remove_workers(root: Path) -> None:
