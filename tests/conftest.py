@@ -8,8 +8,9 @@ import signal
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import settings
 
 from agentctl.adapters.seats import own_seat
 from agentctl.operations.where.agents_above import PASSED_ON
-from tests import advice, alone, leaks, order, support, turns
+from tests import advice, alone, leaks, order, reports, support, turns
 from tests.faults import faults, faulty  # noqa: F401 - fixtures
 from tests.strangers import Strangers
 
@@ -75,6 +76,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Let a test pass that says it follows some advice only if it has."""
     yield
     advice.check_follows(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, Any]:
+    """Let each failure be told, whatever it prints."""
+    return reports.sendable((yield))
 
 
 # Last: what others leave out is not dealt.

@@ -100,6 +100,36 @@ def test_right_behind_a_dialog(task: Task, visit: Visit) -> None:
     expect(page.get_by_role("searchbox", name="Filter the workers")).to_be_focused()
 
 
+#: No frame comes: what the page does in the next one is held until `frames` lets it.
+_NO_FRAMES = """() => {
+  const [held, request] = [[], window.requestAnimationFrame.bind(window)];
+  window.requestAnimationFrame = (one) => held.push(one);
+  window.letFrames = () => {
+    window.requestAnimationFrame = request;
+    held.forEach((one) => request(one));
+  };
+}"""
+
+
+def test_two_keys_within_a_frame_are_two(task: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 60), name="a")
+    page = visit.open()
+    expect(row(page, "a")).to_be_visible()
+    page.evaluate(_NO_FRAMES)
+    page.keyboard.press("t")
+    page.keyboard.press("t")
+    page.evaluate("() => letFrames()")
+    expect(row(page, "a")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"/$"))
+    visit.go("/tasks/t1/workers/a/diff")
+    expect(page.get_by_role("heading", name="a")).to_be_visible()
+    page.evaluate(_NO_FRAMES)
+    page.keyboard.press("]")
+    page.keyboard.press("]")
+    page.evaluate("() => letFrames()")
+    at_tab(page, "questions")
+
+
 #: Presses a key the moment the page has drawn itself, before that is painted.
 _AT_ONCE = """
 new MutationObserver((_, observer) => {

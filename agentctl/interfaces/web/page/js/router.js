@@ -1,7 +1,7 @@
 // What the address says is shown, and how one gets from one to the other.
 import { segments } from './api.js';
 import { placeOf } from './places.js';
-import { changed } from './store.js';
+import { changedNow } from './store.js';
 
 /**
  * @param {string} task
@@ -23,7 +23,7 @@ const scroller = () => document.getElementById('main');
 const noteScroll = () => route.scrolls.set(route.depth, scroller()?.scrollTop ?? 0);
 
 /**
- * Show what an address says.
+ * Show what an address says. It is drawn before the next key, which is for what that shows: `]` twice goes on by two.
  * @param {string} href
  */
 export function go(href, { isReplacing = false } = {}) {
@@ -37,7 +37,7 @@ export function go(href, { isReplacing = false } = {}) {
   const { place } = route;
   const isSame = was.view === place.view && was.task === place.task && was.instance === place.instance;
   if (!isReplacing && !isSame) route.scrolls.delete(depth);
-  changed('route');
+  changedNow('route');
 }
 
 /** Back to where one came from; to the list, for whoever came by a link. */
@@ -54,7 +54,7 @@ addEventListener('popstate', (event) => {
   route.depth = event.state?.depth ?? 0;
   route.isBack = true;
   route.place = placeOf(location.href);
-  changed('route');
+  changedNow('route');
 });
 
 // Links of the page itself need no load; those of a picture are not HTML, and have but the attribute.
