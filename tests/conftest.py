@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from agentctl.adapters.seats import own_seat
 from agentctl.operations.where.agents_above import PASSED_ON
-from tests import advice, alone, leaks, order, reports, support, turns
+from tests import advice, alone, leaks, order, own_process, reports, support, turns
 from tests.faults import faults, faulty  # noqa: F401 - fixtures
 from tests.strangers import Strangers
 
@@ -128,8 +128,26 @@ def real_places() -> tuple[Path, ...]:
 
 
 @pytest.fixture(autouse=True)
+def as_found() -> Iterator[None]:
+    """Undo what a test does to the environment; fail one that leaves anything else changed which programs inherit.
+
+    It begins before all other fixtures of a test, and ends behind them: what these restore is no change.
+    """
+    before = own_process.inherited()
+    with own_process.environment_restored():
+        yield
+    after = own_process.inherited()
+    changed = [f"{what}: {before[what]} before, {after[what]} now" for what in before if before[what] != after[what]]
+    if changed:
+        pytest.fail("the test left its process changed, in which others run: " + "; ".join(changed))
+
+
+@pytest.fixture(autouse=True)
 def no_fallback(
-    real_places: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    as_found: None,
+    real_places: tuple[Path, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
     """Point home and root below a plain file, whose name tells a test without the `root` fixture what it lacks."""
     there_before = {place for place in real_places if place.exists()}

@@ -14,7 +14,7 @@ FAR_END = f"{sys.executable} -m agentctl _far"
 
 
 def put_ssh(folder: Path, script: str) -> None:
-    """Put an `ssh` first on PATH; a fixture of the caller restores PATH."""
+    """Put an `ssh` first on PATH, until the end of the test (`as_found` of conftest.py)."""
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "ssh"
     program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")

@@ -5,7 +5,6 @@ The tests with a real sshd, and of hosts that misbehave, are in `tests/hosts`.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -15,11 +14,7 @@ from tests.inside import call
 from tests.steps import new_task, spawn
 from tests.support import run, worker
 
-
-@pytest.fixture(autouse=True)
-def path(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have PATH as it was after each test."""
-    monkeypatch.setenv("PATH", os.environ["PATH"])
+pytestmark = pytest.mark.usefixtures("root")
 
 
 def test_ssh_gets_a_command_line_that_says_nothing_of_the_command(root: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,6 @@ def both(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     """Return two machines with a task each; the third is the one of the test."""
     if not is_there():
         pytest.skip("there is no sshd: python -m tests.hosts.install")
-    monkeypatch.setenv("PATH", os.environ["PATH"])
     monkeypatch.delenv("AGENTCTL_ROOT")
     with machines(tmp_path / "machines", "a", "b") as found:
         for machine in found.values():

@@ -30,11 +30,7 @@ OTHER_PROTOCOL = 'printf \'\\0agentctl\\0{"protocol": 99, "version": "9.0"}\\n\'
 #: Takes the order.
 TAKE = f"{HELLO}\norder = os.read(0, 1 << 20)\n"
 
-
-@pytest.fixture(autouse=True)
-def path(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have PATH as it was after each test."""
-    monkeypatch.setenv("PATH", os.environ["PATH"])
+pytestmark = pytest.mark.usefixtures("root")
 
 
 def test_a_command_there_is_the_same_as_here(root: Path, tmp_path: Path) -> None:

@@ -95,8 +95,7 @@ def test_advice_is_about_the_root_that_was_named(root: Path, tmp_path: Path) -> 
     assert "cancelled" in follow(unknown, f"agentctl list --root {root}", cwd=tmp_path, env=elsewhere).out
 
 
-def test_advice_is_about_the_host_that_was_named(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", os.environ["PATH"])
+def test_advice_is_about_the_host_that_was_named(root: Path, tmp_path: Path) -> None:
     put_ssh(tmp_path / "bin", f"exec {FAR_END}")
     new_task()
     run("--host", "build", "spawn", "--name", "a", "--", *worker("sleeps", 60))

@@ -120,13 +120,10 @@ def test_a_relative_entry_of_path_names_no_program_of_ours(
 
 @pytest.mark.parametrize("entry", [".", *alike("", "here/..")])
 @pytest.mark.slow
-def test_nor_does_any_command_for_a_host(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
-) -> None:
+def test_nor_does_any_command_for_a_host(root: Path, tmp_path: Path, entry: str) -> None:
     clone, reached = tmp_path / "clone", tmp_path / "reached"
     (clone / "here").mkdir(parents=True)
     ran = plant(clone)
-    monkeypatch.setenv("PATH", os.environ["PATH"])
     put_ssh(tmp_path / "bin", f"echo >> {reached}; exit 255")
     define_hosts({"h": "h"})
     new_task()
