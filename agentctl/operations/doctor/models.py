@@ -78,6 +78,11 @@ def _is_here(url: str) -> bool:
 
 def _answers(urls: Mapping[str, str]) -> dict[str, list[str]]:
     """Return name -> models of those that answer; all are asked at the same time."""
+    # What each thread needs is loaded here: where an import fails in one of them, as on a failing disk, another that
+    # waited for it goes on with a module that is not whole.
+    import encodings.idna  # noqa: F401 - by socket, for the name of a host
+    import http.client  # noqa: F401
+
     found: dict[str, list[str]] = {}
 
     def ask(name: str, url: str) -> None:
