@@ -137,7 +137,7 @@ def shown(command: str) -> str:
     "interfaces/cli/typer_commands._EXAMPLES: agentctl wait-all",
 )
 def test_the_examples_of_help_work_one_after_the_other(root: Path, folder: Path) -> None:
-    told = run("--help")
+    told = run("help", "all")
 
     follow(told, 'agentctl new "Survey the auth module"')
     follow(told, "agentctl spawn --name size -- du -sh .")

@@ -54,7 +54,7 @@ def test_the_demo_runs_what_ships_and_not_what_a_clone_calls_so(root: Path, monk
     process = start_argv([*PROGRAM, "demo"], cwd=clone)
     out, err = process.communicate(timeout=150)
     assert not ran.exists()
-    assert "$ agentctl new --template shipped:survey" in out
+    assert "--template shipped:survey --set path=" in out
     assert (process.returncode, err) == (0, "")
     assert "nothing of it is running any more" in out
 
