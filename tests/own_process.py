@@ -9,8 +9,9 @@ import signal
 from collections.abc import Iterator
 from typing import Any
 
-#: What a program inherits besides the environment, by name: how each is looked at.
+#: Those that tests of this project set.
 _LIMITS = (resource.RLIMIT_NOFILE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_CORE)
+#: Those that agentctl handles, or that tests ignore.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGPIPE, signal.SIGCHLD)
 
 
