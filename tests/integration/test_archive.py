@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from agentctl.adapters.taskdir import Root
+from agentctl.errors import Refused
+from agentctl.operations.discard.archiving import archive_planned, plan_archiving
 from tests.advice import follow
 from tests.repositories import branches, new_repository
 from tests.shells import define_shells, subtask_line
 from tests.steps import Task, held, new_task, spawn, spawn_batch, statuses
-from tests.support import alike, remove, run, start, wait_until
+from tests.support import alike, remove, run, start, wait_until, worker
 
 AGENTCTL = f"{sys.executable} -m agentctl"
 FAILPOINT = "AGENTCTL_FAILPOINT"
@@ -222,6 +225,34 @@ def test_a_spawn_that_races_with_it_loses_cleanly(root: Path, failpoint: str) ->
     assert "bug in agentctl" not in said
     assert run("list", "--task", "t1", "--json").json == []
     assert archived() == ["t1"]
+
+
+def test_of_several_all_go_or_none_although_one_becomes_live_meanwhile(root: Path) -> None:
+    new_task()
+    run("new", "Another one", "--id", "t2")
+    there = [Root(root).task(name) for name in tasks()]
+    asked = plan_archiving(there)
+    selected = plan_archiving(there, as_far_as_possible=True)
+    spawn(worker("sleeps", 60), "--task", "t2", name="late")
+    with pytest.raises(Refused, match="late is running"):
+        archive_planned(asked)
+    assert (tasks(), archived()) == (["t1", "t2"], [])
+    done = archive_planned(selected)
+    assert ([one.decision.task_id for one in done.done], list(done.left_out)) == (["t1"], ["t2"])
+    assert (tasks(), archived()) == (["t2"], ["t1"])
+    run("cancel", "late")
+
+
+@pytest.mark.follows("operations/discard/archiving._refuse_same_id: agentctl archive --bring-back")
+def test_of_several_with_one_id_none_comes_back(root: Path) -> None:
+    for _ in range(2):
+        run("new", "A task", "--id", "t1")
+        run("archive", "t1")
+    said = run("archive", "--bring-back", "t1", "t1-2", check=False)
+    assert (tasks(), archived()) == ([], ["t1", "t1-2"])
+    assert "t1 and t1-2 both have a task t1" in said.err
+    follow(said, "agentctl archive --bring-back t1-2")
+    assert (tasks(), archived()) == (["t1"], ["t1"])
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ import pytest
 
 from agentctl.adapters.locks import try_lock
 from agentctl.adapters.treedir import tree_at
-from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import queues_locked
 from tests.life import leader_of, lives, set_config
 from tests.shells import AGENTCTL
@@ -90,11 +89,11 @@ def test_a_pause_goes_down_into_another_root(here: Task, there: Task, hold: str,
 
 def test_the_lock_behind_which_a_cancel_looks_is_held_in_both_trees(here: Task, there: Task, tmp_path: Path) -> None:
     own, tree = tree_at(str(here.path)), tree_at(str(there.path))
-    parent, locks = Caller(own, "parent"), [tree.queue_lock, own.queue_lock]
-    with queues_locked(tree, parent):
+    locks = [tree.queue_lock, own.queue_lock]
+    with queues_locked(tree, own):
         assert [try_lock(lock) for lock in locks] == [None, None]
     (tmp_path / "link").symlink_to(here.path)
-    with queues_locked(tree_at(str(tmp_path / "link")), parent):  # Two paths to one lock: it is taken once.
+    with queues_locked(tree_at(str(tmp_path / "link")), own):  # Two paths to one lock: it is taken once.
         assert try_lock(own.queue_lock) is None
 
 

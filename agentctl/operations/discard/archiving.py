@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from agentctl.adapters.clock import now_iso
 from agentctl.adapters.files import make_folder, storage_errors
-from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.taskyaml.cache import cached
 from agentctl.adapters.treedir import tree_of
@@ -25,7 +24,7 @@ from agentctl.operations.discard.worktrees_gone import GoingWorktrees
 from agentctl.operations.show.current_state import read_own_task
 from agentctl.operations.show.joining import join_results
 from agentctl.operations.where.folding import fold
-from agentctl.operations.where.lineage import who
+from agentctl.operations.where.lineage import queues_locked, who
 from agentctl.operations.where.ownership import check_own, disown_at, is_own
 from agentctl.operations.where.put_away import (
     PutAway,
@@ -71,6 +70,15 @@ class ArchivedAll(NamedTuple):
     left_out: Mapping[str, AgentctlError]
 
 
+class ArchivingPlan(NamedTuple):
+    """Tasks that were looked at, each with all below it, and can be put away."""
+
+    trees: Sequence[_Tree]
+    #: A task that was selected -> why it stays.
+    left_out: Mapping[str, AgentctlError]
+    as_far_as_possible: bool
+
+
 # -- which -------------------------------------------------------------------------------------------------------------
 
 
@@ -109,15 +117,15 @@ def over_since(task: TaskDir) -> float | None:
 # -- put away ----------------------------------------------------------------------------------------------------------
 
 
-def put_tasks_away(tasks: Sequence[TaskDir], *, as_far_as_possible: bool = False) -> ArchivedAll:
-    """Put tasks away, each with all below it.
+def plan_archiving(tasks: Sequence[TaskDir], *, as_far_as_possible: bool = False) -> ArchivingPlan:
+    """Look at tasks of one root, each with all below it, and return how they are put away.
 
     Args:
-        as_far_as_possible: Leave out those that are refused, instead of putting none away.
+        as_far_as_possible: Leave out those that are refused, now or when it is done, instead of putting none away.
 
     Raises:
         Refused: The caller is a worker; one of them is not this person's own or is a sub-task; something in it is
-            live, or a worktree holds work that is nowhere else. None was put away.
+            live, or a worktree holds work that is nowhere else.
     """
     refuse_for_workers("put tasks away")
     trees: list[_Tree] = []
@@ -129,15 +137,37 @@ def put_tasks_away(tasks: Sequence[TaskDir], *, as_far_as_possible: bool = False
             if not as_far_as_possible:
                 raise
             left_out[task.id] = why
-    done = []
-    for tree in trees:
+    return ArchivingPlan(trees, left_out, as_far_as_possible)
+
+
+def archive_planned(plan: ArchivingPlan) -> ArchivedAll:
+    """Put the tasks of a plan away.
+
+    Raises:
+        Refused: One of them has become live since it was looked at. None was put away, unless the plan goes as far as
+            possible.
+    """
+    if not plan.as_far_as_possible:
+        return ArchivedAll(_put_away_together(plan.trees), plan.left_out)
+    done, left_out = list[Archived](), {**plan.left_out}
+    for tree in plan.trees:
         try:
-            done.append(tree.put_away())
+            done += _put_away_together([tree])
         except AgentctlError as why:
-            if not as_far_as_possible:
-                raise
             left_out[tree.task.id] = why
     return ArchivedAll(done, left_out)
+
+
+def _put_away_together(trees: Sequence[_Tree]) -> list[Archived]:
+    """Put trees of tasks away, all or none: each is looked at once more while nothing can begin in any of them."""
+    if not trees:
+        return []
+    for tree in trees:
+        tree.prepare()
+    with root_locked(trees[0].task.root), queues_locked(*(tree_of(tree.task) for tree in trees)):
+        for tree in trees:
+            tree.look_again()
+        return [tree.put_away() for tree in trees]
 
 
 class _Tree:
@@ -161,6 +191,7 @@ class _Tree:
         views = {one.id: read_own_task(one)[0] for one in self.tasks}
         await_shims(self._workers(views))
         self._refuse_live(views)
+        self._views, self._name = views, ""
         self._worktrees = GoingWorktrees(self._workers(views))
         for why in self._worktrees.refusals().values():
             raise why
@@ -181,30 +212,37 @@ class _Tree:
                         hint="agentctl doctor --fix removes what killed spawns leave",
                     )
 
-    def put_away(self) -> Archived:
-        """Put it away: its worktrees are removed, its reports written, and then it is moved."""
-        root = self.task.root
+    def prepare(self) -> None:
+        """Do what may take long: remove its worktrees, and write its reports."""
         self._worktrees.remove()
-        name = self._write_reports(free_name(root, self.task.id))
-        with root_locked(root):
-            if free_name(root, self.task.id) != name:
-                name = self._write_reports(free_name(root, self.task.id))
-            place = root.archived(name)
-            with locked(tree_of(self.task).queue_lock):
-                views = {one.id: fold(one) for one in self.tasks}
-                if [one.id for one in subtree(self.task)] != [one.id for one in self.tasks]:
-                    raise Refused(f"a sub-task of {self.task.id} was made meanwhile", hint="agentctl tasks shows it")
-                self._refuse_live(views)
-                decision = self._decision(name, views)
-                write_put_away(self.task, decision)
-                carry_out_put_away(root, decision)
-        return Archived(decision, str(place.task(self.task.id).path))
+        self._write_reports(free_name(self.task.root, self.task.id))
 
-    def _write_reports(self, name: str) -> str:
-        """Write the report of each task, as it is right in its new place; return the name of that."""
+    def look_again(self) -> None:
+        """Look at it once more (the caller holds the locks of the root and of its queue).
+
+        Raises:
+            Refused: It can no longer be put away.
+        """
+        if [one.id for one in subtree(self.task)] != [one.id for one in self.tasks]:
+            raise Refused(f"a sub-task of {self.task.id} was made meanwhile", hint="agentctl tasks shows it")
+        self._views = {one.id: fold(one) for one in self.tasks}
+        self._refuse_live(self._views)
+
+    def put_away(self) -> Archived:
+        """Move it, as it was looked at last (the caller still holds the locks)."""
+        root, name = self.task.root, free_name(self.task.root, self.task.id)
+        if name != self._name:  # Somebody else took that one.
+            self._write_reports(name)
+        decision = self._decision(name, self._views)
+        write_put_away(self.task, decision)
+        carry_out_put_away(root, decision)
+        return Archived(decision, str(root.archived(name).task(self.task.id).path))
+
+    def _write_reports(self, name: str) -> None:
+        """Write the report of each task, as it is right in its new place, which has a name."""
         for one in self.tasks:
             join_results(one, at=self.task.root.archived(name).task(one.id))
-        return name
+        self._name = name
 
     def _decision(self, name: str, views: Mapping[str, TaskView]) -> PutAway:
         workers = [worker for view in views.values() for worker in view.workers.values()]
@@ -261,11 +299,11 @@ def bring_back(root: Root, names: Sequence[str]) -> list[Archived]:
     finish_all(root)
     with root_locked(root):
         found = [_archived(root, name) for name in dict.fromkeys(names)]
+        _refuse_same_id([decision for _, _, decision in found])
         for _, _, decision in found:
             _refuse_taken(root, decision)
         done = []
         for _, task, decision in found:
-            _refuse_taken(root, decision)  # One of the others may have its id.
             back = decision._replace(is_back=True)
             write_put_away(task, back)
             carry_out_put_away(root, back)
@@ -274,6 +312,17 @@ def bring_back(root: Root, names: Sequence[str]) -> list[Archived]:
         for name in one.decision.tasks:
             join_results(root.task(name))  # Its report names places.
     return done
+
+
+def _refuse_same_id(decisions: Iterable[PutAway]) -> None:
+    had: dict[str, str] = {}
+    for one in decisions:
+        for name in one.tasks:
+            if (other := had.setdefault(name, one.name)) != one.name:
+                raise Refused(
+                    f"{other} and {one.name} both have a task {name}: only one of them can come back",
+                    hint=f"agentctl archive --bring-back {one.name} brings the second one back",
+                )
 
 
 def _refuse_taken(root: Root, decision: PutAway) -> None:

@@ -271,7 +271,8 @@ def _admit(start: _Start, prepared: list[Prepared], interrupt: HeldInterrupt) ->
         _keep_environments(prepared, blobs)
     before = Dispatched()
     try:
-        with queues_locked(tree, start.parent):
+        # The parent's too: behind that one a cancel looks for its children.
+        with queues_locked(tree, *(() if start.parent is None else (tree_of(start.parent.task),))):
             if not queue:
                 before = dispatch_locked(tree)  # Workers left waiting in the queue come first.
                 parent = None if start.parent is None else start.parent.worker

@@ -234,12 +234,8 @@ def refuse_if_barred(parent: WorkerDir) -> None:
 
 
 @contextlib.contextmanager
-def queues_locked(tree: TreeDir, parent: Caller | None) -> Iterator[None]:
-    """Hold the lock of a tree's queue, and that of the parent's tree, behind which a cancel looks for its children.
-
-    The order is the same for all: two workers may start something in each other's tree.
-    """
-    trees = [tree] if parent is None else [tree, tree_of(parent.task)]
+def queues_locked(*trees: TreeDir) -> Iterator[None]:
+    """Hold the locks of the queues of trees, in an order that is the same for all who hold several."""
     with contextlib.ExitStack() as held:
         for lock in sorted({os.path.join(os.path.realpath(one.path), one.queue_lock.name) for one in trees}):
             held.enter_context(locked(lock))

@@ -28,10 +28,11 @@ from agentctl.interfaces.words.value_words import local_time
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.discard.archiving import (
     Archived,
+    archive_planned,
     bring_back,
     delete_archived,
     list_archived,
-    put_tasks_away,
+    plan_archiving,
     tasks_over,
 )
 from agentctl.operations.fleet.seen import SeenEnds
@@ -103,7 +104,7 @@ def _put_away(
         if not tasks:
             return _shown([], notes=[f"nothing to put away: no task has been over for {plain(older_than)}"])
         _ask(call, [task.id for task in tasks], "Put away: ", yes=yes)
-    found = put_tasks_away(tasks, as_far_as_possible=older_than is not None)
+    found = archive_planned(plan_archiving(tasks, as_far_as_possible=older_than is not None))
     lines = [f"{plain(one.decision.task_id)} is put away as {plain(one.decision.name)}" for one in found.done]
     return _shown(found.done, lines, found.left_out)
 
