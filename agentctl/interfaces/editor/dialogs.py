@@ -27,7 +27,8 @@ from agentctl.errors import Refused
 from agentctl.interfaces.editor.session.session_view import EditorQuestion
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json
 from agentctl.interfaces.editor.updates.row_updates import text_content
-from agentctl.interfaces.editor.updates.tool_cards import title_of, tool_kind
+from agentctl.interfaces.editor.updates.tool_cards import title_of
+from agentctl.interfaces.words.looks.call_kinds import tool_kind
 from agentctl.lean import NamedTuple
 
 FIELD, OTHER = "answer", "other"

@@ -168,15 +168,25 @@ def _seconds(node: Node) -> float | None:
 
 def paragraph(entry: TranscriptEntry) -> str:
     """Return an entry as text that is safe to show, each line ended by a newline."""
-    time = entry.at[11:19] if len(entry.at) > 19 else "--:--:--"
+    before = entry_indent(entry)
     first, *rest = _paragraph_lines(entry)
-    indent = _STEP * min(entry.depth, _DEEPEST_PARAGRAPH)
-    lines = [f"{plain(time)}  {indent}{first}", *(f"          {indent}{line}" for line in rest)]
+    lines = [f"{before}{first}", *(f"{'':{len(before)}}{line}" for line in rest)]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
+def entry_indent(entry: TranscriptEntry) -> str:
+    """Return what stands before the first line of an entry: its time, and how deep it is."""
+    time = entry.at[11:19] if len(entry.at) > 19 else "--:--:--"
+    return f"{plain(time)}  {_STEP * min(entry.depth, _DEEPEST_PARAGRAPH)}"
+
+
+def said_by(entry: TranscriptEntry) -> str:
+    """Return which sub-agent said it; empty for the worker itself."""
+    return f"[{short_line(entry.agent_type or 'agent')}] " if entry.depth else ""
+
+
 def _paragraph_lines(entry: TranscriptEntry) -> Iterator[str]:
-    by = f"[{short_line(entry.agent_type or 'agent')}] " if entry.depth else ""
+    by = said_by(entry)
     if entry.kind in _MARKS:
         yield from _speech_lines(entry, by + _MARKS[RowType(entry.kind)])
     else:

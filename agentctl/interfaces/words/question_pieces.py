@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 
 from agentctl.domain.question import (
     LONGEST_LABEL,
@@ -21,9 +22,11 @@ from agentctl.domain.question import (
 )
 from agentctl.domain.text.nesting import TOO_DEEP
 from agentctl.domain.text.plaintext import beginning, distinct, plain, whole
-from agentctl.domain.text.terminal_rows import edged_rows, most_cells
+from agentctl.domain.text.terminal_rows import edged_rows, most_cells, rows_within
 from agentctl.encoding import as_utf8
 from agentctl.interfaces.words.activity import one_line
+from agentctl.interfaces.words.looks.call_look import CallLine, CallLook, call_look
+from agentctl.interfaces.words.looks.look import Look
 from agentctl.interfaces.words.value_words import shown_json
 
 #: A text and its role.
@@ -32,6 +35,8 @@ _Piece = tuple[str, str]
 _LONGEST = 24_000
 _MOST_LINES = 400
 _LONGEST_KIND = 40
+#: So many words of a changed line are drawn as such.
+_MOST_WORDS = 40
 STEP = "  "
 #: In front of each further row of what an agent wrote.
 EDGE = "\N{BOX DRAWINGS LIGHT VERTICAL} "
@@ -57,16 +62,80 @@ def kind_of_asker(question: Question) -> str:
     return beginning(distinct(one_line(question.asked_by_type or "a sub-agent")), _LONGEST_KIND)
 
 
-def call_pieces(question: Question, width: int) -> Iterator[_Piece]:
-    """Yield the call that a question asks leave for; and that it cannot be allowed, if this is not all of it."""
+def call_pieces(question: Question, width: int, *, is_raw: bool = False) -> Iterator[_Piece]:
+    """Yield the call that a question asks leave for; and that it cannot be allowed, if this is not all of it.
+
+    Args:
+        is_raw: Its arguments as they are, and not what it would do.
+    """
     yield (EDGE + call_rows(question.text, EDGE, width) + "\n", "text")
-    if question.described:
-        yield (EDGE + call_rows(f"in its own words: {question.described}", EDGE, width) + "\n", "dim")
+    look = None if is_raw else look_of(question)
+    if look is not None and seen_of(question).is_whole:
+        yield from _look_pieces(question, look, width)
+        return
+    yield from _said_pieces(question.described, width)
     yield (STEP + call_rows(question.tool or "", STEP + EDGE, width) + "\n", "blocked")
     for key, value in arguments_of(question).items():
         yield from argument_pieces(key, value, width)
     if not seen_of(question).is_whole:
         yield (f"{STEP}This is not the whole call, so it cannot be allowed here.\n", "failed")
+
+
+def look_of(question: Question) -> CallLook | None:
+    """Return what the call would do that a question asks leave for; None where only its arguments can be shown."""
+    return call_look(question.tool or "", question.arguments)
+
+
+def _said_pieces(said: str | None, width: int) -> Iterator[_Piece]:
+    if said:
+        yield (EDGE + call_rows(f"in its own words: {said}", EDGE, width) + "\n", "dim")
+
+
+def _look_pieces(question: Question, look: CallLook, width: int) -> Iterator[_Piece]:
+    """Yield what a call would do, then its other arguments, and last what the agent says about it."""
+    for verb, subject, lines in look.parts:
+        yield (STEP + call_rows(f"{verb} {subject}".rstrip(" "), STEP + EDGE, width) + "\n", "blocked")
+        for line in lines:
+            yield from _line_pieces(line, STEP * 2 + EDGE, width)
+    for key, value in look.rest.items():
+        yield from argument_pieces(key, value, width)
+    for said in dict.fromkeys(filter(None, (question.described, look.said))):
+        yield from _said_pieces(said, width)
+
+
+def look_lines(look: CallLook, edge: str) -> Iterator[str]:
+    """Yield what a call would do as lines that are not wrapped; its other arguments are not among them."""
+    for verb, subject, lines in look.parts:
+        yield edge + _shown(f"{verb} {subject}".rstrip(" "))
+        for line in lines:
+            yield f"{edge}{STEP}{line.sign:<1} {_shown(line.text)}"
+
+
+def _line_pieces(line: CallLine, edge: str, width: int) -> Iterator[_Piece]:
+    """Yield the rows of a line of a call: its sign is on the first one, and `>` on those in which it goes on."""
+    shown, looks = _shown(line.text), _looks_of(line)
+    at, sign = 0, line.sign
+    for row in rows_within(shown, max(width - most_cells(edge) - 2, 2)):
+        yield (f"{edge}{sign:<1} ", "text" if line.look == Look.CODE else line.look)
+        for look, part in groupby(range(at, at + len(row)), key=lambda place: looks[place]):
+            yield ("".join(shown[place] for place in part), look)
+        yield ("\n", "text")
+        at, sign = at + len(row), ">"
+
+
+def _looks_of(line: CallLine) -> list[Look]:
+    """Return the look of each character of a line as it is shown."""
+    looks = [line.look] * len(_shown(line.text))
+    word = Look.REMOVED_WORD if line.look == Look.REMOVED else Look.ADDED_WORD
+    for begin, end in line.words[:_MOST_WORDS]:
+        for place in range(len(_shown(line.text[:begin])), len(_shown(line.text[:end]))):
+            looks[place] = word
+    return looks
+
+
+def _shown(text: str) -> str:
+    """Return a line of a call, safe to show: also what nobody would see is there, and a line break in a name."""
+    return distinct(whole(plain(as_utf8(text), keep="\t"))).expandtabs(4)
 
 
 def argument_pieces(key: object, value: object, width: int) -> Iterator[_Piece]:

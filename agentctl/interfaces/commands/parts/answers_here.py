@@ -27,6 +27,7 @@ from agentctl.interfaces.words.question_pieces import (
     EDGE,
     call_pieces,
     kind_of_asker,
+    look_of,
     option_pieces,
     options_of,
     seen_of,
@@ -42,6 +43,8 @@ from agentctl.operations.where.command_lines import root_words
 #: Of a screenful, the rows that are left to the line that is typed, and to what the shell has shown before.
 _BESIDE = 3
 _FEWEST_ROWS = 4
+#: What is typed to see the arguments of a call as they are.
+_RAW = "raw"
 #: A terminal cuts a longer line, and says nothing.
 _MOST_BYTES = 1000 if sys.platform == "darwin" else 4095
 
@@ -125,8 +128,17 @@ class AnswersHere:
         if asked is None or not asked.is_waiting or asked.question.idle:
             return
         self._make_room()
+        self._show_whole(_Shown(key, asked, [], 0.0))
+
+    def _show_whole(self, shown: _Shown, *, is_raw: bool = False) -> None:
+        """Show a question from its beginning.
+
+        Args:
+            is_raw: Of a call its arguments as they are, and not what it would do.
+        """
         columns, _ = self._typed.size
-        self._show(_Shown(key, asked, list(_rows(asked, root_words(self._root), columns - 1)), 0.0))
+        rows = _rows(shown.asked, root_words(self._root), columns - 1, is_raw=is_raw)
+        self._show(shown._replace(rest=list(rows)))
 
     def _show(self, shown: _Shown) -> None:
         """Show the next screenful."""
@@ -169,6 +181,8 @@ class AnswersHere:
         elif not line.strip():
             self._left.add(shown.key)
             self._shown = None
+        elif line.strip() == _RAW and _has_raw(shown.asked.question):
+            self._show_whole(shown, is_raw=True)
         else:
             self._answer(shown, line)
 
@@ -214,9 +228,9 @@ def _key(one: PendingQuestion) -> QuestionKey:
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def _rows(asked: OpenQuestion, root: str, width: int) -> Iterator[str]:
+def _rows(asked: OpenQuestion, root: str, width: int, *, is_raw: bool) -> Iterator[str]:
     """Yield the rows that show a question: each fits the terminal, and none can look like the line of somebody else."""
-    for line in "".join(_texts(asked, root, width)).removesuffix("\n").split("\n"):
+    for line in "".join(_texts(asked, root, width, is_raw=is_raw)).removesuffix("\n").split("\n"):
         yield from edged_rows(_as_printed(line), "| ", width).split("\n")
 
 
@@ -230,13 +244,13 @@ def _as_printed(line: str) -> str:
     return line
 
 
-def _texts(asked: OpenQuestion, root: str, width: int) -> Iterator[str]:
+def _texts(asked: OpenQuestion, root: str, width: int, *, is_raw: bool) -> Iterator[str]:
     question = asked.question
     by = f" ({kind_of_asker(question)})" if question.asked_by else ""
     what = "asks for permission" if question.is_permission else "asks"
     yield f"{plain(asked.instance)}{by} of {plain(asked.task_id)} {what}:\n"
     if question.is_permission:
-        yield from (text for text, _ in call_pieces(question, width))
+        yield from (text for text, _ in call_pieces(question, width, is_raw=is_raw))
     else:
         yield f"{EDGE}{edged_rows(text_within(question.text), EDGE, width)}\n"
     if not seen_of(question).is_whole:
@@ -257,7 +271,13 @@ def _how(question: Question) -> str:
     ways = [f"1-{count}" if count > 1 else "1"] if count else []
     ways += ["a text"] if question.takes_text else []
     several = ", several with commas between them" if question.multiple else ""
-    return f"{' or '.join(ways) or 'nothing'} answers{several}; Enter alone leaves it for later"
+    raw = f"; {_RAW} shows the arguments" if _has_raw(question) else ""
+    return f"{' or '.join(ways) or 'nothing'} answers{several}{raw}; Enter alone leaves it for later"
+
+
+def _has_raw(question: Question) -> bool:
+    """Return whether the arguments of a call can be asked for: they are not what is shown, nor is the word an answer."""
+    return question.is_permission and look_of(question) is not None and all(one.id != _RAW for one in question.choices)
 
 
 def _prompt(shown: _Shown) -> str:

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from agentctl.domain.answers import answers_in_words, check_answer
 from agentctl.domain.names import WorkerId
-from agentctl.domain.question import EVERYTHING, arguments_of, offered, question_within
+from agentctl.domain.question import EVERYTHING, Question, arguments_of, offered, question_within
 from agentctl.domain.text.plaintext import distinct, plain
 from agentctl.errors import Refused, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.words.outline import outline
+from agentctl.interfaces.words.question_pieces import look_lines, look_of
 from agentctl.interfaces.words.worker import respond_command
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.talk.interacting import OpenQuestion
@@ -31,18 +32,19 @@ class TypedAnswer(NamedTuple):
     reason: str | None
 
 
-def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "") -> list[str]:
+def question_lines(asked: OpenQuestion, host: str | None = None, root: str = "", *, is_raw: bool = False) -> list[str]:
     """Return what a question is, with all of it; of a call, which is allowed by its looks, also what nobody sees.
 
     Args:
         host: Where it is asked; None: here.
         root: As `root_words` returns it.
+        is_raw: Of a call its arguments as they are, and not what it would do.
     """
     is_call = asked.question.is_permission
-    return [distinct(line) if is_call else line for line in _paragraph(asked, host, root)]
+    return [distinct(line) if is_call else line for line in _paragraph(asked, host, root, is_raw=is_raw)]
 
 
-def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str]:
+def _paragraph(asked: OpenQuestion, host: str | None, root: str, *, is_raw: bool) -> Iterator[str]:
     one, seen = asked.question, question_within(asked.question, EVERYTHING)
     by = f" ({plain(one.asked_by_type or 'a sub-agent')})" if one.asked_by else ""
     on, program = ("", _PROGRAM) if host is None else (f" on {plain(host)}", f"agentctl --host {plain(host)}")
@@ -51,9 +53,7 @@ def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str
         way = f"{program} send {asked.instance} --task {asked.task_id}{root} TEXT"
         yield plain(f"    (it has answered, and is kept: {way}, or --close)")
         return
-    if one.described:
-        yield plain(f"    in its own words: {one.described}")
-    yield from outline(arguments_of(one), "    | ")
+    yield from _call_lines(one, is_raw=is_raw)
     if one.is_cut:
         yield plain(f"    warning: this is cut; for all of it: {_raw_command(asked, root, program)}")
     options = offered(one, seen)
@@ -68,6 +68,17 @@ def _paragraph(asked: OpenQuestion, host: str | None, root: str) -> Iterator[str
     if not asked.is_waiting:
         yield f"    {ASKER_GONE}"
     yield f"    {answer_command(asked, host, root)}"
+
+
+def _call_lines(question: Question, *, is_raw: bool) -> Iterator[str]:
+    """Yield what a call would do, its other arguments, and what the agent says about it."""
+    look = None if is_raw or question.is_cut else look_of(question)
+    said = [] if look is None else [look.said]
+    if look is not None:
+        yield from look_lines(look, "    | ")
+    yield from outline(arguments_of(question) if look is None else look.rest, "    | ")
+    for words in dict.fromkeys(filter(None, (question.described, *said))):
+        yield plain(f"    in its own words: {words}")
 
 
 def confirm(call: Invocation, asked: OpenQuestion, answer: str, host: str | None = None) -> None:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from agentctl.domain.documents.workers.questions import AcceptedAnswer, GivenAnswer, HostQuestionRow, QuestionRow
 
 _NONE = "no open question"
+RAW_CALLS = Parameter("raw", FLAG, "Of a call its arguments as they are, and not what it would do.")
 #: Of more questions of a worker, the further ones are not named in a hint.
 _MOST_NAMED = 3
 
@@ -97,7 +98,7 @@ def _option(text: str) -> tuple[str, str]:
 
 
 def list_questions_command(
-    call: Invocation, *, recursive: bool = False, hosts: str | None = None
+    call: Invocation, *, recursive: bool = False, hosts: str | None = None, raw: bool = False
 ) -> Showing[Iterable[QuestionRow | HostQuestionRow | FailedHost]]:
     """List the open questions of all tasks.
 
@@ -105,16 +106,18 @@ def list_questions_command(
     the host comes first.
     """
     if hosts is not None:
-        return (yield from _list_across(call, hosts, recursive=recursive))
+        return (yield from _list_across(call, hosts, recursive=recursive, is_raw=raw))
     looked = find_questions_below(call.task()) if recursive else find_questions(call.root(), call.named_task())
     call.warn(looked.warnings)
     found = looked.questions
-    lines = _numbered([question_lines(one, root=root_words(call.root())) for one in found])
+    lines = _numbered([question_lines(one, root=root_words(call.root()), is_raw=raw) for one in found])
     yield Shown([one.to_json() for one in found], map(question_line, found), lambda: lines or [_NONE])
     return call.report_unreadable(looked.unreadable)
 
 
-def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[list[HostQuestionRow | FailedHost]]:
+def _list_across(
+    call: Invocation, hosts: str, *, recursive: bool, is_raw: bool
+) -> Showing[list[HostQuestionRow | FailedHost]]:
     from agentctl.interfaces.commands.model.far_line import far_line
     from agentctl.interfaces.commands.parts.merged_rows import Merged, ask_hosts, asked_there
 
@@ -122,7 +125,7 @@ def _list_across(call: Invocation, hosts: str, *, recursive: bool) -> Showing[li
     merged: Merged[HostQuestionRow] = Merged(
         ask_hosts(hosts, argv), lambda row: (f"{fields(row['host'])}\t{question_line(asked_there(row))}", row)
     )
-    lines = _numbered([question_lines(asked_there(row), row["host"]) for _, row in merged.shown])
+    lines = _numbered([question_lines(asked_there(row), row["host"], is_raw=is_raw) for _, row in merged.shown])
     yield Shown(merged.document(), [line for line, _ in merged.shown], lambda: lines or [_NONE])
     return merged.report(call)
 
@@ -217,6 +220,7 @@ agentctl interact list --hosts all
     (
         Parameter("recursive", FLAG, "Only those of the task and its sub-tasks."),
         HOSTS,
+        RAW_CALLS,
     ),
 )
 COMMANDS = (

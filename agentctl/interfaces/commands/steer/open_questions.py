@@ -18,7 +18,13 @@ from agentctl.interfaces.commands.model.command_model import (
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import HOSTS, IN_ALL_TASKS
 from agentctl.interfaces.commands.parts.question_lines import answer_command, can_ask_back, question_lines
-from agentctl.interfaces.commands.steer.interact import answer_shown, list_questions_command, question_line, respond
+from agentctl.interfaces.commands.steer.interact import (
+    RAW_CALLS,
+    answer_shown,
+    list_questions_command,
+    question_line,
+    respond,
+)
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.interacting import OpenQuestion, list_questions, only_question
 from agentctl.operations.where.command_lines import root_words
@@ -38,6 +44,7 @@ def answer_questions(
     question_id: str | None = None,
     reason: str | None = None,
     hosts: str | None = None,
+    raw: bool = False,
 ) -> Carried[AcceptedAnswer | Iterable[QuestionRow | HostQuestionRow | FailedHost]]:
     """Show the open questions of workers, and answer them.
 
@@ -52,12 +59,12 @@ def answer_questions(
     if not words:
         if question_id is not None or reason is not None:
             raise UsageError("--id and --reason are about the question of a worker", hint="agentctl answer --help")
-        return list_questions_command(call, hosts=hosts)
+        return list_questions_command(call, hosts=hosts, raw=raw)
     if len(words) > 1:
         return respond(call, words=words, question_id=question_id, reason=reason, hosts=hosts)
     if hosts is not None:
         raise UsageError("with --hosts the answer follows the worker", hint="agentctl answer --help")
-    return _read_answer(call, _question_of(call, words[0], question_id), reason)
+    return _read_answer(call, _question_of(call, words[0], question_id), reason, is_raw=raw)
 
 
 def _question_of(call: Invocation, instance: str, question_id: str | None) -> OpenQuestion:
@@ -87,11 +94,11 @@ def _question_of(call: Invocation, instance: str, question_id: str | None) -> Op
 
 
 def _read_answer(
-    call: Invocation, asked: OpenQuestion, reason: str | None
+    call: Invocation, asked: OpenQuestion, reason: str | None, *, is_raw: bool
 ) -> Shown[AcceptedAnswer | list[QuestionRow]]:
     """Show a question, and answer it with what is typed then, where somebody sits at a terminal."""
     root = root_words(call.root())
-    lines = question_lines(asked, root=root)
+    lines = question_lines(asked, root=root, is_raw=is_raw)
     if asked.question.idle or not can_ask_back(call):
         return Shown([asked.to_json()], [question_line(asked)], lambda: lines)
     call.note_all(lines)
@@ -124,6 +131,7 @@ agentctl answer fix --task login --id q1 deny --reason "not on a Friday: only pr
             Parameter("question_id", TEXT, "Which of its questions.", "ID", typed="id", completes=QUESTIONS),
             Parameter("reason", TEXT, "Why a permission is denied; the agent reads it.", "TEXT"),
             HOSTS,
+            RAW_CALLS,
         ),
     ),
 )

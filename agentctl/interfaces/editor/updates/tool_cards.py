@@ -8,31 +8,13 @@ from typing import Any
 
 from agentctl.interfaces.editor.updates.client_bounds import bounded_json
 from agentctl.interfaces.words.activity import label, short_line
+from agentctl.interfaces.words.looks.call_kinds import tool_kind
 
 Detail = Mapping[str, Any]
-_KINDS = {
-    "read": ("read", "notebookread", "read_file", "view", "view_image", "ls", "list_dir", "list_directory"),
-    "edit": ("edit", "multiedit", "write", "notebookedit", "apply_patch", "filechange", "write_file", "edit_file"),
-    "search": ("grep", "glob", "search", "find", "rg", "grep_files", "toolsearch"),
-    "fetch": ("webfetch", "websearch", "web_search", "fetch"),
-    "execute": ("bash", "shell", "commandexecution", "exec_command", "bashoutput", "killshell", "powershell"),
-    "think": ("todowrite", "think", "agent", "task"),
-    "switch_mode": ("exitplanmode", "enterplanmode"),
-}
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 _PATHS = ("file_path", "path", "notebook_path", "filePath")
 _LONGEST_PATH, _MOST_PATHS = 4000, 20
 #: What a driver leaves at the end of a text that it has cut, which must not be shown as what a file is to contain.
 _CUT = " [cut: "
-
-
-def tool_kind(name: str) -> str:
-    """Return the protocol's kind of a tool.
-
-    >>> tool_kind("Bash"), tool_kind("mcp__tracker__close")
-    ('execute', 'other')
-    """
-    return _KIND_OF.get(name.lower(), "other")
 
 
 def title_of(name: str, detail: Detail | None) -> str:

@@ -29,11 +29,15 @@ from agentctl.domain.worker.ends import end_in_words
 from agentctl.errors import UsageError
 from agentctl.interfaces.screen.fleet.drawing import Piece, since, totals_shown
 from agentctl.interfaces.words.activity import node_parts, one_line
+from agentctl.interfaces.words.looks.look import STYLES
+from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
+from agentctl.interfaces.words.looks.span_tables import wrapped
 from agentctl.interfaces.words.question_pieces import (
     STEP,
     argument_pieces,
     call_pieces,
     kind_of_asker,
+    look_of,
     option_pieces,
     options_of,
     takes_words,
@@ -55,8 +59,8 @@ class Peek(VerticalScroll, can_focus=False):
     """
     #: The styles of the roles in what is shown.
     STYLES: ClassVar[dict[str, str]] = {
-        "dim": "dim", "text": "", "name": "bold", "blocked": "yellow", "failed": "red", "key": "bold cyan",
-        "agent": "cyan", "completed": "green",
+        "dim": "dim", "name": "bold", "blocked": "yellow", "failed": "red", "key": "bold cyan",
+        "agent": "cyan", "completed": "green", **STYLES,
     }  # fmt: skip
 
     def __init__(self) -> None:
@@ -68,6 +72,8 @@ class Peek(VerticalScroll, can_focus=False):
         #: When the question was drawn; infinity until then.
         self._since = math.inf
         self._was_seen_whole = False
+        #: Whether it is shown as it was written: a question without its Markdown drawn, of a call the arguments.
+        self._is_source = False
         self.chosen: set[str] = set()
         #: What was asked before, shown where nothing is asked now.
         self.before = ""
@@ -134,10 +140,10 @@ class Peek(VerticalScroll, can_focus=False):
         question = worker.questions[0] if worker.questions else None
         key = (worker.id, question.id) if question is not None else None
         if key != self._question or question != self._asked:
-            self._question, self._asked = key, question
+            self._question, self._asked, self._is_source = key, question, False
             self.begin()
         width = self.app.size.width - _BESIDE
-        pieces = tuple(peek_of(glance, worker, self.chosen, datetime.now(UTC), width, node))
+        pieces = tuple(self._pieces(glance, worker, width, node))
         if self.before and question is None:
             pieces += (("\n\nAnswered before:\n", "dim"), (self.before, "text"))
         if pieces != self._shown:
@@ -146,6 +152,18 @@ class Peek(VerticalScroll, can_focus=False):
             for words, role in pieces:
                 text.append(words, self.STYLES.get(role, ""))
             self._text.update(text)
+
+    def _pieces(self, glance: Glance, worker: FleetWorker, width: int, node: Node | None) -> Iterator[Piece]:
+        if worker.questions:
+            now = datetime.now(UTC)
+            yield from _asked(worker, worker.questions[0], self.chosen, now, width, is_source=self._is_source)
+        else:
+            yield from _without_question(glance, worker, width, node)
+
+    def change_source(self) -> None:
+        """Show a question as it was written, or drawn again; what is shown then has not been seen yet."""
+        self._is_source = not self._is_source
+        self.begin()
 
     def begin(self) -> None:
         """Take nothing of the question for seen: it, or the screen that it is on, is about to be drawn."""
@@ -164,17 +182,8 @@ class Peek(VerticalScroll, can_focus=False):
         self._question = self._asked = None
 
 
-def peek_of(
-    glance: Glance, worker: FleetWorker, chosen: set[str], now: datetime, width: int, node: Node | None = None
-) -> Iterator[Piece]:
-    """Yield what the peek says of a worker: its question, else the item of its activity, else its last words.
-
-    Args:
-        width: The cells of a row.
-    """
-    if worker.questions:
-        yield from _asked(worker, worker.questions[0], chosen, now, width)
-        return
+def _without_question(glance: Glance, worker: FleetWorker, width: int, node: Node | None) -> Iterator[Piece]:
+    """Yield what the peek says of a worker that asks nothing: the item of its activity, else its last words."""
     if node is not None:
         yield from _item(node, width)
         return
@@ -216,7 +225,9 @@ def _item(node: Node, width: int) -> Iterator[Piece]:
         yield (text_within(node.text), "text")
 
 
-def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int) -> Iterator[Piece]:
+def _asked(
+    worker: FleetWorker, question: Question, chosen: set[str], now: datetime, width: int, *, is_source: bool
+) -> Iterator[Piece]:
     row = worker.row
     what = "asks for permission" if question.is_permission else "asks"
     by = f" ({kind_of_asker(question)})" if question.asked_by else ""
@@ -226,11 +237,21 @@ def _asked(worker: FleetWorker, question: Question, chosen: set[str], now: datet
     more = f", {len(worker.questions) - 1} more after it" if len(worker.questions) > 1 else ""
     yield (f"  waiting {since(question.asked_at, now)}{more}\n", "dim")
     if question.is_permission:
-        yield from call_pieces(question, width)
-    else:
+        yield from call_pieces(question, width, is_raw=is_source)
+    elif is_source:
         yield (text_within(question.text) + "\n", "text")
+    else:
+        yield from _drawn_pieces(text_within(question.text), width)
     yield from option_pieces(question, width, chosen)
     yield (_how(question), "dim")
+
+
+def _drawn_pieces(text: str, width: int) -> Iterator[Piece]:
+    """Yield a text in Markdown."""
+    for line in markdown_lines(text, width):
+        for row in wrapped(line, width):
+            yield from row
+            yield ("\n", "text")
 
 
 def _how(question: Question) -> str:
@@ -245,4 +266,6 @@ def _how(question: Question) -> str:
         parts.append("i writes the answer")
     if question.denial is not None:
         parts.append("D denies with a reason")
+    if question.is_permission and look_of(question) is not None:
+        parts.append("R shows the arguments")
     return ", ".join(parts)

@@ -36,6 +36,7 @@ WORKER_BINDINGS: list[BindingType] = [
     Binding("p", "pause", "Pause"),
     Binding("s", "send", "Send"),
     Binding("r", "retry", "Retry"),
+    Binding("R", "source", "Source", show=False, tooltip="As it was written, or drawn: Markdown, calls"),
     Binding("c", "copy_name", "Copy its name", show=False),
     Binding("C", "copy_folder", "Copy its folder", show=False),
     Binding("ctrl+d", "scroll_peek(1)", "Scroll the peek", show=False),
@@ -315,6 +316,12 @@ class WorkerKeys(DOMNode):
             f"deny {worker.row['agentInstance']}, because",
             lambda reason: self.give_answer(worker, question, denial, reason.strip() or None),
         )
+
+    def action_source(self) -> None:
+        """Show a question as it was written, or drawn again."""
+        if self._asks() and self.peek.display:
+            self.peek.change_source()
+            self.draw_peek()
 
     def action_scroll_peek(self, by: int) -> None:
         """Scroll the peek by half a page."""

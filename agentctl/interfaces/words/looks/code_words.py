@@ -1,0 +1,75 @@
+"""The words of code by what they are, as Pygments reads it; only in languages whose rules were tried with odd code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from agentctl.interfaces.words.looks.look import Look, Span, joined, safe_span
+from agentctl.lean import Any
+
+#: What stands behind the fence -> Pygments' name of the language.
+_LANGUAGES = {
+    **dict.fromkeys(("bash", "sh", "shell", "zsh"), "bash"),
+    **dict.fromkeys(("python", "py", "python3"), "python"),
+    **dict.fromkeys(("javascript", "js", "jsx", "mjs"), "javascript"),
+    **dict.fromkeys(("typescript", "ts", "tsx"), "typescript"),
+    **dict.fromkeys(("yaml", "yml"), "yaml"),
+    **dict.fromkeys(("rust", "rs"), "rust"),
+    **dict.fromkeys(("go", "golang"), "go"),
+    **dict.fromkeys(("c", "h"), "c"),
+    **dict.fromkeys(("cpp", "c++", "cc", "hpp"), "cpp"),
+    **dict.fromkeys(("diff", "patch"), "diff"),
+    **{name: name for name in ("json", "toml", "ini", "sql", "java", "ruby", "css")},
+}
+#: Longer code, or a longer line of it, is drawn without its words: whatever Pygments' rules take for it.
+_LONGEST, _LONGEST_LINE = 20_000, 1000
+
+
+def code_lines(code: str, language: str) -> list[tuple[Span, ...]]:
+    r"""Return the lines of some code.
+
+    >>> code_lines("x = 'a'", "python")[0][-1], code_lines("a\tb", "?")
+    (Span(text="'a'", look=<Look.STRING: 'string'>), [(Span(text='a    b', look=<Look.CODE: 'code'>),)])
+    """
+    known = _LANGUAGES.get(language.lower())
+    is_short = len(code) <= _LONGEST and max(map(len, code.split("\n"))) <= _LONGEST_LINE
+    words = [*_words(code, known)] if known is not None and is_short else []
+    if "".join(text for text, _ in words) != code:
+        words = [(code, Look.CODE)]
+    lines: list[list[Span]] = [[]]
+    for text, look in words:
+        first, *rest = text.split("\n")
+        lines[-1].append(safe_span(first, look))
+        lines += [[safe_span(part, look)] for part in rest]
+    return [joined(line) for line in lines]
+
+
+def _words(code: str, language: str) -> Iterator[tuple[str, Look]]:
+    from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped] # Heavy, and mostly nobody draws code.
+
+    lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    looks = _looks()
+    for kind, text in lexer.get_tokens(code):
+        yield text, next((looks[one] for one in _kinds(kind) if one in looks), Look.CODE)
+
+
+def _kinds(kind: Any) -> Iterator[Any]:
+    """Yield a kind of word, then the ones that it is a kind of."""
+    while kind is not None:
+        yield kind
+        kind = kind.parent
+
+
+def _looks() -> dict[Any, Look]:
+    from pygments.token import Token  # type: ignore[import-untyped]
+
+    return dict(
+        chain(
+            ((Token.Keyword, Look.KEYWORD), (Token.Operator.Word, Look.KEYWORD), (Token.Comment, Look.COMMENT)),
+            ((Token.Literal.String, Look.STRING), (Token.Literal.Number, Look.NUMBER)),
+            ((one, Look.NAME) for one in (Token.Name.Function, Token.Name.Class, Token.Name.Tag, Token.Name.Builtin)),
+            ((Token.Generic.Inserted, Look.ADDED), (Token.Generic.Deleted, Look.REMOVED)),
+            ((Token.Generic.Subheading, Look.QUIET), (Token.Generic.Heading, Look.QUIET)),
+        )
+    )

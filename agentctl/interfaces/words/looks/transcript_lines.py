@@ -1,0 +1,101 @@
+"""A paragraph of a transcript as it is drawn: what was said as Markdown, what was called as what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+
+from agentctl.domain.activity.row import RowType
+from agentctl.domain.activity.transcript import TranscriptEntry
+from agentctl.interfaces.words.activity import entry_indent, paragraph, said_by, short_line, string
+from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_lines
+from agentctl.interfaces.words.looks.look import Look, Span, SpanLine, joined, safe_span
+from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
+
+#: More lines of one call are counted; a command is longer than these only where it writes a file.
+_MOST_LINES = 30
+#: So many files are named of several that were read in a row.
+_MOST_FILES = 3
+
+
+def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
+    """Return the lines of an entry; the first one begins with the time."""
+    before = entry_indent(entry)
+    spans = _drawn(entry, max(width - len(before), 20))
+    if spans is None:
+        return [SpanLine((safe_span(line),), len(before)) for line in paragraph(entry).removesuffix("\n").split("\n")]
+    blank = Span(" " * len(before))
+    return [
+        SpanLine(joined((blank if place else Span(before), *line.spans)), len(before) + line.hang)
+        for place, line in enumerate(spans)
+    ]
+
+
+def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
+    """Return the line of files that were read in a row."""
+    begun = [entry for entry in entries if entry.begins]
+    files = list(dict.fromkeys(filter(None, map(_file_of, begun or entries))))
+    before = entry_indent(entries[0])
+    number = len(files) or len(begun) or 1
+    named = [short_line(file) for file in files[:_MOST_FILES]]
+    more = [f"{number - _MOST_FILES} more"] if len(files) > _MOST_FILES else []
+    what = "" if number == 1 else f"{number:,} files"
+    words = ": ".join(filter(None, (what, ", ".join(named + more)))) or "a file"
+    return [SpanLine(joined((Span(before), safe_span(f"{said_by(entries[0])}Read {words}"))), len(before))]
+
+
+def _file_of(entry: TranscriptEntry) -> str:
+    detail = entry.fields.get("detail")
+    found = detail if isinstance(detail, dict) else {}
+    return next((found[key] for key in ("file_path", "path", "filePath") if isinstance(found.get(key), str)), "")
+
+
+def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
+    """Return what stands behind the time; None of what is shown as its words."""
+    by, name = said_by(entry), string(entry.fields.get("name"))
+    if entry.kind == RowType.MESSAGE:
+        said = f"{by}{f'{short_line(name)}: ' if name else ''}"
+        return _behind(said, markdown_lines(string(entry.fields.get("text")) or "", width - len(said)))
+    if entry.kind == RowType.TOOL and entry.begins and not entry.ends:
+        lines = list(_call_lines(name or "", entry.fields.get("detail")))
+        return _behind(f"{by}", lines) if lines else None
+    return None
+
+
+def _behind(before: str, lines: Sequence[SpanLine]) -> list[SpanLine]:
+    first, *rest = lines or [SpanLine(())]
+    return [SpanLine(joined((safe_span(before), *first.spans)), first.hang), *rest]
+
+
+def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
+    todos = todo_lines(name, detail)
+    if todos is not None:
+        yield SpanLine((safe_span(short_line(name)),))
+        yield from _some(list(map(_line, todos)))
+        return
+    look = call_look(name, detail)
+    for verb, subject, lines in look.parts if look is not None else ():
+        is_command = lines[:1] and lines[0].sign == "$"
+        if not is_command:
+            yield SpanLine((safe_span(short_line(f"{verb} {subject}"), Look.HEADING),))
+        yield from _some(list(map(_line, lines)))
+    if look is not None and look.said:
+        yield SpanLine((safe_span(f"# {short_line(look.said)}", Look.QUIET),))
+
+
+def _some(lines: list[SpanLine]) -> Iterator[SpanLine]:
+    yield from lines[:_MOST_LINES]
+    if len(lines) > _MOST_LINES:
+        yield SpanLine((Span(f"… {len(lines) - _MOST_LINES:,} more lines", Look.QUIET),))
+
+
+def _line(line: CallLine) -> SpanLine:
+    word = Look.REMOVED_WORD if line.look == Look.REMOVED else Look.ADDED_WORD
+    ends = [*chain.from_iterable(line.words), len(line.text)]
+    begins = [0, *ends[:-1]]
+    parts = [
+        safe_span(line.text[begin:end], word if place % 2 else line.look)
+        for place, (begin, end) in enumerate(zip(begins, ends, strict=True))
+    ]
+    sign = Span(f"{line.sign:<1} ", Look.TEXT if line.look == Look.CODE else line.look)
+    return SpanLine(joined((sign, *parts)), len(sign.text))
