@@ -271,7 +271,7 @@ def test_a_call_is_shown_whole_screen_by_screen_and_then_allowed(
         assert "rm -rf last" not in window.text()
         window.enter("allow")
         window.until(lambda: window.text().count("Enter shows the rest") == 2, "the next screen")
-        assert "│   1  Deny" in window.text()
+        assert "│     1  Deny" in window.text()
         assert "\n  1  Deny" not in window.text()
         assert "\\x1b[31m" in window.text()
         window.press("Enter")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 
 from agentctl.lean import NamedTuple
 
@@ -120,5 +119,7 @@ def _parts(old: Sequence[str], new: Sequence[str], steps: _Steps) -> Iterator[tu
     if not steps.take(old, new):
         yield "replace", (0, len(old)), (0, len(new))
         return
+    from difflib import SequenceMatcher  # Mostly nothing is compared.
+
     for kind, begin, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         yield kind, (begin, end), (first, last)

@@ -50,6 +50,10 @@ IN_ALL_TASKS = (ONE_TASK, *IN_ROOT)
 SHOWN_IN_TASK = (TASK, ROOT, FORCE)
 BY_LINE_IN_TASK = (*SHOWN_IN_TASK, JSON_BY_LINE)
 
+#: Of what agents say, at a terminal.
+PLAIN = Parameter("plain_text", FLAG, "Their words as they wrote them: no Markdown is drawn.", typed="plain",
+                  group=OUTPUT)  # fmt: skip
+
 HOSTS = Parameter("hosts", TEXT, "On these hosts at once: all, or names with commas between; `here` is this machine.",
                   "LIST", completes=HOST_LIST, group=PLACE)  # fmt: skip
 INSTANCE = Parameter("instance", TEXT, "The worker.", "INSTANCE", is_argument=True, is_required=True,

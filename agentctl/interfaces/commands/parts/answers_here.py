@@ -276,7 +276,7 @@ def _how(question: Question) -> str:
 
 
 def _has_raw(question: Question) -> bool:
-    """Return whether the arguments of a call can be asked for: they are not what is shown, nor is the word an answer."""
+    """Return whether the arguments of a call can be asked for here, since something else is shown."""
     return question.is_permission and look_of(question) is not None and all(one.id != _RAW for one in question.choices)
 
 

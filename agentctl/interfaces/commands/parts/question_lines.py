@@ -11,7 +11,6 @@ from agentctl.domain.text.plaintext import distinct, plain
 from agentctl.errors import Refused, UsageError
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.words.outline import outline
-from agentctl.interfaces.words.question_pieces import look_lines, look_of
 from agentctl.interfaces.words.worker import respond_command
 from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.talk.interacting import OpenQuestion
@@ -72,6 +71,8 @@ def _paragraph(asked: OpenQuestion, host: str | None, root: str, *, is_raw: bool
 
 def _call_lines(question: Question, *, is_raw: bool) -> Iterator[str]:
     """Yield what a call would do, its other arguments, and what the agent says about it."""
+    from agentctl.interfaces.words.question_pieces import look_lines, look_of  # Mostly nothing is asked.
+
     look = None if is_raw or question.is_cut else look_of(question)
     said = [] if look is None else [look.said]
     if look is not None:

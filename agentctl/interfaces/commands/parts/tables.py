@@ -16,6 +16,7 @@ from rich.text import Text
 from agentctl.domain.states import HELD
 from agentctl.domain.text.plaintext import plain, shortened_inside
 from agentctl.interfaces.commands.model.command_model import LedCell
+from agentctl.interfaces.words.looks.look import STYLES
 from agentctl.interfaces.words.value_words import NOTHING, duration
 from agentctl.interfaces.words.worker import (
     agent_with_policy,
@@ -38,8 +39,8 @@ _COLOURS = {
     "cancelled": "magenta",
     "stranded": "yellow", "held": "yellow",
 }  # fmt: skip
-#: Looks that are not statuses, in pictures of characters.
-_LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red"}
+#: Looks that are not statuses: in pictures of characters, and in what agents say.
+_LOOKS = {"dim": "dim", "bold": "bold", "parked": "magenta", "critical": "bold red", **STYLES}
 _COLOURED = ("status", "state")
 WORKER_HEADS = ("instance", "status", "reason", "time", "progress", "command")
 #: How a worker stands, and why, is never cut.

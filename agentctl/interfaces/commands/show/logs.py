@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode, UsageError
@@ -14,14 +15,16 @@ from agentctl.interfaces.commands.model.command_model import (
     WHOLE,
     Command,
     Parameter,
+    Picture,
     Raw,
     Showing,
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLOW, NAMED_INSTANCES
+from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLOW, NAMED_INSTANCES, PLAIN
 from agentctl.interfaces.commands.parts.json_text import as_json
 from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, workers_chosen
+from agentctl.interfaces.commands.show.drawn_words import drawn_entry
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
 from agentctl.lean import TYPE_CHECKING
@@ -30,6 +33,7 @@ from agentctl.operations.show.logs import follow_events, follow_logs
 from agentctl.operations.where.locating import find_worker
 
 if TYPE_CHECKING:
+    from agentctl.domain.activity.transcript import TranscriptEntry
     from agentctl.domain.documents.views import BadEvent, EventRow, LogPiece
 
 Chunks = Iterable[tuple[str, bytes]]
@@ -44,6 +48,7 @@ def logs(
     stdout: bool = False,
     stderr: bool = False,
     raw: bool = False,
+    plain_text: bool = False,
     failed: bool = False,
     status: str | None = None,
     agent: str | None = None,
@@ -68,11 +73,20 @@ def logs(
             yield Raw(f"{heading}\n")
         owner = name if heading else None
         if not (raw or stdout or stderr) and has_transcript(find_worker(task, name)):
-            texts = map(paragraph, follow_transcript(task, name, follow=follow, tail=tail))
+            entries = follow_transcript(task, name, follow=follow, tail=tail)
+            if call.draws and not plain_text:
+                yield from (Shown(table=partial(_picture, entry)) for entry in entries)
+                continue
+            texts = map(paragraph, entries)
             yield from (Shown(_piece("transcript", text, owner)) if call.json else Raw(text) for text in texts)
             continue
         yield from _output(call, follow_logs(task, name, streams=streams, follow=follow, tail=tail), owner, raw=raw)
     return ExitCode.DONE
+
+
+def _picture(entry: TranscriptEntry) -> Picture:
+    """Return what a terminal shows of an entry: Markdown drawn, and calls as what they do."""
+    return Picture(drawn_entry(entry))
 
 
 def _output(call: Invocation, chunks: Chunks, owner: str | None, *, raw: bool) -> Iterator[Shown[LogPiece] | Raw]:
@@ -138,6 +152,7 @@ agentctl logs explore-1 --stderr > errors.txt
             Parameter("stdout", FLAG, "Only its stdout."),
             Parameter("stderr", FLAG, "Only its stderr."),
             Parameter("raw", FLAG, "The bytes unchanged: no transcript, and control characters pass."),
+            PLAIN,
             *SELECT,
         ),
     ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ from agentctl.domain.text.plaintext import plain
 from agentctl.domain.tree.limits import RESULT_BYTES
 from agentctl.domain.worker.ends import end_in_words
 from agentctl.errors import ExitCode
-from agentctl.interfaces.commands.model.command_model import FINDS, WHOLE, Command, Parameter, Showing, Shown
+from agentctl.interfaces.commands.model.command_model import FINDS, WHOLE, Command, Parameter, Picture, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES
+from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, PLAIN
 from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, one_or_all, workers_chosen
 from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
+from agentctl.interfaces.commands.show.drawn_words import drawn_markdown
 from agentctl.operations.show.results import read_result
 from agentctl.operations.where.command_lines import command_line
 
@@ -30,6 +32,7 @@ def result(
     *,
     instances: list[str] | None = None,
     max_bytes: int = RESULT_BYTES,
+    plain_text: bool = False,
     failed: bool = False,
     status: str | None = None,
     agent: str | None = None,
@@ -40,6 +43,8 @@ def result(
     For an agent: what it declared with `agentctl report result`, then its last message. For a command: what it
     declared, otherwise the end of its stdout. If the text is cut, stderr says so and where the full text is. Exits with
     1 while the worker has not ended. Of several workers each result stands below the name of its worker.
+
+    At a terminal the Markdown of an agent is drawn; --plain and a pipe have its source.
     """
     task = call.task_to_show()
     chosen = workers_chosen(task, instances, Selection(failed, status, agent, words))
@@ -49,10 +54,18 @@ def result(
     codes = []
     for name, one in zip(chosen, results, strict=True):
         if not call.json:
-            heading = filter(None, [headed(name, instances)])
-            yield Shown(lines=chain(heading, _texts(call, one)), notes=_notes(call, task, one))
+            heading = [*filter(None, [headed(name, instances)])]
+            is_drawn = call.draws and not plain_text and one["source"] in ("agent", "declared")
+            picture = partial(_picture, heading, one) if is_drawn else None
+            yield Shown(lines=chain(heading, _texts(call, one)), table=picture, notes=_notes(call, task, one))
         codes.append(_code(call, task, one))
     return next((code for code in (ExitCode.REFUSED, ExitCode.UNSUCCESSFUL) if code in codes), ExitCode.DONE)
+
+
+def _picture(heading: Sequence[str], result: WorkerResult) -> Picture:
+    """Return what a terminal shows of an agent's words."""
+    texts = dict.fromkeys(part for part in (result["summary"], result["text"]) if part)
+    return Picture(chain(([(line, "text")] for line in heading), drawn_markdown("\n\n".join(texts))))
 
 
 def _texts(call: Invocation, result: WorkerResult) -> Iterator[str]:
@@ -106,6 +119,7 @@ agentctl wait explore-1 && agentctl result explore-1 --json
         (
             NAMED_INSTANCES,
             Parameter("max_bytes", WHOLE, "How much of it to print.", "N", default=RESULT_BYTES, least=0),
+            PLAIN,
             *SELECT,
         ),
         exits=(*FINDS, ExitCode.UNSUCCESSFUL),

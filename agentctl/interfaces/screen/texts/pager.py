@@ -20,7 +20,7 @@ The mouse wheel scrolls three rows. Scrolling up stops following.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import ClassVar
 
@@ -40,9 +40,10 @@ from agentctl.interfaces.screen.texts.layout import head_of, usable_hang
 from agentctl.interfaces.screen.texts.needle import Needle
 from agentctl.interfaces.screen.texts.reading_on import FolderWatch, ReadingOn
 from agentctl.interfaces.screen.texts.searching import HitCount, NextHit, find_next
-from agentctl.interfaces.screen.texts.shown import Spot, Tone, text_problem
+from agentctl.interfaces.screen.texts.shown import DrawnForm, LookRange, Spot, Tone, text_problem
 from agentctl.interfaces.screen.texts.sources import PagerSource
 from agentctl.interfaces.screen.texts.window import Anchor, ShownRow, TextWindow
+from agentctl.interfaces.words.looks.look import STYLES
 
 _WHEEL_ROWS = 3
 _SIDE_CELLS = 8
@@ -202,6 +203,8 @@ class Pager(Widget, can_focus=True):
 
     def on_resize(self, event: events.Resize) -> None:
         """Keep the top where it is."""
+        if isinstance(self.source, DrawnForm):
+            self.source.fit(event.size.width)
         self._window.change(width=event.size.width, height=event.size.height - 1)
         self._draw()
 
@@ -267,6 +270,8 @@ class Pager(Widget, can_focus=True):
         line = row.line
         usual = self._usual() if line.tone == Tone.USUAL else self._style(line.tone)
         parts = [(0, line.stamp, self._style("stamp")), (line.stamp, len(text), usual)]
+        if line.looks:
+            parts = [one for begin, end, style in parts for one in _with_looks(begin, end, style, line.looks)]
         if self._count is not None:
             is_current = row.anchor[:2] == self._hit
             hit = self._style("current-hit" if is_current else "hit")
@@ -379,6 +384,14 @@ class Pager(Widget, can_focus=True):
         event.stop()
         self.action_scroll_rows(-_WHEEL_ROWS)
 
+    def change_source(self) -> None:
+        """Show the text as it was written, or drawn again, if it can be."""
+        if isinstance(self.source, DrawnForm):
+            self._hit = None  # It was in the other form.
+            self._count = None if self._count is None else HitCount(self._count.needle)
+            self.source.change_source()
+            self._draw()
+
     # -- the search ----------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
@@ -480,6 +493,17 @@ class Pager(Widget, can_focus=True):
         message.stop()
         if message.count is self._count:
             self.refresh()
+
+
+def _with_looks(begin: int, end: int, usual: Style, looks: Sequence[LookRange]) -> Iterator[tuple[int, int, Style]]:
+    """Yield a part of a line, its looks laid over it."""
+    at = begin
+    for first, last, look in looks:
+        if at <= first < end:
+            yield at, first, usual
+            at = min(last, end)
+            yield first, at, usual + Style.parse(STYLES[look])
+    yield at, end, usual
 
 
 def _with_hits(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from agentctl.domain.text.plaintext import plain, whole
 from agentctl.errors import AgentctlError
 from agentctl.interfaces.screen.texts.needle import Needle
+from agentctl.interfaces.words.looks.look import Look, SpanLine
 from agentctl.lean import NamedTuple
 
 #: A longer line is shown as several, so that no key waits for the layout of megabytes.
@@ -29,6 +30,10 @@ class Tone(StrEnum):
     HEADING = "heading"
 
 
+#: Where a part of a line begins and ends, and its look, of which `STYLES` has the style.
+LookRange = tuple[int, int, str]
+
+
 class ShownLine(NamedTuple):
     """A line of a paragraph: no control characters but tabs, and at most `LONGEST_LINE` characters of its source."""
 
@@ -38,11 +43,53 @@ class ShownLine(NamedTuple):
     stamp: int = 0
     #: How far its further rows are indented where it is wrapped.
     hang: int = 0
+    #: The parts of `drawn` that do not look as the rest of the line does, in order.
+    looks: tuple[LookRange, ...] = ()
 
     @property
     def drawn(self) -> str:
         """The text as it is drawn and searched: each tab is spaces."""
         return self.text.expandtabs() if "\t" in self.text else self.text
+
+
+def shown_lines(line: SpanLine, tone: Tone = Tone.USUAL, stamp: int = 0) -> Iterator[ShownLine]:
+    """Yield a line of spans, in parts if it is too long."""
+    begin = 0
+    for part in parts_of_line(line.text):
+        end = begin + len(part)
+        yield ShownLine(part, tone, 0 if begin else stamp, line.hang, tuple(_looks_in(line, begin, end)))
+        begin = end
+
+
+def _looks_in(line: SpanLine, begin: int, end: int) -> Iterator[LookRange]:
+    at = 0
+    for text, look in line.spans:
+        first, last = max(at, begin), min(at + len(text), end)
+        at += len(text)
+        if first < last and look != Look.TEXT:
+            yield first - begin, last - begin, look
+
+
+class DrawnForm:
+    """The form of a text that is drawn, for a width, or shown as it was written."""
+
+    def __init__(self, *, is_source: bool) -> None:
+        self.width, self.is_source = 80, is_source
+
+    def fit(self, width: int) -> None:
+        """Draw it for a width."""
+        if width != self.width:
+            self.width = width
+            self.draw_anew()
+
+    def change_source(self) -> None:
+        """Show it as it was written, or drawn again."""
+        self.is_source = not self.is_source
+        self.draw_anew()
+
+    def draw_anew(self) -> None:
+        """Forget how it was drawn."""
+        raise NotImplementedError
 
 
 #: Of a file that was cut or replaced while it was shown.

@@ -6,21 +6,26 @@ size. One thread calls `grow` while another one reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.text.words_diff import words_diff
 from agentctl.interfaces.screen.texts.activity_source import ActivitySource
 from agentctl.interfaces.screen.texts.events_source import EventsSource
 from agentctl.interfaces.screen.texts.log_source import LogSource
 from agentctl.interfaces.screen.texts.needle import Needle
-from agentctl.interfaces.screen.texts.shown import ShownLine, Spot, Tone, parts_of_line, spots
+from agentctl.interfaces.screen.texts.shown import LONGEST_LINE, LookRange, ShownLine, Spot, Tone, parts_of_line, spots
+from agentctl.interfaces.words.looks.look import Look
 
 #: Of a finished text so much is shown.
 _MOST_CHARACTERS, _MOST_LINES = 4 << 20, 500_000
 _SEARCHED_TOGETHER = 256
+#: Of longer runs of changed lines no words are compared.
+_LONGEST_RUN = 200
+_CHANGED = (Tone.ADDED, Tone.REMOVED)
 _DIFF_TONES = (
     ("diff --git ", Tone.HEADING), ("+++ ", Tone.HEADING), ("--- ", Tone.HEADING), ("index ", Tone.QUIET),
     ("@@", Tone.HUNK), ("+", Tone.ADDED), ("-", Tone.REMOVED),
@@ -82,9 +87,28 @@ class TextSource:
 
     def paragraph(self, number: int) -> tuple[ShownLine, ...]:
         """Return a line, in parts if it is too long."""
-        line = plain(whole(self._lines[number]), keep="\t")
-        tone = next((tone for begin, tone in _DIFF_TONES if line.startswith(begin)), Tone.USUAL)
-        return tuple(ShownLine(part, tone if self._is_diff else Tone.USUAL) for part in parts_of_line(line))
+        line = _safe(self._lines[number])
+        if not self._is_diff:
+            return tuple(map(ShownLine, parts_of_line(line)))
+        tone = _diff_tone(line)
+        looks = tuple(self._changed_words(number)) if tone in _CHANGED and len(line) <= LONGEST_LINE else ()
+        return tuple(ShownLine(part, tone, looks=looks) for part in parts_of_line(line))
+
+    def _changed_words(self, number: int) -> Iterator[LookRange]:
+        """Yield what of a line of a diff is not in the line that stands opposite it."""
+        lines, kind = self._lines, self._lines[number][:1]
+        begin, end = _run_around(lines, number)
+        removed = (begin, end) if kind == "-" else _run_around(lines, begin - 1)
+        added = (begin, end) if kind == "+" else _run_around(lines, end)
+        place = number - begin
+        old, new = removed[0] + place, added[0] + place
+        is_pair = removed[1] == added[0] and removed[0] <= old < removed[1] and added[0] <= new < added[1]
+        if not is_pair or lines[old][:1] != "-" or lines[new][:1] != "+":
+            return
+        before, after = (_drawn(lines[at])[1:] for at in (old, new))
+        ranges = words_diff(before, after)[0 if kind == "-" else 1]
+        look = Look.REMOVED_WORD if kind == "-" else Look.ADDED_WORD
+        yield from ((first + 1, last + 1, look) for first, last in ranges)
 
     def stretch(self, number: int) -> tuple[int, int]:
         """Return the paragraphs that are searched together: (the first, the one behind the last)."""
@@ -101,6 +125,31 @@ class TextSource:
         self._load = None
 
 
+def _safe(line: str) -> str:
+    return plain(whole(line), keep="\t")
+
+
+def _drawn(line: str) -> str:
+    return ShownLine(_safe(line)).drawn
+
+
+def _diff_tone(line: str) -> Tone:
+    return next((tone for begin, tone in _DIFF_TONES if line.startswith(begin)), Tone.USUAL)
+
+
+def _run_around(lines: Sequence[str], number: int) -> tuple[int, int]:
+    """Return where lines of a diff that are all removed, or all added, begin and end: those around one of them."""
+    if not 0 <= number < len(lines) or (tone := _diff_tone(lines[number])) not in _CHANGED:
+        return number, number
+    begin, end = number, number + 1
+    while begin > max(0, number - _LONGEST_RUN) and _diff_tone(lines[begin - 1]) is tone:
+        begin -= 1
+    while end < min(len(lines), number + _LONGEST_RUN) and _diff_tone(lines[end]) is tone:
+        end += 1
+    is_longer = any(_diff_tone(line) is tone for line in (*lines[max(begin - 1, 0) : begin], *lines[end : end + 1]))
+    return (number, number) if is_longer else (begin, end)
+
+
 def _lines_of(text: str) -> list[str]:
     """Return the lines of a text as they are; where it is too long its beginning, and a word about that."""
     lines = text[:_MOST_CHARACTERS].removesuffix("\n").split("\n", _MOST_LINES) if text else []
@@ -110,9 +159,9 @@ def _lines_of(text: str) -> list[str]:
     return lines
 
 
-def transcript_of(worker: WorkerDir) -> ActivitySource:
+def transcript_of(worker: WorkerDir, *, is_source: bool = True) -> ActivitySource:
     """Return what an agent did."""
-    return ActivitySource(worker.activity)
+    return ActivitySource(worker.activity, is_source=is_source)
 
 
 def stdout_of(worker: WorkerDir) -> LogSource:

@@ -43,9 +43,9 @@ from agentctl.interfaces.screen.worker.tab_row import TABS, Tab, TabRow
 from agentctl.interfaces.screen.worker.tabbed_pager import TabbedPager
 from agentctl.interfaces.screen.worker.worker_texts import (
     RenewedText,
+    ResultText,
     WorkerDiff,
     answered_text,
-    result_text,
     why_text,
 )
 from agentctl.interfaces.words.question_pieces import options_of
@@ -237,16 +237,16 @@ class WorkerScreen(WorkerKeys, Screen[None]):
                 return self.peek
             case Tab.TRANSCRIPT | Tab.EVENTS:
                 empty = "no transcript: tab 2 has its output" if tab is Tab.TRANSCRIPT else "no events yet"
-                return TabbedPager(self._source_of(tab), watches=True, empty=empty)
+                return TabbedPager(self._source_of(tab, is_source=False), watches=True, empty=empty)
             case _:
-                return TabbedPager(self._source_of(tab), follows=False, empty="looking…")
+                return TabbedPager(self._source_of(tab, is_source=False), follows=False, empty="looking…")
 
-    def _source_of(self, tab: Tab) -> PagerSource:
-        """Return the text of a tab."""
+    def _source_of(self, tab: Tab, *, is_source: bool = True) -> PagerSource:
+        """Return the text of a tab: as it was written, unless it is to be drawn."""
         task, name = self._worker.task, self._folder.instance
         match tab:
             case Tab.TRANSCRIPT:
-                return transcript_of(self._folder)
+                return transcript_of(self._folder, is_source=is_source)
             case Tab.LOG:
                 view = self._views.get(Tab.LOG)
                 is_errors = isinstance(view, OutputPagers) and view.current is view.stderr
@@ -254,7 +254,7 @@ class WorkerScreen(WorkerKeys, Screen[None]):
             case Tab.EVENTS:
                 return events_of(self._folder)
             case Tab.RESULT:
-                return RenewedText(lambda: result_text(task, name))
+                return ResultText(task, name, is_source=is_source)
             case Tab.WHY:
                 return RenewedText(lambda: why_text(task, name))
             case Tab.QUESTIONS:
@@ -360,6 +360,14 @@ class WorkerScreen(WorkerKeys, Screen[None]):
             self.peek.before = text
             if self.peek.is_attached and self.peek.display:
                 self.peek.show(self.last_glance(), self._worker)
+
+    def action_source(self) -> None:
+        """Show what is shown as it was written, or drawn again."""
+        view = self._views.get(self.tab)
+        if isinstance(view, Pager):
+            view.change_source()
+        elif view is self.peek:
+            super().action_source()
 
     def action_choose(self) -> None:
         """Answer with the options that were chosen."""

@@ -6,7 +6,8 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from agentctl.adapters.clock import monotonic
@@ -18,8 +19,9 @@ from agentctl.domain.worker.ends import end_in_words
 from agentctl.errors import Refused
 from agentctl.interfaces.screen.acting.commands import error_line
 from agentctl.interfaces.screen.texts.needle import Needle
-from agentctl.interfaces.screen.texts.shown import ShownLine, Spot
+from agentctl.interfaces.screen.texts.shown import DrawnForm, ShownLine, Spot, shown_lines
 from agentctl.interfaces.screen.texts.sources import TextSource
+from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.interfaces.words.why import why_lines
 from agentctl.lean import NamedTuple
@@ -77,13 +79,61 @@ class RenewedText(TextSource):
         return super().hits(needle, first, min(last, len(self)))
 
 
-def result_text(task: TaskDir, instance: str) -> str:
-    """Return a worker's result as `agentctl result` knows it: how it ended, what it declared, its files, its words."""
-    found = read_result(task, instance, max_bytes=_RESULT_BYTES)
-    return "\n".join(_result_lines(found))
+class ResultText(RenewedText, DrawnForm):
+    """A worker's result as `agentctl result` knows it: how it ended, what it declared, its files, its words.
+
+    The words of an agent are Markdown; a command's output is shown as it is.
+    """
+
+    def __init__(self, task: TaskDir, instance: str, *, is_source: bool = True) -> None:
+        DrawnForm.__init__(self, is_source=is_source)
+        RenewedText.__init__(self, self._find)
+        self._task, self._instance = task, instance
+        #: How many lines stand before the words, and behind them; None: there are none that can be drawn.
+        self._around: tuple[int, int] | None = None
+        self._drawn: list[ShownLine] | None = None
+
+    def _find(self) -> str:
+        found = read_result(self._task, self._instance, max_bytes=_RESULT_BYTES)
+        head, tail = list(_result_head(found)), list(_result_tail(found))
+        self._around = (_count(head), len(tail)) if found["source"] in ("agent", "declared") else None
+        return "\n".join([*head, str(found["text"]), *tail])
+
+    def grow(self) -> bool:
+        """Have the text made, where that is due."""
+        super().grow()
+        self.draw_anew()
+        return False
+
+    def draw_anew(self) -> None:
+        """Lay the words out, for the width."""
+        if self._around is None or self.is_source:
+            self._drawn = None
+            return
+        before, behind = self._around
+        lines = [super(ResultText, self).paragraph(number) for number in range(len(self._lines))]
+        end = len(lines) - behind
+        words = markdown_lines("\n".join(self._lines[before:end]), self.width)
+        drawn = [shown for line in words for shown in shown_lines(line)]
+        self._drawn = [*chain.from_iterable(lines[:before]), *drawn, *chain.from_iterable(lines[end:])]
+
+    def __len__(self) -> int:
+        return super().__len__() if self._drawn is None else len(self._drawn)
+
+    def paragraph(self, number: int) -> tuple[ShownLine, ...]:
+        """Return a line; an empty one where the text has become shorter meanwhile."""
+        drawn = self._drawn
+        if drawn is None:
+            return super().paragraph(number)
+        return (drawn[number] if number < len(drawn) else ShownLine(""),)
 
 
-def _result_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _count(texts: Sequence[str]) -> int:
+    """Return how many lines some texts are."""
+    return sum(text.count("\n") + 1 for text in texts)
+
+
+def _result_head(found: Mapping[str, Any]) -> Iterator[str]:
     ended = end_in_words(found["status"], found["reason"], found["exitCode"], found["signal"])
     yield plain(f"{ended}{': ' + str(found['message']) if found['message'] else ''}")
     if found.get("summary"):
@@ -91,7 +141,9 @@ def _result_lines(found: Mapping[str, Any]) -> Iterator[str]:
     for file in found["files"]:
         yield plain(f"file: {file['path']}")
     yield "" if found["source"] != "none" else "There is no result yet."
-    yield str(found["text"])
+
+
+def _result_tail(found: Mapping[str, Any]) -> Iterator[str]:
     if found["truncated"]:
         where = f", all of it in {found['path']}" if found.get("path") else ""
         yield plain(f"[cut: {found['size']:,} bytes{where}]")
