@@ -193,7 +193,8 @@ def _without_question(glance: Glance, worker: FleetWorker, width: int, node: Nod
         yield ("\n" + text_within(worker.row["command"]), "dim")
     text = worker.row["message"] or (doing.last_words if doing is not None else "")
     if text:
-        yield ("\n" + text_within(text), "text")
+        yield ("\n", "text")
+        yield from _drawn_pieces(text_within(text), width) if worker.row["driver"] else [(text_within(text), "text")]
 
 
 def peek_head(glance: Glance, worker: FleetWorker) -> Iterator[Piece]:
