@@ -33,7 +33,7 @@ class DiffLine(NamedTuple):
     words: tuple[Range, ...] = ()
 
 
-class _Steps:
+class _StepsLeft:
     """The steps that are left for a comparison."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ def lines_diff(old: str, new: str) -> Iterator[DiffLine]:
     same_head = _common(before, after)
     same_tail = _common(before[same_head:][::-1], after[same_head:][::-1])
     olds, news = before[same_head : len(before) - same_tail], after[same_head : len(after) - same_tail]
-    steps = _Steps()
+    steps = _StepsLeft()
     yield from (DiffLine(KEPT, line) for line in before[:same_head])
     for kind, (begin, end), (first, last) in _parts(olds, news, steps):
         if kind == "equal":
@@ -73,9 +73,9 @@ def lines_diff(old: str, new: str) -> Iterator[DiffLine]:
     yield from (DiffLine(KEPT, line) for line in before[len(before) - same_tail :])
 
 
-def changed_lines(olds: Sequence[str], news: Sequence[str], steps: _Steps | None = None) -> Iterator[DiffLine]:
+def changed_lines(olds: Sequence[str], news: Sequence[str], steps: _StepsLeft | None = None) -> Iterator[DiffLine]:
     """Yield lines that were removed, and those in their place; as many as stand opposite each other word by word."""
-    steps = steps or _Steps()
+    steps = steps or _StepsLeft()
     words = [_words_of(old, new, steps) for old, new in zip(olds, news, strict=False)]
     nothing = [((), ())] * (max(len(olds), len(news)) - len(words))
     for kind, lines, at in ((REMOVED, olds, 0), (ADDED, news, 1)):
@@ -89,10 +89,10 @@ def words_diff(old: str, new: str) -> tuple[tuple[Range, ...], tuple[Range, ...]
     >>> words_diff("replicas: 2", "replicas: 3"), words_diff("one", "another line")
     ((((10, 11),), ((10, 11),)), ((), ()))
     """
-    return _words_of(old, new, _Steps())
+    return _words_of(old, new, _StepsLeft())
 
 
-def _words_of(old: str, new: str, steps: _Steps) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+def _words_of(old: str, new: str, steps: _StepsLeft) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     olds, news = _WORD.findall(old), _WORD.findall(new)
     removed, added = [], []
     kept = at = to = 0
@@ -114,7 +114,7 @@ def _common(before: Sequence[str], after: Sequence[str]) -> int:
     return next((at for at in range(least) if before[at] != after[at]), least)
 
 
-def _parts(old: Sequence[str], new: Sequence[str], steps: _Steps) -> Iterator[tuple[str, Range, Range]]:
+def _parts(old: Sequence[str], new: Sequence[str], steps: _StepsLeft) -> Iterator[tuple[str, Range, Range]]:
     """Yield the parts of two lists that are equal, or differ; where that would take too long, all as one part."""
     if not steps.take(old, new):
         yield "replace", (0, len(old)), (0, len(new))

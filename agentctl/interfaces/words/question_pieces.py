@@ -26,7 +26,7 @@ from agentctl.domain.text.terminal_rows import edged_rows, most_cells, rows_with
 from agentctl.encoding import as_utf8
 from agentctl.interfaces.words.activity import one_line
 from agentctl.interfaces.words.looks.call_look import CallLine, CallLook, call_look
-from agentctl.interfaces.words.looks.look import Look
+from agentctl.interfaces.words.looks.look import TextLook
 from agentctl.interfaces.words.value_words import shown_json
 
 #: A text and its role.
@@ -116,17 +116,17 @@ def _line_pieces(line: CallLine, edge: str, width: int) -> Iterator[_Piece]:
     shown, looks = _shown(line.text), _looks_of(line)
     at, sign = 0, line.sign
     for row in rows_within(shown, max(width - most_cells(edge) - 2, 2)):
-        yield (f"{edge}{sign:<1} ", "text" if line.look == Look.CODE else line.look)
+        yield (f"{edge}{sign:<1} ", "text" if line.look == TextLook.CODE else line.look)
         for look, part in groupby(range(at, at + len(row)), key=lambda place: looks[place]):
             yield ("".join(shown[place] for place in part), look)
         yield ("\n", "text")
         at, sign = at + len(row), ">"
 
 
-def _looks_of(line: CallLine) -> list[Look]:
+def _looks_of(line: CallLine) -> list[TextLook]:
     """Return the look of each character of a line as it is shown."""
     looks = [line.look] * len(_shown(line.text))
-    word = Look.REMOVED_WORD if line.look == Look.REMOVED else Look.ADDED_WORD
+    word = TextLook.REMOVED_WORD if line.look == TextLook.REMOVED else TextLook.ADDED_WORD
     for begin, end in line.words[:_MOST_WORDS]:
         for place in range(len(_shown(line.text[:begin])), len(_shown(line.text[:end]))):
             looks[place] = word

@@ -11,12 +11,12 @@ from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from agentctl.domain.activity.transcript import TranscriptEntry
-    from agentctl.interfaces.words.looks.look import Span, SpanLine
+    from agentctl.interfaces.words.looks.look import SpanLine, TextSpan
 
 #: Longer rows than these nobody likes to read, however wide the terminal is.
 _WIDEST = 120
 
-Rows = Iterable[Iterable["Span"]]
+Rows = Iterable[Iterable["TextSpan"]]
 
 
 def drawn_markdown(text: str) -> Rows:
@@ -41,7 +41,7 @@ def _width() -> int:
     return min(width_of_terminal(), _WIDEST)
 
 
-def _rows(lines: Iterable[SpanLine], width: int) -> Iterator[Iterable[Span]]:
+def _rows(lines: Iterable[SpanLine], width: int) -> Iterator[Iterable[TextSpan]]:
     from agentctl.interfaces.words.looks.span_tables import wrapped
 
     for line in lines:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from agentctl.domain.text.plaintext import plain, whole
 from agentctl.errors import AgentctlError
 from agentctl.interfaces.screen.texts.needle import Needle
-from agentctl.interfaces.words.looks.look import Look, SpanLine
+from agentctl.interfaces.words.looks.look import SpanLine, TextLook
 from agentctl.lean import NamedTuple
 
 #: A longer line is shown as several, so that no key waits for the layout of megabytes.
@@ -66,7 +66,7 @@ def _looks_in(line: SpanLine, begin: int, end: int) -> Iterator[LookRange]:
     for text, look in line.spans:
         first, last = max(at, begin), min(at + len(text), end)
         at += len(text)
-        if first < last and look != Look.TEXT:
+        if first < last and look != TextLook.TEXT:
             yield first - begin, last - begin, look
 
 

@@ -18,7 +18,7 @@ from agentctl.interfaces.screen.texts.events_source import EventsSource
 from agentctl.interfaces.screen.texts.log_source import LogSource
 from agentctl.interfaces.screen.texts.needle import Needle
 from agentctl.interfaces.screen.texts.shown import LONGEST_LINE, LookRange, ShownLine, Spot, Tone, parts_of_line, spots
-from agentctl.interfaces.words.looks.look import Look
+from agentctl.interfaces.words.looks.look import TextLook
 
 #: Of a finished text so much is shown.
 _MOST_CHARACTERS, _MOST_LINES = 4 << 20, 500_000
@@ -107,7 +107,7 @@ class TextSource:
             return
         before, after = (_drawn(lines[at])[1:] for at in (old, new))
         ranges = words_diff(before, after)[0 if kind == "-" else 1]
-        look = Look.REMOVED_WORD if kind == "-" else Look.ADDED_WORD
+        look = TextLook.REMOVED_WORD if kind == "-" else TextLook.ADDED_WORD
         yield from ((first + 1, last + 1, look) for first, last in ranges)
 
     def stretch(self, number: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from typing import Any
 from agentctl.domain.agent.telling_argument import DESCRIPTION
 from agentctl.domain.text.words_diff import ADDED, KEPT, REMOVED, DiffLine, Range, changed_lines, lines_diff
 from agentctl.interfaces.words.looks.call_kinds import CHANGES, PLANS, RUNS, tool_kind
-from agentctl.interfaces.words.looks.look import Look
+from agentctl.interfaces.words.looks.look import TextLook
 from agentctl.lean import NamedTuple
 
 #: The names that programs have for one argument.
@@ -26,7 +26,7 @@ _CONTENTS = ("content", "file_text", "contents")
 _EVERYWHERE = ("replace_all", "replaceAll")
 #: What Codex says of each file, and the name of the argument that has what is written into it.
 _WRITTEN, _NOT_WRITTEN, _DIFF_OF = ("add", "update"), ("delete", "move"), "diff of "
-_LOOKS = {KEPT: Look.TEXT, REMOVED: Look.REMOVED, ADDED: Look.ADDED}
+_LOOKS = {KEPT: TextLook.TEXT, REMOVED: TextLook.REMOVED, ADDED: TextLook.ADDED}
 _TODO_SIGNS = {"completed": "[x]", "in_progress": "[>]", "pending": "[ ]"}
 _MOST_TODOS = 100
 
@@ -39,7 +39,7 @@ class CallLine(NamedTuple):
     #: What stands before it: `+`, `-`, `$`.
     sign: str
     text: str
-    look: Look = Look.TEXT
+    look: TextLook = TextLook.TEXT
     #: What of a changed line is new, or gone.
     words: tuple[Range, ...] = ()
 
@@ -130,7 +130,7 @@ def _run(tool: str, given: _Given) -> Iterator[CallPart]:
 
 def _command_lines(command: str) -> Iterator[CallLine]:
     for place, line in enumerate(command.split("\n")):
-        yield CallLine(" " if place else "$", line, Look.CODE)
+        yield CallLine(" " if place else "$", line, TextLook.CODE)
 
 
 def _change(tool: str, given: _Given) -> Iterator[CallPart]:
@@ -199,9 +199,9 @@ def _diff(old: str | None, new: str) -> Iterator[CallLine]:
 def _written(text: str) -> Iterator[CallLine]:
     """Yield the lines of a file that is written; the last one mostly ends with a line break, as all others do."""
     lines = text.removesuffix("\n").split("\n") if text else []
-    yield from (CallLine(ADDED, line, Look.ADDED) for line in lines)
+    yield from (CallLine(ADDED, line, TextLook.ADDED) for line in lines)
     if text and not text.endswith("\n"):
-        yield CallLine("\\", "no line break at its end", Look.QUIET)
+        yield CallLine("\\", "no line break at its end", TextLook.QUIET)
 
 
 def _line_of(line: DiffLine) -> CallLine:
@@ -221,7 +221,7 @@ def _patch(text: str) -> Iterator[CallLine]:
             at += 2
             continue
         for line in lines:
-            yield CallLine(line[:1], line[1:], _LOOKS[kind]) if kind in _LOOKS else CallLine("", line, Look.QUIET)
+            yield CallLine(line[:1], line[1:], _LOOKS[kind]) if kind in _LOOKS else CallLine("", line, TextLook.QUIET)
         at += 1
 
 
@@ -250,4 +250,4 @@ def _todo_line(one: object) -> CallLine | None:
         return None
     text = next((one[key] for key in ("content", "step", "description") if isinstance(one.get(key), str)), None)
     sign = _TODO_SIGNS.get(str(one.get("status")), "[ ]")
-    return None if text is None else CallLine(sign, text, Look.QUIET if sign == "[x]" else Look.TEXT)
+    return None if text is None else CallLine(sign, text, TextLook.QUIET if sign == "[x]" else TextLook.TEXT)

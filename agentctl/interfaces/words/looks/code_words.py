@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain
 
-from agentctl.interfaces.words.looks.look import Look, Span, joined, safe_span
+from agentctl.interfaces.words.looks.look import TextLook, TextSpan, joined_spans, safe_span
 from agentctl.lean import Any
 
 #: What stands behind the fence -> Pygments' name of the language.
@@ -26,32 +26,32 @@ _LANGUAGES = {
 _LONGEST, _LONGEST_LINE = 20_000, 1000
 
 
-def code_lines(code: str, language: str) -> list[tuple[Span, ...]]:
+def code_lines(code: str, language: str) -> list[tuple[TextSpan, ...]]:
     r"""Return the lines of some code.
 
     >>> code_lines("x = 'a'", "python")[0][-1], code_lines("a\tb", "?")
-    (Span(text="'a'", look=<Look.STRING: 'string'>), [(Span(text='a    b', look=<Look.CODE: 'code'>),)])
+    (TextSpan(text="'a'", look=<TextLook.STRING: 'string'>), [(TextSpan(text='a    b', look=<TextLook.CODE: 'code'>),)])
     """
     known = _LANGUAGES.get(language.lower())
     is_short = len(code) <= _LONGEST and max(map(len, code.split("\n"))) <= _LONGEST_LINE
     words = [*_words(code, known)] if known is not None and is_short else []
     if "".join(text for text, _ in words) != code:
-        words = [(code, Look.CODE)]
-    lines: list[list[Span]] = [[]]
+        words = [(code, TextLook.CODE)]
+    lines: list[list[TextSpan]] = [[]]
     for text, look in words:
         first, *rest = text.split("\n")
         lines[-1].append(safe_span(first, look))
         lines += [[safe_span(part, look)] for part in rest]
-    return [joined(line) for line in lines]
+    return [joined_spans(line) for line in lines]
 
 
-def _words(code: str, language: str) -> Iterator[tuple[str, Look]]:
+def _words(code: str, language: str) -> Iterator[tuple[str, TextLook]]:
     from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped] # Heavy, and mostly nobody draws code.
 
     lexer = get_lexer_by_name(language, stripnl=False, ensurenl=False)
     looks = _looks()
     for kind, text in lexer.get_tokens(code):
-        yield text, next((looks[one] for one in _kinds(kind) if one in looks), Look.CODE)
+        yield text, next((looks[one] for one in _kinds(kind) if one in looks), TextLook.CODE)
 
 
 def _kinds(kind: Any) -> Iterator[Any]:
@@ -61,15 +61,22 @@ def _kinds(kind: Any) -> Iterator[Any]:
         kind = kind.parent
 
 
-def _looks() -> dict[Any, Look]:
+def _looks() -> dict[Any, TextLook]:
     from pygments.token import Token  # type: ignore[import-untyped]
 
     return dict(
         chain(
-            ((Token.Keyword, Look.KEYWORD), (Token.Operator.Word, Look.KEYWORD), (Token.Comment, Look.COMMENT)),
-            ((Token.Literal.String, Look.STRING), (Token.Literal.Number, Look.NUMBER)),
-            ((one, Look.NAME) for one in (Token.Name.Function, Token.Name.Class, Token.Name.Tag, Token.Name.Builtin)),
-            ((Token.Generic.Inserted, Look.ADDED), (Token.Generic.Deleted, Look.REMOVED)),
-            ((Token.Generic.Subheading, Look.QUIET), (Token.Generic.Heading, Look.QUIET)),
+            (
+                (Token.Keyword, TextLook.KEYWORD),
+                (Token.Operator.Word, TextLook.KEYWORD),
+                (Token.Comment, TextLook.COMMENT),
+            ),
+            ((Token.Literal.String, TextLook.STRING), (Token.Literal.Number, TextLook.NUMBER)),
+            (
+                (one, TextLook.NAME)
+                for one in (Token.Name.Function, Token.Name.Class, Token.Name.Tag, Token.Name.Builtin)
+            ),
+            ((Token.Generic.Inserted, TextLook.ADDED), (Token.Generic.Deleted, TextLook.REMOVED)),
+            ((Token.Generic.Subheading, TextLook.QUIET), (Token.Generic.Heading, TextLook.QUIET)),
         )
     )

@@ -9,7 +9,7 @@ from agentctl.domain.text.plaintext import plain, whole
 from agentctl.lean import NamedTuple
 
 
-class Look(StrEnum):
+class TextLook(StrEnum):
     """What a part of a line is, by which it is drawn."""
 
     TEXT = "text"
@@ -35,24 +35,25 @@ class Look(StrEnum):
 
 #: How each is drawn, in the words of rich and Textual. What was changed is told by more than its colour.
 STYLES: dict[str, str] = {
-    Look.TEXT: "", Look.QUIET: "dim", Look.HEADING: "bold", Look.STRONG: "bold", Look.EMPHASIS: "italic",
-    Look.STRUCK: "strike", Look.LINK: "underline", Look.CODE: "cyan", Look.KEYWORD: "magenta", Look.NAME: "blue",
-    Look.STRING: "green", Look.NUMBER: "yellow", Look.COMMENT: "dim", Look.REMOVED: "red", Look.ADDED: "green",
-    Look.REMOVED_WORD: "red reverse", Look.ADDED_WORD: "green reverse",
+    TextLook.TEXT: "", TextLook.QUIET: "dim", TextLook.HEADING: "bold", TextLook.STRONG: "bold",
+    TextLook.EMPHASIS: "italic", TextLook.STRUCK: "strike", TextLook.LINK: "underline", TextLook.CODE: "cyan",
+    TextLook.KEYWORD: "magenta", TextLook.NAME: "blue", TextLook.STRING: "green", TextLook.NUMBER: "yellow",
+    TextLook.COMMENT: "dim", TextLook.REMOVED: "red", TextLook.ADDED: "green",
+    TextLook.REMOVED_WORD: "red reverse", TextLook.ADDED_WORD: "green reverse",
 }  # fmt: skip
 
 
-class Span(NamedTuple):
+class TextSpan(NamedTuple):
     """A part of a line: safe to show, without a tab or a line break."""
 
     text: str
-    look: Look = Look.TEXT
+    look: TextLook = TextLook.TEXT
 
 
 class SpanLine(NamedTuple):
     """A line, and how far its further rows are indented where it is wrapped."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[TextSpan, ...]
     hang: int = 0
 
     @property
@@ -61,21 +62,21 @@ class SpanLine(NamedTuple):
         return "".join(span.text for span in self.spans)
 
 
-def safe_span(text: str, look: Look = Look.TEXT) -> Span:
+def safe_span(text: str, look: TextLook = TextLook.TEXT) -> TextSpan:
     r"""Return a span of a text from anywhere: what a terminal would obey is an escape, each tab four spaces.
 
     >>> safe_span("a\tb\x1b[31m").text
     'a    b\\x1b[31m'
     """
-    return Span(whole(plain(text, keep="\t")).replace("\t", "    "), look)
+    return TextSpan(whole(plain(text, keep="\t")).replace("\t", "    "), look)
 
 
-def joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+def joined_spans(spans: Iterable[TextSpan]) -> tuple[TextSpan, ...]:
     """Return spans, those of one look that follow each other as one, and no empty one."""
-    found: list[Span] = []
+    found: list[TextSpan] = []
     for span in spans:
         if found and found[-1].look == span.look:
-            found[-1] = Span(found[-1].text + span.text, span.look)
+            found[-1] = TextSpan(found[-1].text + span.text, span.look)
         elif span.text:
             found.append(span)
     return tuple(found)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agentctl.interfaces.words.looks.code_words import code_lines
-from agentctl.interfaces.words.looks.look import Look, Span, SpanLine, joined, safe_span
+from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.span_tables import LEFT, Spans, cells_wide, table_lines
 from agentctl.lean import NamedTuple
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 #: What is behind so many characters, or nested deeper, is shown as its source; so is a table of more columns.
-_LONGEST, _DEEPEST, _MOST_COLUMNS = 200_000, 40, 50
+_LONGEST, _DEEPEST, _MOST_COLUMNS = 50_000, 40, 50
 _HOST = re.compile(r"(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d+)?", re.IGNORECASE)
-_LOOKS = {"strong": Look.STRONG, "em": Look.EMPHASIS, "s": Look.STRUCK}
+_LOOKS = {"strong": TextLook.STRONG, "em": TextLook.EMPHASIS, "s": TextLook.STRUCK}
 _BAR, _BULLET = "▏ ", "• "
 _CODE_INDENT = "    "
 _LONGEST_RULE = 40
@@ -62,8 +62,8 @@ def _source_lines(text: str) -> list[SpanLine]:
 class _Indent(NamedTuple):
     """What stands before the first line of a block, and before its further lines."""
 
-    first: Span
-    further: Span
+    first: TextSpan
+    further: TextSpan
     has_begun: bool = False
 
 
@@ -91,14 +91,14 @@ class _Layout:
         token = tokens[at]
         match token.type:
             case "inline":
-                look = Look.HEADING if at and tokens[at - 1].type == "heading_open" else Look.TEXT
+                look = TextLook.HEADING if at and tokens[at - 1].type == "heading_open" else TextLook.TEXT
                 self._block(_inline_lines(token.children or (), look))
             case "fence" | "code_block":
                 language = token.info.split()[:1] if token.type == "fence" else []
                 lines = code_lines(token.content.removesuffix("\n"), "".join(language))
-                self._block([(Span(_CODE_INDENT), *line) for line in lines], len(_CODE_INDENT))
+                self._block([(TextSpan(_CODE_INDENT), *line) for line in lines], len(_CODE_INDENT))
             case "hr":
-                self._block([(Span("─" * max(1, min(_LONGEST_RULE, self._room())), Look.QUIET),)])
+                self._block([(TextSpan("─" * max(1, min(_LONGEST_RULE, self._room())), TextLook.QUIET),)])
             case "table_open":
                 return self._table(tokens, at)
             case _:
@@ -110,7 +110,7 @@ class _Layout:
         token = tokens[at]
         match token.type:
             case "blockquote_open":
-                self._indents.append(_Indent(Span(_BAR, Look.QUIET), Span(_BAR, Look.QUIET)))
+                self._indents.append(_Indent(TextSpan(_BAR, TextLook.QUIET), TextSpan(_BAR, TextLook.QUIET)))
             case "bullet_list_open" | "ordered_list_open":
                 number = int(token.attrs.get("start", 1)) if token.type.startswith("ordered") else None
                 self._lists.append((_is_tight(tokens, at), number))
@@ -129,7 +129,7 @@ class _Layout:
         mark = _BULLET if number is None else f"{number}. "
         if number is not None:
             self._lists[-1] = is_tight, number + 1
-        self._indents.append(_Indent(Span(mark, Look.QUIET), Span(" " * len(mark))))
+        self._indents.append(_Indent(TextSpan(mark, TextLook.QUIET), TextSpan(" " * len(mark))))
 
     def _close_item(self) -> None:
         if not self._indents[-1].has_begun:  # Nothing is in it.
@@ -148,7 +148,7 @@ class _Layout:
             before = [one.further if one.has_begun else one.first for one in self._indents]
             self._indents = [one._replace(has_begun=True) for one in self._indents]
             indent = sum(cells_wide(span.text) for span in before)
-            self._lines.append(SpanLine(joined((*before, *line)), indent + hang))
+            self._lines.append(SpanLine(joined_spans((*before, *line)), indent + hang))
         self._is_apart = not (self._lists and self._lists[-1][0])
 
     def _table(self, tokens: Sequence[Token], at: int) -> int:
@@ -160,7 +160,7 @@ class _Layout:
             if token.type == "tr_open":
                 rows.append([])
             elif token.type in ("th_open", "td_open"):
-                look = Look.HEADING if token.type == "th_open" else Look.TEXT
+                look = TextLook.HEADING if token.type == "th_open" else TextLook.TEXT
                 rows[-1].append(_in_one_line(_inline_lines(tokens[place + 1].children or (), look)))
                 if len(rows) == 1:
                     aligned.append(str(token.attrs.get("style", "")).removeprefix("text-align:") or LEFT)
@@ -183,18 +183,18 @@ def _is_tight(tokens: Sequence[Token], at: int) -> bool:
     return True
 
 
-def _without_end(spans: Sequence[Span]) -> Spans:
-    *before, last = spans or [Span("")]
-    return joined((*before, Span(last.text.rstrip(), last.look)))
+def _without_end(spans: Sequence[TextSpan]) -> Spans:
+    *before, last = spans or [TextSpan("")]
+    return joined_spans((*before, TextSpan(last.text.rstrip(), last.look)))
 
 
 def _in_one_line(lines: Sequence[Spans]) -> Spans:
-    return joined(span for line in lines for span in line)
+    return joined_spans(span for line in lines for span in line)
 
 
-def _inline_lines(tokens: Sequence[Token], base: Look) -> list[Spans]:
+def _inline_lines(tokens: Sequence[Token], base: TextLook) -> list[Spans]:
     """Return what is in a paragraph, a heading or a cell, line by line as it was written."""
-    lines: list[list[Span]] = [[]]
+    lines: list[list[TextSpan]] = [[]]
     looks, links = [base], list[tuple[str, int, int]]()
     for token in tokens:
         kind, step, last = token.type.rpartition("_")
@@ -203,7 +203,7 @@ def _inline_lines(tokens: Sequence[Token], base: Look) -> list[Spans]:
         elif token.type == "link_open":
             href = str(token.attrs.get("href", ""))
             links.append((href, len(lines), len(lines[-1])))
-            looks.append(Look.LINK if _host_of(href) else looks[-1])
+            looks.append(TextLook.LINK if _host_of(href) else looks[-1])
         elif token.type == "link_close":
             looks.pop()
             href, line, begin = links.pop()
@@ -215,18 +215,18 @@ def _inline_lines(tokens: Sequence[Token], base: Look) -> list[Spans]:
             lines[-1].append(safe_span(f"[picture: {token.content}]", looks[-1]))
             lines[-1] += _leads_to(str(token.attrs.get("src", "")), "")
         else:
-            lines[-1].append(safe_span(token.content, Look.CODE if token.type == "code_inline" else looks[-1]))
-    return [joined(line) for line in lines]
+            lines[-1].append(safe_span(token.content, TextLook.CODE if token.type == "code_inline" else looks[-1]))
+    return [joined_spans(line) for line in lines]
 
 
-def _within(outer: Look, inner: Look) -> Look:
+def _within(outer: TextLook, inner: TextLook) -> TextLook:
     """Return the look of what is emphasised in something: a heading, or a link, remains one."""
-    return outer if outer in (Look.HEADING, Look.LINK) else inner
+    return outer if outer in (TextLook.HEADING, TextLook.LINK) else inner
 
 
-def _leads_to(href: str, text: str) -> list[Span]:
+def _leads_to(href: str, text: str) -> list[TextSpan]:
     """Return what is said of a link behind its text: its host, of what is not on the web where it leads."""
-    return [] if not href or href == text else [safe_span(f" ({_host_of(href) or href})", Look.QUIET)]
+    return [] if not href or href == text else [safe_span(f" ({_host_of(href) or href})", TextLook.QUIET)]
 
 
 def _host_of(href: str) -> str:

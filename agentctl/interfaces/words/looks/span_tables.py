@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from agentctl.interfaces.words.looks.look import Look, Span, SpanLine, joined
+from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans
 
 #: Between two columns; a column is at least so wide, else each row is a list of its cells.
 _GAP, _LEAST = "  ", 6
@@ -15,7 +15,7 @@ _GAP, _LEAST = "  ", 6
 LEFT, RIGHT, CENTRE = "left", "right", "center"
 _WORD = re.compile(r"\s+|\S+")
 
-Spans = tuple[Span, ...]
+Spans = tuple[TextSpan, ...]
 
 
 def cells_wide(text: str) -> int:
@@ -36,19 +36,19 @@ def _cells(one: str) -> int:
 def wrapped(line: SpanLine, width: int) -> Iterator[Spans]:
     """Yield the rows of a line: each ends behind a word, and the further ones are indented."""
     hang = line.hang if 2 * line.hang <= width else 0
-    room, used, row = max(width, 2), 0, list[Span]()
+    room, used, row = max(width, 2), 0, list[TextSpan]()
     for span in line.spans:
         for word in _WORD.findall(span.text):
             for part in _parts(word, max(room - (hang if used == 0 and row else 0), 2)):
                 size = cells_wide(part)
                 if used + size > room and used > hang:
                     yield _trimmed(row)
-                    row, used = [Span(" " * hang)], hang
+                    row, used = [TextSpan(" " * hang)], hang
                     if part.isspace():
                         continue
-                row.append(Span(part, span.look))
+                row.append(TextSpan(part, span.look))
                 used += size
-    yield joined(row)
+    yield joined_spans(row)
 
 
 def _parts(word: str, room: int) -> Iterator[str]:
@@ -79,9 +79,9 @@ def table_lines(rows: Sequence[Sequence[Spans]], aligned: Sequence[str], room: i
         cells = [list(wrapped(SpanLine(cell), width)) for cell, width in zip(row, widths, strict=True)]
         for parts in zip_longest(*cells, fillvalue=()):
             placed = [_placed(*one) for one in zip(parts, widths, aligned, strict=True)]
-            yield _trimmed([span for cell in placed for span in (*cell, Span(_GAP))])
+            yield _trimmed([span for cell in placed for span in (*cell, TextSpan(_GAP))])
         if not place:
-            yield (Span(_GAP.join("─" * width for width in widths), Look.QUIET),)
+            yield (TextSpan(_GAP.join("─" * width for width in widths), TextLook.QUIET),)
 
 
 def _widths(rows: Sequence[Sequence[Spans]], room: int) -> list[int] | None:
@@ -104,14 +104,14 @@ def _widths(rows: Sequence[Sequence[Spans]], room: int) -> list[int] | None:
 def _placed(cell: Spans, width: int, aligned: str) -> Spans:
     free = max(width - cells_wide(_text(cell)), 0)
     before = free if aligned == RIGHT else free // 2 if aligned == CENTRE else 0
-    return Span(" " * before), *cell, Span(" " * (free - before))
+    return TextSpan(" " * before), *cell, TextSpan(" " * (free - before))
 
 
-def _trimmed(spans: list[Span]) -> Spans:
+def _trimmed(spans: list[TextSpan]) -> Spans:
     """Return a row without the spaces at its end."""
-    found = list(joined(spans))
+    found = list(joined_spans(spans))
     while found and not (last := found.pop()).text.isspace():
-        return (*found, Span(last.text.rstrip(), last.look))
+        return (*found, TextSpan(last.text.rstrip(), last.look))
     return _trimmed(found) if found else ()
 
 
@@ -122,7 +122,7 @@ def _as_records(rows: Sequence[Sequence[Spans]]) -> Iterator[Spans]:
         if place:
             yield ()
         for name, cell in zip(head, row, strict=True):
-            yield joined((*name, Span(": ", Look.QUIET), *cell)) if rest else cell
+            yield joined_spans((*name, TextSpan(": ", TextLook.QUIET), *cell)) if rest else cell
 
 
 def _text(spans: Spans) -> str:

@@ -9,7 +9,7 @@ from agentctl.domain.activity.row import RowType
 from agentctl.domain.activity.transcript import TranscriptEntry
 from agentctl.interfaces.words.activity import entry_indent, paragraph, said_by, short_line, string
 from agentctl.interfaces.words.looks.call_look import CallLine, call_look, todo_lines
-from agentctl.interfaces.words.looks.look import Look, Span, SpanLine, joined, safe_span
+from agentctl.interfaces.words.looks.look import SpanLine, TextLook, TextSpan, joined_spans, safe_span
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 
 #: More lines of one call are counted; a command is longer than these only where it writes a file.
@@ -24,9 +24,9 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
     spans = _drawn(entry, max(width - len(before), 20))
     if spans is None:
         return [SpanLine((safe_span(line),), len(before)) for line in paragraph(entry).removesuffix("\n").split("\n")]
-    blank = Span(" " * len(before))
+    blank = TextSpan(" " * len(before))
     return [
-        SpanLine(joined((blank if place else Span(before), *line.spans)), len(before) + line.hang)
+        SpanLine(joined_spans((blank if place else TextSpan(before), *line.spans)), len(before) + line.hang)
         for place, line in enumerate(spans)
     ]
 
@@ -41,7 +41,7 @@ def reads_lines(entries: Sequence[TranscriptEntry]) -> list[SpanLine]:
     more = [f"{number - _MOST_FILES} more"] if len(files) > _MOST_FILES else []
     what = "" if number == 1 else f"{number:,} files"
     words = ": ".join(filter(None, (what, ", ".join(named + more)))) or "a file"
-    return [SpanLine(joined((Span(before), safe_span(f"{said_by(entries[0])}Read {words}"))), len(before))]
+    return [SpanLine(joined_spans((TextSpan(before), safe_span(f"{said_by(entries[0])}Read {words}"))), len(before))]
 
 
 def _file_of(entry: TranscriptEntry) -> str:
@@ -64,7 +64,7 @@ def _drawn(entry: TranscriptEntry, width: int) -> list[SpanLine] | None:
 
 def _behind(before: str, lines: Sequence[SpanLine]) -> list[SpanLine]:
     first, *rest = lines or [SpanLine(())]
-    return [SpanLine(joined((safe_span(before), *first.spans)), first.hang), *rest]
+    return [SpanLine(joined_spans((safe_span(before), *first.spans)), first.hang), *rest]
 
 
 def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
@@ -77,25 +77,25 @@ def _call_lines(name: str, detail: object) -> Iterator[SpanLine]:
     for verb, subject, lines in look.parts if look is not None else ():
         is_command = lines[:1] and lines[0].sign == "$"
         if not is_command:
-            yield SpanLine((safe_span(short_line(f"{verb} {subject}"), Look.HEADING),))
+            yield SpanLine((safe_span(short_line(f"{verb} {subject}"), TextLook.HEADING),))
         yield from _some(list(map(_line, lines)))
     if look is not None and look.said:
-        yield SpanLine((safe_span(f"# {short_line(look.said)}", Look.QUIET),))
+        yield SpanLine((safe_span(f"# {short_line(look.said)}", TextLook.QUIET),))
 
 
 def _some(lines: list[SpanLine]) -> Iterator[SpanLine]:
     yield from lines[:_MOST_LINES]
     if len(lines) > _MOST_LINES:
-        yield SpanLine((Span(f"… {len(lines) - _MOST_LINES:,} more lines", Look.QUIET),))
+        yield SpanLine((TextSpan(f"… {len(lines) - _MOST_LINES:,} more lines", TextLook.QUIET),))
 
 
 def _line(line: CallLine) -> SpanLine:
-    word = Look.REMOVED_WORD if line.look == Look.REMOVED else Look.ADDED_WORD
+    word = TextLook.REMOVED_WORD if line.look == TextLook.REMOVED else TextLook.ADDED_WORD
     ends = [*chain.from_iterable(line.words), len(line.text)]
     begins = [0, *ends[:-1]]
     parts = [
         safe_span(line.text[begin:end], word if place % 2 else line.look)
         for place, (begin, end) in enumerate(zip(begins, ends, strict=True))
     ]
-    sign = Span(f"{line.sign:<1} ", Look.TEXT if line.look == Look.CODE else line.look)
-    return SpanLine(joined((sign, *parts)), len(sign.text))
+    sign = TextSpan(f"{line.sign:<1} ", TextLook.TEXT if line.look == TextLook.CODE else line.look)
+    return SpanLine(joined_spans((sign, *parts)), len(sign.text))
