@@ -42,7 +42,7 @@ def markdown_lines(text: str, width: int) -> list[SpanLine]:
         cut = text.rfind("\n", 0, _LONGEST) + 1 or _LONGEST
         head, rest = text[:cut], text[cut:]
     tokens = _parser().parse(head)
-    is_deep = max((token.level for token in tokens), default=0) >= _DEEPEST
+    is_deep = max((token.level for token in tokens), default=0) >= _DEEPEST - 1
     lines = _source_lines(head) if is_deep else _Layout(head, width).lines(tokens)
     return [*lines, *(_source_lines(rest) if rest else ())]
 
@@ -164,9 +164,11 @@ class _Layout:
                 rows[-1].append(_in_one_line(_inline_lines(tokens[place + 1].children or (), look)))
                 if len(rows) == 1:
                     aligned.append(str(token.attrs.get("style", "")).removeprefix("text-align:") or LEFT)
-        if len(aligned) > _MOST_COLUMNS:
-            begin, last = tokens[at].map or (0, 0)
-            self._block([(safe_span(line),) for line in self._source[begin:last]])
+        begin, last = tokens[at].map or (0, 0)
+        source = self._source[begin:last]
+        # What is behind the last column of a row would be left out.
+        if max(len(aligned), *(line.count("|") - 1 for line in source)) > min(len(aligned), _MOST_COLUMNS):
+            self._block([(safe_span(line),) for line in source])
         else:
             self._block(list(table_lines(rows, aligned, self._room())))
         return end + 1

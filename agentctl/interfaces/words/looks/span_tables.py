@@ -39,7 +39,7 @@ def wrapped(line: SpanLine, width: int) -> Iterator[Spans]:
     room, used, row = max(width, 2), 0, list[TextSpan]()
     for span in line.spans:
         for word in _WORD.findall(span.text):
-            for part in _parts(word, max(room - (hang if used == 0 and row else 0), 2)):
+            for part in _parts(word, max(room - hang, 2)):
                 size = cells_wide(part)
                 if used + size > room and used > hang:
                     yield _trimmed(row)

@@ -1,0 +1,139 @@
+"""At stake: a call is shown as what it would do, nothing of it is hidden, and an odd one is shown as its arguments."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentctl.domain.question import Question, safe
+from agentctl.interfaces.words.looks.call_kinds import tool_kind
+from agentctl.interfaces.words.looks.call_look import CallLook, call_look, todo_lines
+from agentctl.interfaces.words.question_pieces import call_pieces
+
+KEYS = ("file_path", "path", "filePath", "old_string", "new_string", "oldText", "newText", "content", "edits",
+        "changes", "command", "cmd", "description", "replace_all", "kind", "diff of a", "odd")  # fmt: skip
+TEXTS = st.sampled_from(
+    ["", "a", "a\nb", "x = 1", "update", "add", "delete", "-gone\n+come\n same\n@@ 1 @@", "\t\u202e"]
+)
+LEAVES = TEXTS | st.booleans() | st.integers(0, 9) | st.none()
+INNER = st.dictionaries(st.sampled_from(KEYS), LEAVES, max_size=3)
+VALUES = LEAVES | st.lists(INNER | TEXTS, max_size=3) | INNER
+ARGUMENTS = st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6)
+TOOLS = st.sampled_from(["Edit", "MultiEdit", "Write", "apply_patch", "Bash", "shell", "mcp__files__edit", "Odd"])
+
+
+def lines_of(look: CallLook) -> list[list[tuple[str, str]]]:
+    return [[(line.sign, line.text) for line in part.lines] for part in look.parts]
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from texts_in(inner)
+            yield from ([key] if inner not in (None, False) else [])
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_in(inner)
+    elif value is not None and value is not False:
+        yield value if isinstance(value, str) else json.dumps(value)
+
+
+def drawn(tool: str, arguments: Any, *, is_raw: bool = False) -> str:
+    question = Question("q1", "select", "?", tool=tool, arguments=arguments)
+    return "".join(text for text, _ in call_pieces(question, 10_000, is_raw=is_raw))
+
+
+@given(TOOLS, ARGUMENTS)
+def test_every_text_of_a_call_is_shown(tool: str, arguments: dict[str, Any]) -> None:
+    look = call_look(tool, arguments)
+    shown = drawn(tool, arguments)
+    question = Question("q1", "select", "?", tool=tool)
+    known = set(KEYS) - {"odd"}
+    for text in texts_in(arguments):
+        if text in known and look is not None:
+            continue
+        for line in text.split("\n"):
+            words = line[1:] if look is not None and line[:1] in "+- " else line
+            assert json.dumps(safe(question, words))[1:-1].replace("\\\\", "\\").replace("\\t", "").strip() in (
+                shown.replace("\\t", "").replace("\\\\", "\\")
+            ), (line, shown)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "lines", "rest"),
+    [
+        ("Edit", {"file_path": "f", "old_string": "a\nb", "new_string": "a\nc", "replace_all": False},
+         [[(" ", "a"), ("-", "b"), ("+", "c")]], {}),
+        ("edit", {"filePath": "f", "oldString": "a", "newString": "b", "replaceAll": True},
+         [[("-", "a"), ("+", "b")]], {"replaceAll": True}),
+        ("replace", {"file_path": "f", "old_string": "", "new_string": "b\n", "instruction": "why"},
+         [[("+", "b")]], {"instruction": "why"}),
+        ("write_file", {"path": "f", "content": "a\n\nb\n"}, [[("+", "a"), ("+", ""), ("+", "b")]], {}),
+        ("Write", {"file_path": "f", "content": "a"}, [[("+", "a"), ("\\", "no line break at its end")]], {}),
+        ("Write", {"file_path": "f", "content": ""}, [[]], {}),
+        ("MultiEdit", {"file_path": "f", "edits": [{"old_string": "a", "new_string": "b"}] * 2},
+         [[("-", "a"), ("+", "b")]] * 2, {}),
+        ("apply_patch", {"changes": [{"path": "f", "kind": "update"}, {"path": "g", "kind": "delete"}],
+                         "diff of f": "@@ -1 +1 @@\n-a\n+b\n", "diff of g": "?"},
+         [[("", "@@ -1 +1 @@"), ("-", "a"), ("+", "b")], []], {"diff of g": "?"}),
+        ("Edit", {"changes": [{"path": "f", "oldText": None, "newText": "a\n"}], "paths": ["f"]},
+         [[("+", "a")]], {"paths": ["f"]}),
+        ("Bash", {"command": "ls\n  1  Allow", "description": "d", "timeout": 5},
+         [[("$", "ls"), (" ", "  1  Allow")]], {"timeout": 5}),
+        ("shell", {"command": ["rm", "a b"], "cwd": "/"}, [[("$", "rm 'a b'")]], {"cwd": "/"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_call_as_what_it_would_do(tool: str, arguments: Any, lines: Any, rest: Any) -> None:
+    look = call_look(tool, arguments)
+    assert look is not None
+    assert lines_of(look) == lines
+    assert look.rest == rest
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("Edit", None), ("Edit", "cut text"), ("Edit", {}), ("Edit", {"file_path": ["f"], "new_string": "a"}),
+        ("Edit", {"file_path": "f", "new_string": 5}), ("Write", {"file_path": "f", "content": ["a"]}),
+        ("MultiEdit", {"file_path": "f", "edits": [{"new_string": "a", "odd": 1}]}),
+        ("MultiEdit", {"file_path": "f", "edits": [{"new_string": "a"}, "odd"]}),
+        ("apply_patch", {"changes": [{"path": "f", "kind": "odd"}]}), ("apply_patch", {"changes": []}),
+        ("apply_patch", {"changes": [{"path": "f", "kind": "update"}]}),
+        ("apply_patch", {"changes": [{"path": "f", "kind": ["add"]}], "diff of f": "a"}),
+        ("Bash", {"command": 5}), ("Bash", {"command": ["a", 5]}), ("Bash", {"command": []}),
+        ("mcp__files__edit", {"path": "f", "old_string": "a", "new_string": "b"}), ("Odd", {"command": "ls"}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_odd_call_has_no_look(tool: str, arguments: Any) -> None:
+    assert call_look(tool, arguments) is None
+    assert drawn(tool, arguments) == drawn(tool, arguments, is_raw=True)
+
+
+def test_things_to_do_are_a_list() -> None:
+    todos = [{"content": "a", "status": "completed"}, {"content": "b", "status": "in_progress"}, {"content": "c"}]
+    for tool, given_as in (
+        ("TodoWrite", "todos"),
+        ("todowrite", "todos"),
+        ("todo_write", "todos"),
+        ("update_plan", "plan"),
+    ):
+        lines = todo_lines(tool, {given_as: todos}) or []
+        assert [(line.sign, line.text) for line in lines] == [("[x]", "a"), ("[>]", "b"), ("[ ]", "c")]
+    assert [
+        todo_lines(*odd) for odd in (("Odd", {"todos": todos}), ("TodoWrite", {"todos": [5]}), ("TodoWrite", 5))
+    ] == [None] * 3
+
+
+def test_each_program_has_its_names_in_one_table() -> None:
+    names = {
+        "execute": ("Bash", "shell", "run_shell_command"), "edit": ("Edit", "apply_patch", "write_file", "replace"),
+        "read": ("Read", "read_file"), "other": ("mcp__x__Read", ""),
+    }  # fmt: skip
+    assert {kind: {tool_kind(name) for name in found} for kind, found in names.items()} == {one: {one} for one in names}
