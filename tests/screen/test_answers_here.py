@@ -300,3 +300,21 @@ def test_what_is_not_shown_whole_can_only_be_denied(
         window.enter("1")
         window.is_left(0)
     assert ends()["result"]["finalMessage"] == "deny"
+
+
+def test_an_edit_is_shown_as_a_diff_and_raw_shows_its_arguments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path
+) -> None:
+    agent_world(tmp_path, monkeypatch)
+    edit = {"file_path": "f.yaml", "old_string": "a: 1", "new_string": "a: 2"}
+    agent(plays(tmp_path, f"me.ask('Edit', {edit!r}, lambda answer: me.answer(answer['behavior']))"))
+    with opened(Window, 80, 24) as window:
+        window.waits("wait", "a")
+        window.shows("  Edit f.yaml", "    │ - a: 1", "    │ + a: 2", "raw shows the arguments", "answer to a:")
+        assert "old_string" not in window.text()
+        window.enter("raw")
+        window.until(lambda: window.text().count("answer to a:") == 2, "a second prompt")
+        window.shows("    old_string: a: 1", "    new_string: a: 2", "1  Allow")
+        window.enter("1")
+        window.is_left(0)
+    assert ends()["result"]["finalMessage"] == "allow"

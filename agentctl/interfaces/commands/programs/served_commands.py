@@ -42,7 +42,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.wait.rounds import ending_with
 
 #: Parameters that are for command lines alone.
-_NEVER = frozenset({"follow", "hosts", "yes"})
+_NEVER = frozenset({"follow", "hosts", "yes", "plain_text", "raw"})
 #: How long a call waits that does not say it, and how long it may: proxies cut off what is silent for minutes.
 _WAIT_S, _LONGEST_WAIT_S = 30, 300
 _WORKER = "/tasks/{task}/workers/{instance}"

@@ -27,6 +27,8 @@ def entry_lines(entry: TranscriptEntry, width: int) -> list[SpanLine]:
     blank = TextSpan(" " * len(before))
     return [
         SpanLine(joined_spans((blank if place else TextSpan(before), *line.spans)), len(before) + line.hang)
+        if line.spans or not place
+        else line
         for place, line in enumerate(spans)
     ]
 
