@@ -29,6 +29,8 @@ class ExitCode(IntEnum):
     NOTHING_LEFT = 6
     #: A worker ended without completing (`wait`, `wait-all`, `result`).
     UNSUCCESSFUL = 7
+    #: The key has done something else before.
+    CONFLICT = 8
     #: Ctrl-C.
     INTERRUPTED = 130
 
@@ -45,6 +47,8 @@ class Next(NamedTuple):
 COMMANDS = {
     "another name": "choose another --name",
     "another folder": "choose another --cwd",
+    "another key": "choose another --key; agentctl show {} shows what this one did",
+    "another key for a task": "choose another --key; agentctl use {} chooses what this one made",
     "another driver": "its definition needs argv; or choose another --driver ({})",
     "look around": "agentctl list shows them",
     "look at questions": "agentctl interact list shows what is open",
@@ -74,6 +78,23 @@ class AgentctlError(Exception):
 
 class Refused(AgentctlError):
     """The current state does not allow it; nothing was changed."""
+
+
+class Conflict(AgentctlError):
+    """The key of a request has done another one before; nothing was changed.
+
+    Args:
+        differs: What the two requests differ in.
+        task_id: Where the first one was carried out.
+        instance: The worker that it started, or sent a message to; None where it made the task.
+    """
+
+    exit_code = ExitCode.CONFLICT
+
+    def __init__(self, key: str, did: str, differs: str, *, task_id: str, instance: str | None, hint: Next) -> None:
+        super().__init__(f"the key {key!r} has {did} already, and that request differs in {differs}", hint=hint)
+        self.task_id = task_id
+        self.instance = instance
 
 
 class Limited(Refused):

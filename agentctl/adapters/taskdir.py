@@ -132,6 +132,8 @@ class Root(_Folder):
     archive = _Place("archive")
     #: What was removed, until it is deleted: nobody looks for anything there.
     removed = _Place("removed")
+    #: Which request with a key has made which task.
+    keys = _Place("keys")
 
     def parts(self) -> Iterator[FilePath]:
         """Yield everything in a root except the worktrees, in which its workers work."""
@@ -146,6 +148,7 @@ class Root(_Folder):
             self.gitignore,
             self.archive,
             self.removed,
+            self.keys,
         )
 
     def task(self, task_id: str) -> TaskDir:
@@ -191,6 +194,8 @@ class TaskDir(_Folder):
     origin = _Entry("origin")
     #: Under which root the paths in its files are right.
     place = _Entry("place")
+    #: The key of the request that has made it, if it had one.
+    made_by = _Entry("made-by")
     #: A decision to remove some of its workers, while that is carried out.
     removal = _Entry("removal.json")
     #: A decision to put it away with all below it, or to bring it back: until that is carried out, no command sees it.

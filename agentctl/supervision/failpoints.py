@@ -7,7 +7,8 @@ The names, in the order of a worker's life: spawn.after-mkdir spawn.after-worktr
 spawn.after-queued dispatch.after-launch spawn.after-orders spawn.before-roster shim.locked shim.after-fork
 shim.after-identity shim.after-started shim.after-ticket shim.after-gate shim.after-leader shim.after-sweep
 shim.after-exit-file shim.after-end-event shim.before-release stop.before-order stop.after-order hold.after-write
-cancel.after-request respond.after-answer wait.after-claim wait.after-print judge.seems-lost trust.after-order
+cancel.after-request respond.after-answer send.after-key send.after-message new.after-key wait.after-claim
+wait.after-print judge.seems-lost trust.after-order
 use.after-seat park.after-ticket park.after-event remove.after-order remove.after-events remove.after-move
 remove.before-delete archive.after-order archive.after-move notify.before-send notify.after-send
 """

@@ -12,11 +12,12 @@ from agentctl.errors import NotFound
 from agentctl.operations.delegate.delegating import DEFAULT_AGENT
 from agentctl.operations.delegate.resuming import resume_worker
 from agentctl.operations.show.current_state import read_task
+from agentctl.operations.start.request_keys import START, done_by_key
 from agentctl.operations.start.requests import AgentWork, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.stop.cancelling import cancel_found, cancel_workers
 from agentctl.operations.talk.answerers import who_answers
-from agentctl.operations.talk.interacting import answer_open_question
+from agentctl.operations.talk.interacting import answer_open_question, question_of_key
 from agentctl.operations.talk.messaging import deliver_message
 from agentctl.operations.trust.definitions import find_agent_spec
 from agentctl.operations.wait.keys import gather
@@ -29,7 +30,7 @@ from agentctl.tools.descriptions import agent_types, bounds
 from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
 from agentctl.tools.results import result_of
 from agentctl.tools.scope import Scope, Situation
-from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
+from agentctl.tools.start_arguments import KEY, MODEL, START_ARGUMENTS, start_fields
 
 #: How long an agent may take to end after it was let go; then it is stopped.
 _CLOSE_S = 10.0
@@ -48,7 +49,7 @@ def _spawn(scope: Scope, given: Arguments, _call: Call) -> Any:
     )
     request = SpawnRequest(
         work=work, name=given.get("id"), cwd=given.get("working_dir") or scope.folder,
-        worktree=given.get("worktree", False), label=given.get("description"), by_tool=True,
+        worktree=given.get("worktree", False), label=given.get("description"), by_tool=True, key=given.get("key"),
     )  # fmt: skip
     started = spawn_workers(scope.task, [request], queue=True)[0]
     target = Target(id=started.agent_instance, key=WorkerId(scope.task.id, started.agent_instance))
@@ -69,18 +70,22 @@ def _spawned(scope: Scope, pending: Pending) -> Any:
 
 def _send(scope: Scope, given: Arguments, _call: Call) -> Any:
     """Answer the agent's open question, or else send it a message; continue an ended agent with the message."""
-    worker, message = scope.find(given["id"]), given["message"]
-    if status_of(worker) in TERMINAL:
-        continued = _continued(scope, worker, given["id"], message)
+    worker, message, key = scope.find(given["id"]), given["message"], given.get("key")
+    done, answered_before = done_by_key(worker.task, key), question_of_key(worker, key)
+    is_to_go_on = done is None and answered_before is None and status_of(worker) in TERMINAL
+    if done == START or is_to_go_on:
+        continued = _continued(scope, worker, given["id"], message, key)
         return {"submission_id": continued["instance"], **continued}
-    question = given.get("question_id") or next(iter(waiting_askers(worker)), None)
+    question = given.get("question_id") or answered_before
+    if question is None and done is None:
+        question = next(iter(waiting_askers(worker)), None)
     if question is not None and not given.get("interrupt") and not given.get("as_message"):
         answered = answer_open_question(
             scope.task.root, task=worker.task, instance=worker.instance, question_id=question, answer=message,
-            answerer=who_answers(by_tool=True),
+            answerer=who_answers(by_tool=True), key=key,
         )  # fmt: skip
         return {"submission_id": answered["id"], "answered": answered["answer"]}
-    sent = deliver_message(worker.task, worker.instance, message, interrupt=given.get("interrupt", False))
+    sent = deliver_message(worker.task, worker.instance, message, interrupt=given.get("interrupt", False), key=key)
     return {"submission_id": sent["messageId"]}
 
 
@@ -125,12 +130,12 @@ def _without_task(given: Arguments) -> Any:
 
 
 def _resume(scope: Scope, given: Arguments, _call: Call) -> Any:
-    return _continued(scope, scope.find(given["id"]), given["id"], given.get("message"))
+    return _continued(scope, scope.find(given["id"]), given["id"], given.get("message"), given.get("key"))
 
 
-def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None) -> dict[str, Any]:
+def _continued(scope: Scope, worker: WorkerDir, name: str, message: str | None, key: str | None) -> dict[str, Any]:
     """Continue an ended agent; answer with its agent id or, if it is in another task, the name that the caller used."""
-    started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True)
+    started = resume_worker(worker.task, worker.instance, message, queue=True, by_tool=True, key=key)
     own_id = str(read_known(worker.spec).get("agentId") or name) if worker.task.id == scope.task.id else name
     scope.note(Target(id=own_id, key=WorkerId(worker.task.id, started.agent_instance)))
     return {"id": own_id, "instance": started.agent_instance, "status": started.status}
@@ -163,6 +168,7 @@ SPAWN_AGENT = Tool(
         "working_dir": text("Its working folder; default: yours."),
         "run_in_background": flag("false: answer only when it has ended; default: true."),
         "keep": flag("Keep it after its answer, for more input in the same process, until close_agent."),
+        **KEY,
     },
     required=("instruction",),
     also=OTHERS,
@@ -191,6 +197,7 @@ SEND_INPUT = Tool(
         "interrupt": flag("Send it as a message at once, even in the middle of a turn."),
         "as_message": flag("Send it as a message, not as an answer, even if a question is open."),
         "question_id": text("Which of its questions to answer; default: the oldest."),
+        **KEY,
     },
     required=("id", "message"),
     synonyms={**_ID_SYNONYMS, "input": "message", "prompt": "message"},
@@ -221,7 +228,7 @@ RESUME_AGENT = Tool(
     describe=lambda _situation: (
         "Continue an ended agent from its own history, under the same id; send_input with a message does the same."
     ),
-    properties={"id": _ID, "message": text("What it should do now; default: go on where it stopped.")},
+    properties={"id": _ID, "message": text("What it should do now; default: go on where it stopped."), **KEY},
     required=("id",),
     synonyms={**_ID_SYNONYMS, "prompt": "message", "instruction": "message"},
     without_task=_without_task,

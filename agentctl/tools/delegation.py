@@ -27,7 +27,7 @@ from agentctl.tools.foreign_arguments import OTHERS, adapted, not_honoured
 from agentctl.tools.hints import hint_of
 from agentctl.tools.results import share_of
 from agentctl.tools.scope import Scope
-from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
+from agentctl.tools.start_arguments import KEY, MODEL, START_ARGUMENTS, start_fields
 
 _MOST_AT_ONCE = 1000
 #: The tools that a caller of these always has besides them.
@@ -50,6 +50,7 @@ _SESSION = {"session_id": text("The session in which a program finds them again,
 _OTHERS = {
     **{name: schema for name, schema in OTHERS.items() if name != "description"},
     "name": text("Its name, to which messages are sent."),
+    **KEY,
 }
 _SYNONYMS = {
     "prompt": "objective", "instruction": "objective", "message": "objective", "agent_type": "subagent_type",
@@ -69,7 +70,7 @@ def _adapted(given: Arguments) -> Arguments:
 def _task(scope: Scope, given: Arguments, _call: Call) -> Any:
     if "resume" in given:
         return _resumed(scope, given)
-    item = {key: value for key, value in given.items() if key in _ITEM or key in START_ARGUMENTS or key == "name"}
+    item = {key: value for key, value in given.items() if key in {*_ITEM, *START_ARGUMENTS, "name", *KEY}}
     begun = _delegate(scope, TASK.name, [item], given)
     if not given.get("run_in_background") or not isinstance(begun, Pending):
         return begun
@@ -81,7 +82,9 @@ def _task(scope: Scope, given: Arguments, _call: Call) -> Any:
 def _resumed(scope: Scope, given: Arguments) -> Any:
     """Continue an ended agent with what it is to do now."""
     worker, name = scope.find(given["resume"]), given["resume"]
-    started = resume_worker(worker.task, worker.instance, given["objective"], queue=True, by_tool=True)
+    started = resume_worker(
+        worker.task, worker.instance, given["objective"], queue=True, by_tool=True, key=given.get("key")
+    )
     target = Target(id=name, key=WorkerId(worker.task.id, started.agent_instance))
     scope.note(target)
     if given.get("run_in_background"):
@@ -138,7 +141,7 @@ def _request_of(scope: Scope, item: Any, where: str) -> Arguments | Delegated:
         "context": _context(found),
         **agent_options,
     }
-    more = {"label": found.get("description"), "name": found.get("name"), "worktree": found.get("worktree")}
+    more = {"label": found.get("description"), **{name: found.get(name) for name in ("name", "worktree", *KEY)}}
     return line | {key: value for key, value in more.items() if value}
 
 

@@ -17,6 +17,8 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
         ("spawn_agent", "choose another `id`: a name cannot be used again"),
         ("", "choose another name: none can be used again"),
     ),
+    "another key": (("", "choose another `key`; {} is what this one did"),),
+    "another key for a task": (("", "choose another `key`; {} is what this one made"),),
     "another folder": (("spawn_agent", "choose another `working_dir`"),),
     "another driver": (("", "choose another `driver`"),),
     "look around": (("list_agents", "list_agents shows them"), ("wait", "wait without ids names those at work")),

@@ -22,6 +22,7 @@ MODEL = {
         "Another model. Default: its definition's, else that of the worker that starts it, else the program's own."
     )
 }
+KEY = {"key": text("A name for this request: sent again under it, as when its answer was lost, it does nothing twice.")}
 #: What a tool call can choose for the agent that it starts, besides the model.
 START_ARGUMENTS: dict[str, Mapping[str, Any]] = {
     "effort": text("How much it thinks. Default: as for the model.", enum=list(EFFORTS)),

@@ -302,7 +302,7 @@ def test_a_command_is_retried_in_place_of_resumed(root: Path) -> None:
 @pytest.mark.follows(
     "operations/show/further_runs._of_retry: agentctl resume",
     "operations/show/further_runs._of_resume: agentctl send",
-    "operations/delegate/resuming.resume_worker: agentctl send",
+    "operations/delegate/resuming.resume_worker.start: agentctl send",
     "supervision/worker/inboxes.put_message: agentctl result",
 )
 def test_an_agent_is_continued_while_it_works_and_afterwards(world: Task) -> None:

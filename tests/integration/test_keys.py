@@ -14,12 +14,12 @@ from tests.support import alike, run, start, worker
 def test_the_same_key_twice_starts_one_worker_and_answers_with_it(root: Path, tmp_path: Path) -> None:
     task = new_task()
     first = spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), "--key", "nightly/2026-11-21 \u00e9").json
-    second = spawn(["false"], "--key", "nightly/2026-11-21 \u00e9").json
+    second = spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), "--key", "nightly/2026-11-21 \u00e9").json
     assert first["reused"] is False
     assert second == {**first, "reused": True}
     (tmp_path / "gate").touch()
     task.ended(first["agentInstance"])
-    third = spawn(["false"], "--key", "nightly/2026-11-21 \u00e9").json
+    third = spawn(worker("exits", 0, "--after-file", tmp_path / "gate"), "--key", "nightly/2026-11-21 \u00e9").json
     assert (third["agentInstance"], third["status"]) == (first["agentInstance"], "completed")
     assert spawn(["true"], "--key", "another", name="b").json["reused"] is False
     task.ended("b")

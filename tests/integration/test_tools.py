@@ -57,6 +57,25 @@ def test_agents_are_started_waited_for_and_told_once(task: Task) -> None:
     assert (both["status"], both["output"]) == ("completed", "said: there")
 
 
+def test_a_call_that_is_made_again_with_its_key_does_nothing_twice(task: Task) -> None:
+    start = ("spawn_agent", {"agent_type": "general", "instruction": "say hello", "keep": True, "key": "one"})
+    tell = ("send_input", {"id": "general-1", "message": "say more", "key": "two"})
+    again = ("send_input", {"id": "general-1", "message": "say much", "key": "three"})
+    delegated = ("task", {"objective": "there", "subagent_type": "echo", "key": "four"})
+    close = ("close_agent", {"id": "general-1"})
+    told = calls(start, start, tell, tell, close, tell, again, again, close, delegated, delegated)
+    assert told[0]["id"] == told[1]["id"] == "general-1"
+    assert told[2] == told[3] == told[5]
+    assert told[6]["submission_id"] == told[7]["submission_id"] == "general-1-1"
+    assert told[9]["task_id"] == told[10]["task_id"]
+    assert sorted(statuses()) == ["echo-1", "general-1", "general-1-1"]
+    (refused,) = calls(("send_input", {"id": "general-1", "message": "say else", "key": "two"}))
+    assert refused == {
+        "error": "the key 'two' has sent m1 to general-1 already, and that request differs in text",
+        "hint": "choose another `key`; general-1 is what this one did",
+    }
+
+
 def test_a_subtask_answers_also_where_its_agent_is_no_more(task: Task, root: Path) -> None:
     definition = root / "agents" / "echo.md"
     define(root, "echo", f"rm {definition}; echo gone")

@@ -359,7 +359,8 @@ def test_answering(server: Server, task: str) -> None:
     assert given == {"taskId": task, "agentInstance": "q", "id": "q1", "answer": given["answer"]}
     ended(server, task, "q")
     assert server.get(f"/tasks/{task}/workers/q/logs/stdout").body.decode().strip() == given["answer"]
-    assert server.post(path, {"answer": "a"}).problem["name"] == "REFUSED"
+    assert server.post(path, {"answer": given["answer"]}).done() == given
+    assert server.post(path, {"answer": "b" if given["answer"] == "a" else "a"}).problem["name"] == "REFUSED"
 
 
 def test_looking_at_an_end(server: Server, task: str) -> None:

@@ -94,6 +94,8 @@ class WorkerOutcome(TypedDict):
     status: NotRequired[str]
     #: The new worker.
     startedAs: NotRequired[str]
+    #: True where the key of the request has done another one to it before.
+    conflict: NotRequired[bool]
     #: What is alive of it after a cancel.
     survivors: NotRequired[list[Survivor]]
 
@@ -164,6 +166,13 @@ class ServerHealth(TypedDict):
     problem: str | None
 
 
+class DoneBefore(TypedDict):
+    """What a key has done: the task that it made, or the worker that it started or sent a message to."""
+
+    taskId: str
+    agentInstance: str | None
+
+
 class ProblemDocument(TypedDict):
     """The error of a command."""
 
@@ -179,3 +188,5 @@ class ProblemDocument(TypedDict):
     #: The exit code of the command, and its name.
     code: int
     name: str
+    #: Of a request whose key has done another one: what that was.
+    done: NotRequired[DoneBefore]

@@ -19,6 +19,8 @@ class ChosenTask(TypedDict):
     chosenBy: NotRequired[str]
     #: Of a task that was made from a template: the workers that were started at once.
     workers: NotRequired[list[SpawnedWorker]]
+    #: True if an earlier request with the same key has made it.
+    reused: NotRequired[bool]
 
 
 class ArchivedTask(TypedDict):

@@ -56,6 +56,7 @@ EXIT_WORDS: dict[ExitCode, str] = {
     ExitCode.NO_SLOT: "every slot is in use; --queue waits for one",
     ExitCode.NOTHING_LEFT: "nothing is left to wait for",
     ExitCode.UNSUCCESSFUL: "a worker ended without completing",
+    ExitCode.CONFLICT: "the key was used for another request",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
 #: What every command can return.

@@ -16,6 +16,8 @@ from agentctl.world_errors import error_in_words
 #: The next steps that a terminal takes by an option or a command, and a program by its own means.
 _STEPS = {
     "another name": "choose another name=",
+    "another key": "choose another key=; Task.show({!r}) is what this one did",
+    "another key for a task": "choose another key=; {} is what this one made",
     "another folder": "choose another cwd=",
     "another driver": "its definition needs argv; or choose another driver= ({})",
     "look around": "Task.workers() shows them",

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from agentctl.errors import AgentctlError, ExitCode, StorageError
+from agentctl.errors import AgentctlError, Conflict, ExitCode, StorageError
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.lean import TYPE_CHECKING
 from agentctl.world_errors import error_in_words, is_of_world, next_step
 
 if TYPE_CHECKING:
-    from agentctl.domain.documents.server_answers import ProblemDocument
+    from agentctl.domain.documents.server_answers import DoneBefore, ProblemDocument
 
 MEDIA_TYPE = "application/problem+json"
 #: A wait that was over is not the fault of a server: a status that clients take for one would have them ask again.
 STATUS: Mapping[ExitCode, int] = {
     ExitCode.REFUSED: 409, ExitCode.USAGE: 400, ExitCode.NOT_FOUND: 404, ExitCode.TIMED_OUT: 409,
-    ExitCode.NO_SLOT: 429, ExitCode.NOTHING_LEFT: 409, ExitCode.UNSUCCESSFUL: 409,
+    ExitCode.NO_SLOT: 429, ExitCode.NOTHING_LEFT: 409, ExitCode.UNSUCCESSFUL: 409, ExitCode.CONFLICT: 409,
 }  # fmt: skip
 _TITLES: Mapping[int, str] = {
     400: "The request is not valid", 401: "A token is needed", 403: "Not from here", 404: "There is no such thing",
@@ -33,7 +33,9 @@ _OF_NOW = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, er
 
 #: The next steps that the command line words as options, as a request has them.
 _HINTS = {
-    "another name": "choose another name", "another folder": "choose another cwd",
+    "another name": "choose another name", "another key": "choose another key; GET …/workers/{} shows what it did",
+    "another key for a task": "choose another key; GET /tasks/{} shows what it made",
+    "another folder": "choose another cwd",
     "another driver": "its definition needs argv; or choose another driver ({})",
     "look around": "GET …/list shows them", "look at questions": "GET …/interact shows what is open",
     "read result": "GET …/workers/{}/result", "send": "POST …/workers/{}/send",
@@ -42,10 +44,17 @@ _HINTS = {
 
 def problem(
     status: int, detail: str, hint: str | None = None, *, code: ExitCode = ExitCode.REFUSED,
-    headers: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None, done: DoneBefore | None = None,
 ) -> Response:  # fmt: skip
-    """Return the response that tells a problem."""
-    return Response(json_bytes(problem_document(status, detail, hint, code)), status, headers, MEDIA_TYPE)
+    """Return the response that tells a problem.
+
+    Args:
+        done: What the key of the request has done before.
+    """
+    document = problem_document(status, detail, hint, code)
+    if done is not None:
+        document["done"] = done
+    return Response(json_bytes(document), status, headers, MEDIA_TYPE)
 
 
 def problem_document(status: int, detail: str, hint: str | None, code: ExitCode) -> ProblemDocument:
@@ -61,8 +70,14 @@ def problem_response(error: AgentctlError | OSError) -> Response:
     detail, hint = error_and_hint(error)
     if isinstance(error, AgentctlError):
         status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
-        return problem(status, detail, hint, code=error.exit_code)
+        return problem(status, detail, hint, code=error.exit_code, done=_done_before(error))
     return problem(503 if error.errno in _OF_NOW else 507, detail, hint)
+
+
+def _done_before(error: AgentctlError) -> DoneBefore | None:
+    if not isinstance(error, Conflict):
+        return None
+    return {"taskId": error.task_id, "agentInstance": error.instance}
 
 
 def error_and_hint(error: AgentctlError | OSError) -> tuple[str, str | None]:

@@ -13,21 +13,20 @@ from typing import Any
 
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.names import WorkerId
-from agentctl.errors import AgentctlError, Refused
+from agentctl.errors import AgentctlError, Conflict, Refused
 from agentctl.interfaces.web.endpoint import BODY, NAME, CheckedRequest, Endpoint, Input, JsonAnswer
 from agentctl.interfaces.web.problems import error_and_hint, is_foreseen
 from agentctl.lean import TYPE_CHECKING
-from agentctl.operations.delegate.resuming import resume_worker
+from agentctl.operations.delegate.telling import tell_worker
 from agentctl.operations.fleet.seen import SeenEnds, ends_to_look_at, nothing_to_look_at
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.start.again import retry_workers
+from agentctl.operations.start.request_keys import each_keyed
 from agentctl.operations.start.requests import Spawned
 from agentctl.operations.stop.cancelling import Cancelled, cancel_found
 from agentctl.operations.stop.pausing import turn_as_far_as_possible
-from agentctl.operations.talk.messaging import deliver_message
 from agentctl.operations.where.locating import find_task, find_worker
 from agentctl.operations.where.ownership import check_may_be_stopped
-from agentctl.supervision.worker.spec import is_for_agent, order_of
 
 if TYPE_CHECKING:
     from agentctl.domain.documents.server_answers import WorkerOutcome, WorkerOutcomes
@@ -44,6 +43,7 @@ _WORKERS = Input(
     "{taskId, agentInstance} of each.", BODY, is_required=True,
 )  # fmt: skip
 _TEXT = Input("text", {"type": "string", "maxLength": 1 << 20}, "The message.", BODY, is_required=True)
+_KEY = Input("key", {"type": "string", "minLength": 1, "maxLength": 900}, "The same key twice acts once on each.", BODY)
 
 
 class AskedWorkers:
@@ -90,7 +90,8 @@ class AskedWorkers:
     def refused(self, one: WorkerId, error: AgentctlError | OSError) -> None:
         """Note why nothing was done to a worker."""
         detail, hint = error_and_hint(error)
-        self.became(one, detail, hint=hint, done=False)
+        more = {"conflict": True} if isinstance(error, Conflict) else {}
+        self.became(one, detail, hint=hint, done=False, **more)
 
     @contextlib.contextmanager
     def refusing(self, ids: Sequence[WorkerId]) -> Iterator[None]:
@@ -140,8 +141,10 @@ class SeveralEndpoints:
             self._endpoint("cancel", "Stop workers with all their processes, by one decision.", _cancel),
             self._endpoint("pause", "Pause workers.", _each_task(partial(_turn, paused=True))),
             self._endpoint("unpause", "Let paused workers continue.", _each_task(partial(_turn, paused=False))),
-            self._endpoint("retry", "Start the work of ended workers once more.", _each_task(_retry)),
-            self._endpoint("send", "Send one message to workers; ended agents are continued with it.", _send, _TEXT),
+            self._endpoint("retry", "Start the work of ended workers once more.", _each_task(_retry), _KEY),
+            self._endpoint(
+                "send", "Send one message to workers; ended agents are continued with it.", _send, _TEXT, _KEY
+            ),
             self._endpoint("seen", "Note that somebody has looked at the ends of workers.", self._look),
         ]
 
@@ -173,13 +176,13 @@ class SeveralEndpoints:
                 asked.refused(one, nothing_to_look_at(one.instance))
 
 
-def _each_task(act: Callable[[AskedWorkers, TaskDir, list[WorkerId]], None]) -> _Act:
+def _each_task(act: Callable[[AskedWorkers, TaskDir, list[WorkerId], str | None], None]) -> _Act:
     """Return what acts on the workers of one task after those of the other."""
 
-    def act_on_all(asked: AskedWorkers, _values: Mapping[str, Any]) -> None:
+    def act_on_all(asked: AskedWorkers, values: Mapping[str, Any]) -> None:
         for task, ids in asked.tasks():
             with asked.refusing(ids):
-                act(asked, task, ids)
+                act(asked, task, ids, values.get("key"))
 
     return act_on_all
 
@@ -206,7 +209,7 @@ def _ended(each: Cancelled) -> dict[str, Any]:
     return {"done": each.cancelled and not each.survivors, "status": each.status, "survivors": each.survivors}
 
 
-def _turn(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], *, paused: bool) -> None:
+def _turn(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], _key: str | None, *, paused: bool) -> None:
     turned = turn_as_far_as_possible(task, [one.instance for one in ids], paused=paused)
     for row in turned.done:
         asked.became(WorkerId(task.id, row["agentInstance"]))
@@ -217,8 +220,8 @@ def _turn(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], *, paused: bo
         asked.refused(WorkerId(task.id, instance), error)
 
 
-def _retry(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId]) -> None:
-    done = retry_workers(task, [one.instance for one in ids], queue=True, as_far_as_possible=True)
+def _retry(asked: AskedWorkers, task: TaskDir, ids: list[WorkerId], key: str | None) -> None:
+    done = retry_workers(task, [one.instance for one in ids], queue=True, as_far_as_possible=True, key=key)
     tries = read_task(task)[0].tries
     made = {tries.work_of(one.agent_instance): one for one in done.spawned}
     for one in ids:
@@ -237,11 +240,13 @@ def _started(asked: AskedWorkers, one: WorkerId, made: Spawned) -> None:
 
 
 def _send(asked: AskedWorkers, values: Mapping[str, Any]) -> None:
-    for one in asked.left():
-        with asked.refusing([one]):
-            worker, text = asked.folder(one), values["text"]
-            if worker.has_ended and is_for_agent(order_of(worker)):
-                _started(asked, one, resume_worker(worker.task, one.instance, text, queue=True))
-            else:
-                deliver_message(worker.task, one.instance, text)
-                asked.became(one)
+    for _, ids in asked.tasks():
+        names = [one.instance for one in ids]
+        keys = each_keyed(values.get("key"), names)
+        for one in ids:
+            with asked.refusing([one]):
+                done = tell_worker(asked.folder(one), values["text"], key=keys[one.instance], among=names)
+                if isinstance(done, Spawned):
+                    _started(asked, one, done)
+                else:
+                    asked.became(one)

@@ -10,6 +10,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
 from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.same_request import digests_of
 from agentctl.domain.states import Reason
 from agentctl.domain.worker.projection import WorkerView
 from agentctl.drivers.order import order_from
@@ -19,6 +20,7 @@ from agentctl.operations.show.further_runs import has_spoken, refusal_of_resume,
 from agentctl.operations.show.sessions_by_hand import held_by
 from agentctl.operations.start.continuation import continued
 from agentctl.operations.start.placing import asked_again
+from agentctl.operations.start.request_keys import started_once, work_named
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.talk.messaging import unread
@@ -33,7 +35,7 @@ Chains = Mapping[str, list[str]]
 _CRASHES = frozenset({Reason.LOST, Reason.SIGNAL})
 
 
-def resume_worker(
+def resume_worker(  # noqa: PLR0913 - keyword-only, each known to a caller
     task: TaskDir,
     instance: str,
     prompt: str | None,
@@ -41,21 +43,34 @@ def resume_worker(
     queue: bool | None,
     name: str | None = None,
     by_tool: bool = False,
+    key: str | None = None,
+    among: Sequence[str] = (),
 ) -> Spawned:
     """Continue an ended agent: its newest run, whichever run (or agent id) was named.
 
+    Args:
+        key: The same key with the same prompt continues it once.
+        among: All that the same request is about, if it is about several.
+
     Raises:
+        Conflict: The key has done something else.
         NotFound: There is no such worker or agent id.
         Refused: It is not an agent, it has not ended, or its program cannot continue sessions.
     """
     check_own(task)
-    worker = newest_run(task, instance)
-    request = _request(worker, prompt, name)
-    spawned = spawn_workers(task, [request._replace(by_tool=by_tool or request.by_tool)], queue=queue)[0]
-    if spawned.reused:  # If two continue one session at the same time, only one succeeds.
-        other = spawned.agent_instance
-        raise Refused(f"{worker.instance} has been continued already, as {other}", hint=Next("send", other))
-    return spawned
+    said = digests_of("resume", {"worker": among or work_named(task, instance), "prompt": prompt}) if key else {}
+
+    def start() -> Spawned:
+        worker = newest_run(task, instance)
+        request = _request(worker, prompt, name)
+        request = request._replace(by_tool=by_tool or request.by_tool, key=key, said=said or None)
+        spawned = spawn_workers(task, [request], queue=queue)[0]
+        if spawned.reused:  # If two continue one session at the same time, only one succeeds.
+            other = spawned.agent_instance
+            raise Refused(f"{worker.instance} has been continued already, as {other}", hint=Next("send", other))
+        return spawned
+
+    return started_once(task, key, said, start)
 
 
 def lost_agents(task: TaskDir) -> Iterator[WorkerView]:
@@ -126,7 +141,7 @@ def _request(worker: WorkerDir, prompt: str | None, name: str | None) -> SpawnRe
     order = continued(worker, order, session, [*unread(worker), *([prompt] if prompt else [])])
     work = AgentWork(prompt=order.prompt, agent=order.agent, order=order.to_json(), agent_id=str(spec.get("agentId")))
     fields: dict[str, Any] = {"timeout_seconds": spec.get("timeoutSeconds"), "grace_seconds": spec.get("graceSeconds")}
-    fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "key": f"resume:{worker.instance}"}
+    fields |= {"max_park_seconds": spec.get("maxParkSeconds"), "sole": f"resume:{worker.instance}"}
     fields |= {"retries": int(spec.get("retries", 0)), "by_tool": spec.get("byTool") is True}
     fields |= {"carries_on": worker.instance}
     return SpawnRequest(work=work, name=name, cwd=cwd, **fields, **asked_again(spec.get("placement")))

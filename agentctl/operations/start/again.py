@@ -13,6 +13,7 @@ from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.agent.agentspec import AgentSpec
 from agentctl.domain.names import first_free
+from agentctl.domain.same_request import digests_of
 from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import Order, order_from
 from agentctl.errors import AgentctlError, Refused, UsageError
@@ -21,6 +22,7 @@ from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.further_runs import refusal_by_itself, unmet_dependency
 from agentctl.operations.start.answer_schema import ask_for
 from agentctl.operations.start.placing import asked_again
+from agentctl.operations.start.request_keys import each_keyed, started_by_key
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.definitions import find_agent_spec
@@ -48,6 +50,7 @@ def retry_workers(
     queue: bool | None,
     name: str | None = None,
     as_far_as_possible: bool = False,
+    key: str | None = None,
 ) -> Retried:
     """Start the work of ended workers once more, each in its folder.
 
@@ -59,8 +62,10 @@ def retry_workers(
         name: The new worker's, of one; by default the work's with a number: `build-2`.
         as_far_as_possible: Leave out those that are refused, and those that were tried again meanwhile, instead of
             starting none.
+        key: The same key with the same workers tries each of them again once.
 
     Raises:
+        Conflict: The key has done something else.
         NotFound: There is no such worker.
         Refused: One has not ended, or another try of its work has not; it continues another, is what its sub-task was
             made for, or waits for one that has failed and is not named; or a new start is refused. Nothing was started.
@@ -70,15 +75,23 @@ def retry_workers(
         raise UsageError("--name is for one worker", hint="leave it out, or retry them one by one")
     with locked(task.tries_lock):
         view = read_task(task)[0]  # A worker that was lost gets its end here.
-        chosen = {view.tries.work_of(find_worker(task, one).instance): one for one in named}
+        works = {find_worker(task, one).instance: view.tries.work_of(one) for one in named}
+        keys, said = each_keyed(key, [*works.values()]), digests_of("retry", {"worker": [*works.values()]})
+        known = {one: found for one in works if (found := started_by_key(task, keys[works[one]], said)) is not None}
+        chosen = {work: one for one, work in works.items() if one not in known}
         if as_far_as_possible:
             chosen = {work: one for work, one in chosen.items() if view.tries.newest(work) == one}
         plan = _Plan(task, view, chosen)
         if not as_far_as_possible and plan.left_out:
             raise next(iter(plan.left_out.values()))
-        requests = plan.requests(name)
+        requests = [
+            request._replace(key=keys[works[str(request.retry_of)]], said=said if key else None)
+            for request in plan.requests(name)
+        ]
         queue = True if queue is None and len(named) > 1 else queue
-        return Retried(spawn_workers(task, requests, queue=queue) if requests else [], plan.left_out)
+        made = spawn_workers(task, requests, queue=queue) if requests else []
+        fresh = dict(zip((str(request.retry_of) for request in requests), made, strict=True))
+        return Retried([{**known, **fresh}[one] for one in named if one in {*known, *fresh}], plan.left_out)
 
 
 class _Plan:

@@ -22,9 +22,11 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.reader import read_limits, read_queueing
 from agentctl.adapters.yamldoc import parse_yaml
+from agentctl.domain.same_request import digests_of
 from agentctl.errors import Damaged, Refused, StorageError, UsageError
 from agentctl.operations.start.batch import SHELL, batch_waits, request_from
 from agentctl.operations.start.new_task import create_task
+from agentctl.operations.start.request_keys import each_keyed, started_by_key
 from agentctl.operations.start.requests import Spawned, SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
 from agentctl.operations.trust.templates import (
@@ -80,6 +82,7 @@ def create_from_template(
     title: str | None = None,
     task_id: str | None = None,
     is_chosen: bool = True,
+    note: Callable[[TaskDir], None] | None = None,
 ) -> TaskDir:
     """Make a task from a template, with its parameters set to `values`; start none of its workers.
 
@@ -111,7 +114,9 @@ def create_from_template(
         write_whole(task.template / _ROSTER, to_json({"requests": _requests(document, places)}))
 
     config = document.value.get("config") or {}
-    return create_task(root, task_title, task_id=task_id, config=config, furnish=furnish, is_chosen=is_chosen)
+    return create_task(
+        root, task_title, task_id=task_id, config=config, furnish=furnish, is_chosen=is_chosen, note=note
+    )
 
 
 def _copy(folder: Path, target: FilePath) -> None:
@@ -122,10 +127,14 @@ def _copy(folder: Path, target: FilePath) -> None:
         raise StorageError(f"cannot copy the template {folder}: {why}", hint="nothing was made") from error
 
 
-def start_template(task: TaskDir) -> list[Spawned]:
+def start_template(task: TaskDir, key: str | None = None) -> list[Spawned]:
     """Start (or queue) the workers that a task's template declares.
 
+    Args:
+        key: The same key starts them once, and returns them.
+
     Raises:
+        Conflict: The key has done something else.
         Damaged: The orders that were resolved when the task was made are no longer in their file.
     """
     check_own(task)
@@ -137,7 +146,15 @@ def start_template(task: TaskDir) -> list[Spawned]:
     if not isinstance(orders, list) or not all(isinstance(item, dict) for item in orders):
         raise Damaged(f"{file} holds no orders of workers", hint="make the task again: agentctl new --template NAME")
     requests = [request_from(item, str(file)) for item in orders]
-    known = [item.name for item in requests if item.name and task.worker(item.name).path.exists()]
+    numbers, said = list(map(str, range(1, len(requests) + 1))), digests_of("template", {})
+    keys = each_keyed(key, numbers)
+    requests = [
+        item if item.key is not None or key is None else item._replace(key=keys[number], said=said)
+        for number, item in zip(numbers, requests, strict=True)
+    ]
+    started = {item.name for item in requests if item.said and started_by_key(task, item.key, item.said)}
+    taken = (item.name for item in requests if item.name and task.worker(item.name).path.exists())
+    known = [name for name in taken if name not in started]
     if known:
         raise Refused(f"the workers of task {task.id} were started already: {', '.join(known)}")
     return spawn_workers(task, requests, queue=batch_waits(requests))

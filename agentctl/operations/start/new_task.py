@@ -49,6 +49,7 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
     furnish: Callable[[TaskDir], None] | None = None,
     is_taken: Callable[[str], bool] = lambda _: False,
     is_chosen: bool = True,
+    note: Callable[[TaskDir], None] | None = None,
 ) -> TaskDir:
     """Make a task; if a person makes it, it is chosen, unless it is not to be.
 
@@ -57,6 +58,7 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
         above: The keys of a sub-task about the tasks above it. Its limits are theirs, and it is not chosen.
         furnish: Puts further files into its folder; if that fails, no task is made.
         is_taken: Tells whether an id is the name of something else.
+        note: Gets its folder before that is a task.
     """
     defaults = {} if above else section(DEFAULTS)
     config = {**defaults, **(config or {})}
@@ -78,9 +80,11 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
         raise UsageError(f"{task_id!r} is a worker's name already", hint="choose another --id")
     task = _make_folder(root, task_id, title, is_taken)
     try:
-        _fill(task, title, config, above or {})
-        if furnish is not None:
+        if note is not None:
+            note(task)
+        if furnish is not None:  # Before it is a task: then it has all of it.
             furnish(task)
+        _fill(task, title, config, above or {})
         return use_task(root, task.id) if is_chosen and not above and caller() is None else task
     except BaseException:  # A full disk, for example: an unfinished task must not keep the name.
         shutil.rmtree(task.path, ignore_errors=True)

@@ -76,6 +76,10 @@ class SpawnRequest(NamedTuple):
     #: How long it may wait for its account after it was stopped.
     max_park_seconds: float | None = None
     key: str | None = None
+    #: The request as its caller said it, by which another one with the same key is told from it.
+    said: Mapping[str, str] | None = None
+    #: What only one worker may be, whoever asks: `resume:a`. A second one is not started, and is `reused`.
+    sole: str | None = None
     #: If the same work was done over the same files before, return the worker that did it.
     reuse: bool = False
     keep_children: bool = False
@@ -204,10 +208,20 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"the priority must be from {LOWEST} to {HIGHEST}, not {request.priority}")
     if not 0 <= request.retries <= 1000:
         raise UsageError(f"retries must be from 0 to 1000, not {request.retries}")
+    check_key(request.key)
     if request.reuse and request.key is not None:
         raise UsageError("--reuse and --key exclude each other: each says what counts as the same")
     if not 0 <= request.retry_delay_seconds <= 3600:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
+
+
+_LONGEST_KEY = 1000
+
+
+def check_key(key: str | None) -> None:
+    """Refuse a key that is empty, too long, or has a NUL."""
+    if key is not None and ("\0" in key or not 0 < len(key) <= _LONGEST_KEY):
+        raise UsageError(f"a key has 1 to {_LONGEST_KEY} characters, and no NUL; this one is {key[:80]!r}")
 
 
 def _check_work(work: AgentWork) -> None:

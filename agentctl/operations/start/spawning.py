@@ -117,7 +117,7 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | 
         KeyboardInterrupt: By Ctrl-C; nothing was started.
         StartInterrupted: By Ctrl-C; all were started, and it names them. By two, it says who knows what was.
     """
-    requests = _awaiting_the_newest(task, requests)
+    requests = _awaiting_the_newest(task, _as_said(requests))
     start = _check_start(task, requests, queue=queue)
     unheard = _see_to_notices(start)
     with HeldInterrupt() as interrupt:
@@ -132,6 +132,18 @@ def spawn_workers(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | 
     if unheard:
         outcomes[0] = outcomes[0]._replace(warnings=(*outcomes[0].warnings, *unheard))
     return outcomes
+
+
+def _as_said(requests: list[SpawnRequest]) -> list[SpawnRequest]:
+    """Return requests of which those with a key know what was said in them, before anything is made of that here."""
+    if all(request.key is None or request.said is not None for request in requests):
+        return requests
+    from agentctl.operations.start.request_keys import said_of_start  # Few starts have a key.
+
+    return [
+        request if request.key is None or request.said is not None else request._replace(said=said_of_start(request))
+        for request in requests
+    ]
 
 
 def _awaiting_the_newest(task: TaskDir, requests: list[SpawnRequest]) -> list[SpawnRequest]:
@@ -218,7 +230,7 @@ def _check_start(task: TaskDir, requests: list[SpawnRequest], *, queue: bool | N
 
 def _refuse_more_than_slots(requests: list[SpawnRequest], cap: int) -> None:
     """Refuse more workers than could ever start at once before each has a folder: thousands of them take long."""
-    may_be_there = any(request.key is not None or request.reuse for request in requests)
+    may_be_there = any(request.key is not None or request.sole is not None or request.reuse for request in requests)
     if len(requests) > cap > 0 and not may_be_there and not any(request.after for request in requests):
         raise NoFreeSlot(
             f"{len(requests)} workers need a slot each, and there are {cap}",

@@ -10,35 +10,27 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agentctl.adapters import processes
 from agentctl.adapters.files import (
     make_folder,
-    read_json,
-    read_known,
     storage_errors,
     to_json,
     write_whole,
 )
-from agentctl.adapters.locks import locked
-from agentctl.adapters.processes import Identity, Life
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.domain.names import base_name, check_name, slug
-from agentctl.domain.states import Status
+from agentctl.domain.names import base_name, slug
 from agentctl.domain.tree.limits import Limits
 from agentctl.errors import Next, Refused, UsageError
 from agentctl.operations.start.batch_findings import Surroundings
 from agentctl.operations.start.options import OF_WORKERS
 from agentctl.operations.start.placing import placement_for
 from agentctl.operations.start.prepared import Prepared, Site
+from agentctl.operations.start.request_keys import take_key
 from agentctl.operations.start.requests import NotThere, Spawned, SpawnRequest, check_program
 from agentctl.operations.where.calling import Caller
 from agentctl.operations.where.lineage import Standing
-from agentctl.operations.where.locating import is_in_log
 from agentctl.supervision import failpoints
-from agentctl.supervision.life.judging import judge, queued_instances, settle
-from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.kinship import task_name
-from agentctl.supervision.worker.spec import WorkerSpec, digest_of, is_of_task
+from agentctl.supervision.worker.spec import WorkerSpec, digest_of
 
 if TYPE_CHECKING:
     from agentctl.operations.start.agent_order import Ordered
@@ -61,7 +53,9 @@ def prepare(
     lacks = _still_lacks(task, request, partial(around.check_program, argv, cwd, environ))
     if request.reuse:
         request = _keyed(task, request, ordered, cwd)
-    worker = _take_name(task, request, around) if request.key is None else _take_key(task, request, around)
+    take = partial(_take_name, task, request, around)
+    is_keyed = request.key is not None or request.sole is not None
+    worker = take_key(task, request, take, remove_folder) if is_keyed else take()
     if isinstance(worker, Spawned):
         return worker
     try:
@@ -218,62 +212,6 @@ def _make(worker: WorkerDir) -> bool:
             make_folder(worker.path.parent)
             return _make(worker)
     return True
-
-
-def _take_key(task: TaskDir, request: SpawnRequest, around: Surroundings) -> WorkerDir | Spawned:
-    """Take a name for a key, or return the worker that it has started; if many race, one of them starts it."""
-    import hashlib  # 6 ms, with OpenSSL: only for keys.
-
-    make_folder(task.keys)
-    path = task.keys / hashlib.sha256((request.key or "").encode("utf-8", "surrogateescape")).hexdigest()[:32]
-    with locked(task.keys / ""):
-        known = read_json(path) or {}
-        worker = task.worker(check_name(str(known.get("agentInstance") or "none"), "the instance of a key"))
-        if known and (is_of_task(worker) or not worker.spec.exists()):
-            is_begun = _is_begun(worker, processes.identity_from(known.get("spawner")))
-            if is_begun and not (request.reuse and _has_failed(worker)):
-                return _spawned_of(worker)
-            if not is_begun:
-                remove_folder(worker)
-        worker = _take_name(task, request, around)
-        try:
-            me = processes.identify(os.getpid())
-            write_whole(path, to_json({"agentInstance": worker.instance, "spawner": me and me.to_json()}))
-        except BaseException:
-            remove_folder(worker)
-            raise
-        return worker
-
-
-def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
-    """Return whether the worker of a key is in the queue or further, or on its way there.
-
-    A refused worker no longer has a folder. One whose spawner was killed on the way has neither ticket nor shim; if it
-    is in the log already, it was begun, and has failed.
-    """
-    if spawner is None or processes.life_of(spawner) is not Life.GONE:
-        return worker.path.exists()
-    if worker.instance in queued_instances(worker.task) or worker.shim.exists() or worker.has_ended:
-        return True
-    return is_in_log(worker) and settle(worker, judge(worker))
-
-
-def _has_failed(worker: WorkerDir) -> bool:
-    """Return whether a worker has ended without success, so that its answer is not reused."""
-    decision = decision_of(worker)
-    return decision is not None and decision.status is not Status.COMPLETED
-
-
-def _spawned_of(worker_dir: WorkerDir) -> Spawned:
-    decision, worker = decision_of(worker_dir), read_known(worker_dir.process)
-    status = decision.status if decision else (Status.RUNNING if worker else Status.QUEUED)
-    return Spawned(
-        agent_instance=worker_dir.instance,
-        status=status,
-        task_id=worker_dir.task.id,
-        pid=worker.get("pid"),
-        reused=True,
-    )
 
 
 def remove_folder(worker: WorkerDir) -> None:

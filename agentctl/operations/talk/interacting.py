@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from agentctl.adapters import eventlog
 from agentctl.adapters.clock import now_iso
@@ -137,8 +137,9 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
     answerer: Answerer | None = None,
     shown: Question | None = None,
     reason: str | None = None,
+    key: str | None = None,
 ) -> AcceptedAnswer:
-    """Answer a question; the first valid answer wins.
+    """Answer a question; the first valid answer wins. Who gives the same one again is told what it was.
 
     An id names one question of a worker for ever (`driving.questions`): so an answer is to the question that was read,
     and never to one that is open by now.
@@ -148,6 +149,7 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
         reason: Why a permission is denied; the agent that asked reads it.
         answerer: Who answers; None finds out who makes this call.
         shown: The question as the answerer saw it: if it differs from that now, it is not answered.
+        key: By it the question is found again, where the same request names none.
 
     Raises:
         NotFound: There is no such question.
@@ -167,7 +169,7 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
             raise Damaged(f"{worker.question(name)} holds no question", hint=f"agentctl logs {worker.instance}")
         known = read_json(worker.answer(name))
         if known is not None:
-            raise Refused(_too_late(worker, name, known), hint=Next("look at questions"))
+            return _given_before(worker, question, known, answer, reason, me)
         refuse_if_ended(worker, "get answers")
         if shown is not None and question != shown:
             raise Refused(f"{name} of {worker.instance} is a different question by now", hint=Next("look at questions"))
@@ -181,18 +183,46 @@ def answer_open_question(  # noqa: PLR0913 - keyword-only, each known to a calle
                 hint=Next("look at questions"),
             )
         given = _reason(question, value, reason)
-        reply = {"id": name, "answer": value, "by": me.name(worker), "at": now_iso(), **given}
+        reply: dict[str, Any] = {"id": name, "answer": value, "by": me.name(worker), "at": now_iso(), **given}
+        reply |= ({} if is_waiting else {"waiting": False}) | ({} if key is None else {"key": key})
         if question.is_permission:
             vouch_for_answer(worker, body, reply)
         if not create_whole(worker.answer(name), to_json(reply)):  # Somebody without the lock was faster.
-            raise Refused(_too_late(worker, name, read_known(worker.answer(name))), hint=Next("look at questions"))
+            return _given_before(worker, question, read_known(worker.answer(name)), answer, reason, me)
         failpoints.reached("respond.after-answer")
         event = event_of(worker, ev.ANSWERED, reply, by=reply["by"])
         eventlog.append(worker.task.events, [event, *resumed_by(worker, name)])
     poke(worker)
+    return _accepted(worker, reply)
+
+
+def question_of_key(worker: WorkerDir, key: str | None) -> str | None:
+    """Return the question that was answered under a key; None if none was."""
+    asked = [] if key is None else worker.question_ids()
+    return next((name for name in asked if read_known(worker.answer(name)).get("key") == key), None)
+
+
+def _accepted(worker: WorkerDir, reply: Mapping[str, Any]) -> AcceptedAnswer:
     return {
-        "taskId": worker.task.id, "agentInstance": worker.instance, "id": name, "answer": value, "waiting": is_waiting,
+        "taskId": worker.task.id, "agentInstance": worker.instance, "id": str(reply["id"]),
+        "answer": str(reply["answer"]), "waiting": reply.get("waiting", True),
     }  # fmt: skip
+
+
+def _given_before(
+    worker: WorkerDir, question: Question, known: Mapping[str, Any], answer: str, reason: str | None, me: Answerer
+) -> AcceptedAnswer:
+    """Return the outcome of an answer that is sent again: whoever has lost it cannot know that it counts.
+
+    Raises:
+        Refused: It was another answer, or somebody else's.
+    """
+    is_same = not known.get("expired") and known.get("by") == me.name(worker)
+    if is_same and known.get("answer") == check_answer(question, answer):
+        again = _reason(question, str(known["answer"]), reason)
+        if known.get("reason") == again.get("reason"):
+            return _accepted(worker, known)
+    raise Refused(_too_late(worker, question.id, known), hint=Next("look at questions"))
 
 
 def _reason(question: Question, answer: str, reason: str | None) -> dict[str, str]:
@@ -206,7 +236,7 @@ def _reason(question: Question, answer: str, reason: str | None) -> dict[str, st
     return {"reason": whole(as_utf8(reason))}
 
 
-def _too_late(worker: WorkerDir, name: str, known: dict[str, Any]) -> str:
+def _too_late(worker: WorkerDir, name: str, known: Mapping[str, Any]) -> str:
     if known.get("expired"):
         why = str(known.get("why") or "its deadline passed")
         return f"{name} of {worker.instance} is closed: {why}"

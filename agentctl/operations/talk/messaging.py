@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentctl.adapters.clock import monotonic
@@ -28,15 +29,25 @@ _READ = "read"
 
 
 def deliver_message(
-    task: TaskDir, instance: str, text: str, *, interrupt: bool = False, close: bool = False
+    task: TaskDir,
+    instance: str,
+    text: str,
+    *,
+    interrupt: bool = False,
+    close: bool = False,
+    key: str | None = None,
+    among: Sequence[str] = (),
 ) -> SentMessage:
     """Put a message into a worker's inbox, durably.
 
     Args:
+        key: The same key with the same message puts it there once.
+        among: All that the same request is about, if it is about several.
         interrupt: A working agent gets it now, and not in its next turn.
         close: Let an agent end that was kept after its answer; the text may be empty then.
 
     Raises:
+        Conflict: The key has done something else.
         Refused: The worker has ended; or an agent tells another one to do what it may not do itself.
     """
     if not text.strip() and not close:
@@ -48,7 +59,18 @@ def deliver_message(
     order = read_order(worker)
     if order is not None and order.get("driver") != COMMAND:  # As for a prompt: it is told in JSON.
         text = as_utf8(text)
-    message_id = put_message(worker, who(), text, interrupt=interrupt, close=close)
+    if key is None:
+        message_id = put_message(worker, who(), text, interrupt=interrupt, close=close)
+    else:
+        from agentctl.operations.start.request_keys import put_message_once, work_named  # Few messages have a key.
+
+        said = {
+            "worker": among or work_named(task, worker.instance),
+            "text": text,
+            "interrupt": interrupt,
+            "close": close,
+        }
+        message_id = put_message_once(worker, key, said, who(), text, interrupt=interrupt, close=close)
     return {"agentInstance": instance, "messageId": message_id, "warning": None}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 HOST = {
     "agentctl.adapters": ("accepted", "definitions", "git", "known", "privaterows", "trust", "yamldoc"),
     "agentctl.adapters.taskyaml": ("hosts", "notifying", "running"),
-    "agentctl.domain": ("hosts", "placement", "worker_row"),
+    "agentctl.domain": ("hosts", "placement", "same_request", "worker_row"),
     "agentctl.domain.activity": ("rows",),
     "agentctl.domain.agent": ("agentspec", "granted_powers"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
@@ -21,13 +21,14 @@ HOST = {
     "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
     "agentctl.operations.show": ("further_runs", "whole_texts"),
     "agentctl.operations.start": (
-        "agent_server", "continuation", "inherited", "obeyed", "options", "permissions", "prepared", "requests",
+        "agent_server", "continuation", "inherited", "key_records", "obeyed", "options", "permissions", "prepared",
+        "request_keys", "requests",
     ),
     "agentctl.operations.talk": ("outbox_entry", "reporting"),
     "agentctl.operations.trust": ("definitions",),
     "agentctl.operations.where": (
         "folding", "model_providers", "observed", "personal_config", "project_top", "removal_order",
-        "shared_roots",
+        "shared_roots", "tries_in_log",
     ),
     "agentctl.operations.worktree": ("making", "remaking"),
     "agentctl.supervision.account": ("ledger",),

@@ -69,6 +69,8 @@ FOLLOW = Parameter("follow", FLAG, "Keep printing as more is added.", short="f")
 #: None, where neither is typed: `config.queue` of the task decides.
 QUEUE_UP = Parameter("queue", FLAG, "Wait for a slot instead of being refused; by default as the task says.",
                      off="no-queue")  # fmt: skip
+#: What was done is told each time.
+KEY = Parameter("key", TEXT, "The same key twice does it once; with another request it is refused.", "TEXT")
 
 #: Option of a start -> the names that it takes.
 _COMPLETED = {

@@ -18,7 +18,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, QUEUE_UP
+from agentctl.interfaces.commands.model.parameters import IN_TASK, KEY, QUEUE_UP
 from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.lean import TYPE_CHECKING
@@ -39,6 +39,7 @@ def resume(
     lost: bool = False,
     name: str | None = None,
     queue: bool | None = None,
+    key: str | None = None,
 ) -> Carried[SpawnedWorker | list[SpawnedWorker]]:
     """Continue an ended agent in its own session.
 
@@ -53,8 +54,10 @@ def resume(
     if lost == (instance is not None):
         raise UsageError("give one of INSTANCE and --lost", hint="agentctl resume --help")
     if instance is None:
+        if key is not None:
+            raise UsageError("--key is for one agent", hint="resume --lost may be typed again as it is")
         return _recover(call)
-    spawned = resume_worker(call.task(), instance, prompt, queue=queue, name=name)
+    spawned = resume_worker(call.task(), instance, prompt, queue=queue, name=name, key=key)
     return Shown(spawned.to_json(), [spawned_line(spawned)])
 
 
@@ -96,7 +99,8 @@ agentctl resume --lost
             Parameter("lost", FLAG, "All that a crash or a reboot stopped, queues too."),
             Parameter("name", TEXT, "The new worker's name.", "INSTANCE"),
             QUEUE_UP,
+            KEY,
         ),
-        exits=(*FINDS, ExitCode.NO_SLOT),
+        exits=(*FINDS, ExitCode.NO_SLOT, ExitCode.CONFLICT),
     ),
 )

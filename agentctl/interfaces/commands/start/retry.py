@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentctl.errors import ExitCode
+from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
     TEXT,
@@ -11,7 +11,7 @@ from agentctl.interfaces.commands.model.command_model import (
     Shown,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, NAMED_INSTANCES, QUEUE_UP
+from agentctl.interfaces.commands.model.parameters import IN_TASK, KEY, NAMED_INSTANCES, QUEUE_UP
 from agentctl.interfaces.commands.parts.selection import (
     NOBODY,
     SELECT,
@@ -39,6 +39,7 @@ def retry(
     status: str | None = None,
     agent: str | None = None,
     words: str | None = None,
+    key: str | None = None,
 ) -> Shown[SpawnedWorker | list[SpawnedWorker]]:
     """Start the work of an ended worker once more.
 
@@ -49,10 +50,12 @@ def retry(
     `resume` continues an agent instead.
     """
     task, selection = call.task(), Selection(failed, status, agent, words)
+    if key is not None and selection != Selection():
+        raise UsageError("--key is for workers that are named", hint="a selection has others the next time: name them")
     chosen = workers_chosen(task, instances, selection)
     if not chosen:
         return Shown([], notes=[f"nothing to try again: {NOBODY}"])
-    done = retry_workers(task, chosen, queue=queue, name=name, as_far_as_possible=selection != Selection())
+    done = retry_workers(task, chosen, queue=queue, name=name, as_far_as_possible=selection != Selection(), key=key)
     rows = [one.to_json() for one in done.spawned]
     return Shown(
         one_or_all(rows, instances),
@@ -81,8 +84,9 @@ agentctl retry explore-1 --name explore-anew --queue
             QUEUE_UP._replace(
                 help="Wait for a slot instead of being refused; by default several do, and one as the task says."
             ),
+            KEY,
             *SELECT,
         ),
-        exits=(*FINDS, ExitCode.NO_SLOT),
+        exits=(*FINDS, ExitCode.NO_SLOT, ExitCode.CONFLICT),
     ),
 )

@@ -27,7 +27,7 @@ from agentctl.interfaces.commands.model.command_model import (
 )
 from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import IN_TASK, QUEUE_UP, of_start, pairs_in
+from agentctl.interfaces.commands.model.parameters import IN_TASK, KEY, QUEUE_UP, of_start, pairs_in
 from agentctl.interfaces.commands.parts.foreground import in_foreground
 from agentctl.interfaces.commands.parts.wait_notes import (
     AskedHere,
@@ -160,7 +160,7 @@ def _work(prompt: str | None, agent_options: dict[str, Any]) -> AgentWork | None
     return AgentWork(prompt=text, **agent_options)
 
 
-def spawn_template(call: Invocation, *, wait: bool = False) -> Showing[Spawns]:
+def spawn_template(call: Invocation, *, wait: bool = False, key: str | None = None) -> Showing[Spawns]:
     """Start the workers of the template that the task was made from.
 
     They go to the queue, and can be started once. `new --template NAME --start` does both steps. With --wait the exit
@@ -169,7 +169,7 @@ def spawn_template(call: Invocation, *, wait: bool = False) -> Showing[Spawns]:
     from agentctl.operations.start.from_template import start_template
 
     task = call.task()
-    return _show(call, task, start_template(task), wait=wait, many=True)
+    return _show(call, task, start_template(task, key), wait=wait, many=True)
 
 
 def requeue(call: Invocation) -> Shown[list[str]]:
@@ -390,7 +390,7 @@ ls *.wav | agentctl spawn --queue --each - -- flac {}
             Parameter("resume_queue", FLAG, is_hidden=True),
             *of_start(OPTIONS),
         ),
-        exits=(*FINDS, ExitCode.NO_SLOT, ExitCode.UNSUCCESSFUL),
+        exits=(*FINDS, ExitCode.NO_SLOT, ExitCode.UNSUCCESSFUL, ExitCode.CONFLICT),
     ),
     Command(
         "spawn-template",
@@ -400,8 +400,8 @@ ls *.wav | agentctl spawn --queue --each - -- flac {}
 agentctl new --template survey --set path=. && agentctl spawn-template
 agentctl spawn-template --wait --json
 """,
-        (Parameter("wait", FLAG, "Stay until they have ended."),),
-        exits=(*FINDS, ExitCode.UNSUCCESSFUL),
+        (Parameter("wait", FLAG, "Stay until they have ended."), KEY),
+        exits=(*FINDS, ExitCode.UNSUCCESSFUL, ExitCode.CONFLICT),
     ),
     Command(
         "resume-queue",

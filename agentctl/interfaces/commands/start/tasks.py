@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from agentctl.adapters.taskdir import TaskDir
+from agentctl.adapters.taskdir import Root, TaskDir
+from agentctl.domain.same_request import digests_of
 from agentctl.domain.states import task_status
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode, UsageError
@@ -27,13 +29,15 @@ from agentctl.interfaces.commands.model.command_model import (
     Table,
 )
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import GRACE, HOSTS, IN_ROOT, pairs_in
+from agentctl.interfaces.commands.model.parameters import GRACE, HOSTS, IN_ROOT, KEY, pairs_in
 from agentctl.interfaces.commands.start.spawn import spawned_line
 from agentctl.interfaces.words.outline import fields
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.tasks import list_tasks
 from agentctl.operations.start.new_task import create_task, use_task
 from agentctl.operations.start.requests import Spawned
+from agentctl.operations.start.task_keys import TASK, Made, Note, make_task_once
+from agentctl.operations.where.calling import caller
 from agentctl.operations.where.chosen_task import ENVIRONMENT, FOLDER, TERMINAL
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import root_above
@@ -62,6 +66,7 @@ def new(
     no_use: bool = False,
     start: bool = False,
     notify: list[str] | None = None,
+    key: str | None = None,
 ) -> Carried[ChosenTask]:
     """Make a task and choose it.
 
@@ -77,33 +82,45 @@ def new(
     }
     limits = {key: value for key, value in config.items() if value is not None}
     named = _named(notify)
+    said = {"id": task_id, "config": {**limits, **named}, "template": template, "set": values, "title": title}
+
+    def once(make: Callable[[Root, Note], TaskDir]) -> Made:
+        root = call.root(create=True, apart=True)
+        made = make_task_once(root, key, digests_of(TASK, said), partial(make, root))
+        return made if no_use or caller() is not None else made._replace(task=use_task(root, made.task.id))
+
     if template is None:
         if title is None or values or start:
             _refuse_without_template(title, "--set" if values else "--start")
         _tell_root_above(call)
-        root = call.root(create=True, apart=True)
-        task = create_task(root, str(title), task_id=task_id, config={**limits, **named}, is_chosen=not no_use)
-        return _shown(task)
+        made = once(
+            lambda root, note: create_task(
+                root, str(title), task_id=task_id, config={**limits, **named}, is_chosen=False, note=note
+            )
+        )
+        return _shown(made.task, reused=made.reused)
     if limits:
         raise UsageError("a template brings its own limits", hint="change `config` in the task.yaml of the new task")
     from agentctl.operations.start.from_template import create_from_template
 
     _tell_root_above(call)
-    root = call.root(create=True, apart=True)
-    task = create_from_template(
-        root, template, pairs_in("--set", values or ()), title=title, task_id=task_id, is_chosen=not no_use
+    pairs = pairs_in("--set", values or ())
+    made = once(
+        lambda root, note: create_from_template(
+            root, template, pairs, title=title, task_id=task_id, is_chosen=False, note=note
+        )
     )
-    _name(task, named)
-    return _made(call, task, is_started=start)
+    _name(made.task, named)
+    return _made(call, made, is_started=start, key=key)
 
 
-def _made(call: Invocation, task: TaskDir, *, is_started: bool) -> Showing[ChosenTask]:
+def _made(call: Invocation, made: Made, *, is_started: bool, key: str | None) -> Showing[ChosenTask]:
     """Show a task that was made from a template, with its workers if they are to be started now."""
     from agentctl.operations.start.from_template import start_template
 
-    yield _shown(task, start_template(task) if is_started else [])
+    yield _shown(made.task, start_template(made.task, key) if is_started else [], reused=made.reused)
     if not is_started:
-        call.note(f"hint: {command_line(task, 'spawn-template')} starts its workers")
+        call.note(f"hint: {command_line(made.task, 'spawn-template')} starts its workers")
     return ExitCode.DONE
 
 
@@ -138,10 +155,12 @@ def _tell_root_above(call: Invocation) -> None:
         call.note(f"{above.message}: this task has a root of its own")
 
 
-def _shown(task: TaskDir, spawned: list[Spawned] | None = None) -> Shown[ChosenTask]:
+def _shown(task: TaskDir, spawned: list[Spawned] | None = None, *, reused: bool = False) -> Shown[ChosenTask]:
     value: ChosenTask = {"taskId": task.id, "path": str(task.path)}
     if spawned is not None:
         value["workers"] = [one.to_json() for one in spawned]
+    if reused:
+        value["reused"] = True
     return Shown(value, [fields(task.id, task.path), *map(spawned_line, spawned or [])])
 
 
@@ -308,7 +327,9 @@ agentctl new "Port the parser" --notify phone:blocked,failed
                 "TARGET",
                 completes=TARGETS,
             ),
+            KEY,
         ),
+        exits=(ExitCode.CONFLICT,),
     ),
     Command(
         "use",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode
-from agentctl.interfaces.commands.model.command_model import FLAG, TEXT, Command, Parameter, Shown
+from agentctl.interfaces.commands.model.command_model import FINDS, FLAG, TEXT, Command, Parameter, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
-from agentctl.interfaces.commands.model.parameters import ANYWHERE, IN_TASK, INSTANCE, TIMEOUT
+from agentctl.interfaces.commands.model.parameters import ANYWHERE, IN_TASK, INSTANCE, KEY, TIMEOUT
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.talk.messaging import deliver_message as send_message
 from agentctl.operations.talk.messaging import receive
@@ -16,13 +16,19 @@ if TYPE_CHECKING:
 
 
 def send(
-    call: Invocation, *, instance: str, text: str = "", interrupt: bool = False, close: bool = False
+    call: Invocation,
+    *,
+    instance: str,
+    text: str = "",
+    interrupt: bool = False,
+    close: bool = False,
+    key: str | None = None,
 ) -> Shown[SentMessage]:
     """Send a message to a worker.
 
     An agent gets it in its next turn. Any other worker reads it with `agentctl inbox`; until then it is kept on disk.
     """
-    sent = send_message(call.task(), instance, text, interrupt=interrupt, close=close)
+    sent = send_message(call.task(), instance, text, interrupt=interrupt, close=close, key=key)
     return Shown(sent, [f"message {sent['messageId']} sent to {sent['agentInstance']}"])
 
 
@@ -54,7 +60,9 @@ agentctl send explore-1 --close
             Parameter("text", TEXT, "The message.", "TEXT", default="", is_argument=True),
             Parameter("interrupt", FLAG, "Interrupt the agent instead of waiting for its next turn."),
             Parameter("close", FLAG, "Let an agent that was kept (--keep) end afterwards."),
+            KEY,
         ),
+        exits=(*FINDS, ExitCode.CONFLICT),
         names_task=True,
     ),
     Command(

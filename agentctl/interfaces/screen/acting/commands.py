@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -9,14 +10,14 @@ from agentctl.domain.question import Question
 from agentctl.domain.text.plaintext import plain
 from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError
-from agentctl.operations.delegate.resuming import resume_worker
+from agentctl.operations.delegate.telling import tell_worker
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
 from agentctl.operations.start.again import retry_workers
+from agentctl.operations.start.requests import Spawned
 from agentctl.operations.stop.cancelling import Cancelled, cancel_found
 from agentctl.operations.stop.holding import hold_task, let_task_go
 from agentctl.operations.stop.pausing import pause_workers, unpause_workers
 from agentctl.operations.talk.interacting import answer_open_question
-from agentctl.operations.talk.messaging import deliver_message
 from agentctl.operations.where.ownership import check_may_be_stopped
 from agentctl.world_errors import missing_part
 
@@ -115,26 +116,43 @@ def start_again(workers: Sequence[FleetWorker]) -> str:
     return f"{workers[0].row['agentInstance']} is tried again as {done[0].agent_instance} ({done[0].status})"
 
 
-def message_workers(root: Root, workers: Sequence[FleetWorker], text: str) -> str:
-    """Send a message to workers; of several, say to whom it could not be sent."""
-    if len(workers) == 1:
-        return _message(root, workers[0], text)
-    refused = []
-    for worker in workers:
-        try:
-            _message(root, worker, text)
-        except AgentctlError as error:
-            refused.append(f"not to {worker.row['agentInstance']}: {error_line(error)}")
-    return "; ".join([f"it was sent to {len(workers) - len(refused)} workers", *refused])
+class Messages:
+    """Sends messages, each once: one that met an error has its key still when the same person types it again."""
+
+    def __init__(self) -> None:
+        self._keys: dict[tuple[str, ...], str] = {}
+
+    def send(self, workers: Sequence[FleetWorker], text: str) -> str:
+        """Send a message to workers; of several, say to whom it could not be sent.
+
+        Raises:
+            AgentctlError, OSError: To one worker it could not be sent.
+        """
+        text = as_typed(text)
+        names = [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
+        key = self._keys.setdefault((text, *names), f"screen-{secrets.token_hex(16)}")
+        done, refused = [], list[str]()
+        for worker in workers:
+            try:
+                done.append(
+                    _message(worker, text, key if len(workers) == 1 else f"{key} {worker.row['agentInstance']}")
+                )
+            except AgentctlError as error:
+                if len(workers) == 1:
+                    raise
+                refused.append(f"not to {worker.row['agentInstance']}: {error_line(error)}")
+        if not refused:
+            del self._keys[(text, *names)]
+        return done[0] if len(workers) == 1 else "; ".join([f"it was sent to {len(done)} workers", *refused])
 
 
-def _message(root: Root, worker: FleetWorker, text: str) -> str:
+def _message(worker: FleetWorker, text: str, key: str) -> str:
     """Send a message to a worker; an ended agent is continued with it, and an idle one gets it as its next turn."""
-    name, text = worker.row["agentInstance"], as_typed(text)
-    if worker.row["driver"] is not None and worker.row["endedAt"] is not None:
-        spawned = resume_worker(worker.task, name, text, queue=True)
-        return f"{name} continues as {spawned.agent_instance} ({spawned.status})"
-    return f"{deliver_message(worker.task, name, text)['messageId']} was sent to {name}"
+    name = worker.row["agentInstance"]
+    done = tell_worker(worker.task.worker(name), text, key=key)
+    if isinstance(done, Spawned):
+        return f"{name} continues as {done.agent_instance} ({done.status})"
+    return f"{done} was sent to {name}"
 
 
 def error_line(error: BaseException) -> str:

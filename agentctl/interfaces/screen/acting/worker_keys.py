@@ -74,6 +74,8 @@ class WorkerKeys(DOMNode):
     said: SaidLine
     #: The questions that were answered here: what becomes of these is not news.
     answered: set[tuple[WorkerId, str]]
+    #: What every screen of this process sends.
+    messages = commands.Messages()
     _keys: tuple[bool, ...] = ()
     #: Which further runs of ended workers are accepted: an end does not change.
     further: dict[tuple[WorkerId, str], FurtherRuns]
@@ -370,7 +372,7 @@ class WorkerKeys(DOMNode):
         if workers := self._applying("send"):
             self.write(
                 f"message to {_counted(workers)}",
-                lambda text: self._for_all(lambda: commands.message_workers(self.root, workers, text)),
+                lambda text: self._for_all(lambda: self.messages.send(workers, text)),
             )
 
     def action_retry(self) -> None:

@@ -1,0 +1,273 @@
+"""Keys of requests: one key does one thing in its task, however often and by how many processes the request is sent.
+
+A file in `keys/` says which request has the key, and where to find what it did: a worker, or a message in an inbox.
+Only that proves that something was done. So a key whose request was refused, or killed on its way, is free again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from agentctl.adapters import processes
+from agentctl.adapters.files import make_folder, read_known
+from agentctl.adapters.locks import locked
+from agentctl.adapters.processes import Identity, Life
+from agentctl.adapters.taskdir import TaskDir, WorkerDir
+from agentctl.domain.names import check_name
+from agentctl.domain.same_request import differing_parts, digests_of
+from agentctl.domain.states import Status
+from agentctl.errors import Conflict, Next, Refused
+from agentctl.lean import NamedTuple
+from agentctl.operations.start.key_records import differing_words, digest_of_key, keep_record, record_of_key
+from agentctl.operations.start.options import OF_AGENTS, OF_WORKERS
+from agentctl.operations.start.requests import Spawned, SpawnRequest, check_key
+from agentctl.operations.where.locating import is_in_log
+from agentctl.operations.where.tries_in_log import tries_of
+from agentctl.supervision import failpoints
+from agentctl.supervision.life.judging import judge, queued_instances, settle
+from agentctl.supervision.worker.endings import decision_of
+from agentctl.supervision.worker.inboxes import message_of_key, put_message
+from agentctl.supervision.worker.spec import is_of_task
+
+START, MESSAGE = "start", "message"
+#: Options that say neither what a worker does nor with what, but how it is called and when its turn comes.
+_ASIDE = frozenset({"name", "priority", "key", "reuse"})
+_DEFAULTS = SpawnRequest._field_defaults
+
+
+class _Done(NamedTuple):
+    """What a key has done."""
+
+    words: str
+    instance: str
+    #: Of a message.
+    message_id: str | None = None
+
+
+def work_named(task: TaskDir, name: str) -> str:
+    """Return the work of a named worker: sent again, a request may name a newer try of it by the same name."""
+    return tries_of(task).work_of(name)
+
+
+def each_keyed(key: str | None, names: Sequence[str]) -> dict[str, str | None]:
+    """Return the key of each target of one request: what is done to one of them is done by itself.
+
+    The first one has the key as it was given, so that another request with this key meets it.
+
+    >>> each_keyed("k", ["a", "b"])
+    {'a': 'k', 'b': 'k b'}
+    """
+    return {name: None if key is None else f"{key} {name}" if at else key for at, name in enumerate(names)}
+
+
+# -- starts ------------------------------------------------------------------------------------------------------------
+
+
+def take_key(
+    task: TaskDir, request: SpawnRequest, take_name: Callable[[], WorkerDir], remove: Callable[[WorkerDir], None]
+) -> WorkerDir | Spawned:
+    """Take a name for a request with a key, or return the worker that it has started; of many, one starts it.
+
+    Args:
+        remove: Removes the folder of a worker that was never accepted.
+
+    Raises:
+        Conflict: The key has done something else.
+    """
+    keys = [key for key in (request.key, _sole_key(request)) if key is not None]
+    with _keys_locked(task):
+        for key in keys:
+            record = record_of_key(task.keys, key)
+            done = _done(task, key, record)
+            is_stale = done is not None and request.reuse and _has_failed(task.worker(done.instance))
+            if done is not None and not is_stale:
+                if key == request.key:
+                    _check_same(task, key, record, request.said, done)
+                return _spawned_of(task.worker(done.instance))
+            left = None if done is not None else _unbegun(task, record)
+            if left is not None:
+                remove(left)
+        worker = take_name()
+        try:
+            me = processes.identify(os.getpid())
+            record = {"agentInstance": worker.instance, "spawner": me and me.to_json(), "request": request.said}
+            for key in keys:
+                keep_record(task.keys, key, record)
+        except BaseException:
+            remove(worker)
+            raise
+        return worker
+
+
+def said_of_start(request: SpawnRequest) -> Mapping[str, str]:
+    """Return the request of a start as its caller says it."""
+    said: dict[str, Any] = {"argv": list(request.argv), "artifacts": list(request.artifacts)}
+    of_worker = (one.name for one in OF_WORKERS if one.name not in _ASIDE)
+    said |= {name: value for name in of_worker if (value := getattr(request, name)) != _DEFAULTS[name]}
+    if request.work is not None:
+        said |= {name: getattr(request.work, name) for name in ("prompt", *(one.name for one in OF_AGENTS))}
+        said["mcp_servers"] = request.work.mcp_servers
+    return digests_of(START, said)
+
+
+def started_once(task: TaskDir, key: str | None, said: Mapping[str, str], start: Callable[[], Spawned]) -> Spawned:
+    """Return the worker that a key has started, or else start it.
+
+    Of two that come at once, the second may find that there is nothing to be done any more: then the first one has done
+    it.
+
+    Raises:
+        Conflict: The key has done something else.
+    """
+    found = started_by_key(task, key, said)
+    if found is not None:
+        return found
+    try:
+        return start()
+    except Refused:
+        found = started_by_key(task, key, said)
+        if found is None:
+            raise
+        return found
+
+
+def started_by_key(task: TaskDir, key: str | None, said: Mapping[str, str]) -> Spawned | None:
+    """Return the worker that a key has started, None if it has done nothing yet.
+
+    Raises:
+        Conflict: It has done something else.
+    """
+    check_key(key)
+    if key is None or not task.keys.exists():
+        return None
+    record = record_of_key(task.keys, key)
+    done = _done(task, key, record)
+    if done is None:
+        return None
+    _check_same(task, key, record, said, done)
+    return _spawned_of(task.worker(done.instance))
+
+
+def _sole_key(request: SpawnRequest) -> str | None:
+    """Return the key under which only one such worker is started, whoever asks; no caller can choose it."""
+    return None if request.sole is None else f"\0{request.sole}"
+
+
+def _unbegun(task: TaskDir, record: Mapping[str, Any]) -> WorkerDir | None:
+    """Return the worker of a key that has started none: its spawner was killed on the way, or took its folder back."""
+    worker = _worker_in(task, record)
+    return worker if worker is not None and record.get("message") is None and _is_believed(worker) else None
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+def put_message_once(worker: WorkerDir, key: str, said: Mapping[str, Any], sender: str, text: str, **how: bool) -> str:
+    """Put a message into a worker's inbox, if its key has not done so before; return its id.
+
+    Args:
+        said: The request, part by part.
+
+    Raises:
+        Conflict: The key has done something else.
+        Refused: The worker has ended, or the inbox is full.
+    """
+    task, said = worker.task, digests_of(MESSAGE, said)
+    check_key(key)
+    with _keys_locked(task):
+        record = record_of_key(task.keys, key)
+        done = _done(task, key, record)
+        if done is not None:
+            _check_same(task, key, record, said, done)
+            return str(done.message_id)
+        # Before the message, so that no message is without; the message itself says whether it was sent.
+        keep_record(task.keys, key, {"agentInstance": worker.instance, "message": True, "request": said})
+        failpoints.reached("send.after-key")
+        return put_message(worker, sender, text, key=digest_of_key(key), **how)
+
+
+def done_by_key(task: TaskDir, key: str | None) -> str | None:
+    """Return what kind of thing a key has done, `START` or `MESSAGE`; None if nothing yet."""
+    done = None if key is None else _done(task, key, record_of_key(task.keys, key))
+    return done and (START if done.message_id is None else MESSAGE)
+
+
+# -- records -----------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _keys_locked(task: TaskDir) -> Iterator[None]:
+    make_folder(task.keys)
+    with locked(task.keys / ""):
+        yield
+
+
+def _worker_in(task: TaskDir, record: Mapping[str, Any]) -> WorkerDir | None:
+    name = record.get("agentInstance")
+    return None if name is None else task.worker(check_name(str(name), "the instance of a key"))
+
+
+def _is_believed(worker: WorkerDir) -> bool:
+    """Return whether the record of a key, which may have come with somebody else's files, may be about this worker."""
+    return is_of_task(worker) or not worker.spec.exists()
+
+
+def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:
+    """Return what a key has done; None where it is free, also because what it did was thrown away."""
+    worker = _worker_in(task, record)
+    if worker is None or not _is_believed(worker):
+        return None
+    if record.get("message") is not None:
+        message_id = message_of_key(worker, digest_of_key(key))
+        did = f"sent {message_id} to {worker.instance}"
+        return None if message_id is None else _Done(did, worker.instance, message_id)
+    if not _is_begun(worker, processes.identity_from(record.get("spawner"))):
+        return None
+    return _Done(f"started {worker.instance}", worker.instance)
+
+
+def _check_same(
+    task: TaskDir, key: str, record: Mapping[str, Any], said: Mapping[str, str] | None, done: _Done
+) -> None:
+    """Raise `Conflict` if a key has done something else. An older record does not say what it was for."""
+    before = record.get("request")
+    differing = differing_parts(before, said) if said is not None and isinstance(before, dict) else []
+    if differing:
+        raise Conflict(
+            key, done.words, differing_words(differing), task_id=task.id, instance=done.instance,
+            hint=Next("another key", done.instance),
+        )  # fmt: skip
+
+
+def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
+    """Return whether the worker of a key is in the queue or further, or on its way there.
+
+    A refused worker no longer has a folder. One whose spawner was killed on the way has neither ticket nor shim; if it
+    is in the log already, it was begun, and has failed.
+    """
+    if spawner is None or processes.life_of(spawner) is not Life.GONE:
+        return worker.path.exists()
+    if worker.instance in queued_instances(worker.task) or worker.shim.exists() or worker.has_ended:
+        return True
+    return is_in_log(worker) and settle(worker, judge(worker))
+
+
+def _has_failed(worker: WorkerDir) -> bool:
+    """Return whether a worker has ended without success, so that its answer is not reused."""
+    decision = decision_of(worker)
+    return decision is not None and decision.status is not Status.COMPLETED
+
+
+def _spawned_of(worker_dir: WorkerDir) -> Spawned:
+    decision, worker = decision_of(worker_dir), read_known(worker_dir.process)
+    status = decision.status if decision else (Status.RUNNING if worker else Status.QUEUED)
+    return Spawned(
+        agent_instance=worker_dir.instance,
+        status=status,
+        task_id=worker_dir.task.id,
+        pid=worker.get("pid"),
+        reused=True,
+    )
