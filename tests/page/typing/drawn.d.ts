@@ -10,7 +10,10 @@ type On<E extends globalThis.Event = globalThis.Event, T extends Element = HTMLI
   E & { readonly target: T; readonly currentTarget: T };
 
 /** What is known of a refusal: of one by the server, by the network, or of a form. */
-interface Refused { message: string; hint?: string; status?: number; field?: string; name?: string }
+interface Refused {
+  message: string; hint?: string; status?: number; field?: string; name?: string;
+  done?: Sent.DoneBefore; link?: { href: string; text: string };
+}
 
 /** The sign of a state: the glyph, the class that has its colour, and what it means. */
 interface StateSign { glyph: string; role: string; words: string }

@@ -307,7 +307,9 @@ declare namespace Sent {
     status?: string;
     startedAs?: string;
     survivors?: Survivor[];
+    conflict?: boolean;
   }
   interface Outcomes { workers: Outcome[]; below: Outcome[] }
-  interface Problem { detail?: string; title?: string; hint?: string; name?: string }
+  interface Problem { detail?: string; title?: string; hint?: string; name?: string; done?: DoneBefore }
+  interface DoneBefore { taskId: string; agentInstance: string | null }
 }

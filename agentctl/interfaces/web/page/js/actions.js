@@ -179,9 +179,10 @@ export const letQueueGo = (task) => run('Let the queue go', async () => {
  * @param {string} task
  * @param {string} instance
  * @param {string} text
+ * @param {string} key
  */
-export async function sendText(task, instance, text) {
-  await post(workerPath(task, instance, 'send'), { text });
+export async function sendText(task, instance, text, key) {
+  await post(workerPath(task, instance, 'send'), { text, key });
   say(`Sent to ${instance}.`);
 }
 
@@ -190,9 +191,10 @@ export async function sendText(task, instance, text) {
  * @param {string} task
  * @param {string} instance
  * @param {string} prompt
+ * @param {string} key
  */
-export async function resumeWith(task, instance, prompt) {
-  const { data } = await post(workerPath(task, instance, 'resume'), { prompt, queue: true });
+export async function resumeWith(task, instance, prompt, key) {
+  const { data } = await post(workerPath(task, instance, 'resume'), { prompt, queue: true, key });
   const [made] = listed(data);
   const name = made?.agentInstance ?? instance;
   say(`${instance} is continued${name === instance ? '' : ` as ${name}`}${made?.message ? `: ${made.message}` : '.'}`, { link: linkTo(made?.taskId ?? task, name) });
@@ -211,7 +213,7 @@ export function sendToWorker(task, instance) {
     ok: isEnded ? 'Continue' : 'Send',
     body: isEnded ? html`<p>It has ended. A new run continues its session with this.</p>` : null,
     field: { label: isEnded ? 'What it should do next' : 'Message', draft: `send.${task}/${instance}`, isNeeded: true },
-    run: (/** @type {string} */ text) => (isEnded ? resumeWith(task, instance, text) : sendText(task, instance, text)),
+    run: (text, key) => (isEnded ? resumeWith(task, instance, text, key) : sendText(task, instance, text, key)),
   });
 }
 
@@ -224,9 +226,10 @@ export const retryWorker = (task, instance) => {
     title: `Try ${instance} again?`,
     ok: 'Try again',
     doing: 'Starting…',
+    once: `retry.${task}/${instance}`,
     body: html`<p>A new worker is started with the same order. <${Foreign} text=${instance} /> stays as it is.</p>`,
-    run: async () => {
-      const { data } = await post(workerPath(task, instance, 'retry'), { queue: true });
+    run: async (_text, key) => {
+      const { data } = await post(workerPath(task, instance, 'retry'), { queue: true, key });
       const [made] = listed(data);
       say(`Started ${made?.agentInstance ?? instance}${made?.message ? `: ${made.message}` : '.'}`, { link: linkTo(made?.taskId ?? task, made?.agentInstance ?? instance) });
     },

@@ -14,6 +14,7 @@ class Refusal extends Error {
     this.status = status;
     this.hint = problem.hint ?? '';
     this.reason = problem.name ?? '';
+    this.done = problem.done;
   }
 }
 

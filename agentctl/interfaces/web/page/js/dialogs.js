@@ -2,6 +2,7 @@
 import { focused, html, useLayoutEffect, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { isActive, KEYS, keyName } from './keys.js';
+import { useOnce } from './once.js';
 import { Problem } from './pieces.js';
 import { plain } from './safe_text.js';
 import { changedNow, useTopics } from './store.js';
@@ -63,7 +64,8 @@ function Dialog({ entry }) {
   };
   /** @param {MouseEvent} event */
   const onClick = (event) => {
-    if (event.target === box.current) close();
+    const target = /** @type {Element} */ (event.target);
+    if (target === box.current || target.closest('a[href^="/"]')) close();
   };
   return html`<dialog ref=${box} onClose=${onClose} onClick=${onClick} class=${props.class ?? ''} aria-labelledby="dialog-title">
     <${content} ...${props} close=${close} />
@@ -98,11 +100,13 @@ export const sendByKey = (event) => {
 /**
  * Ask before something is done, or for a text that it needs. It stays open while it runs, and shows what was refused.
  * @typedef {{ title: string, body?: object | null, field?: { label: string, draft?: string, isNeeded?: boolean,
- *   hint?: string }, ok: string, doing?: string, isDanger?: boolean, run: (text: string) => Promise<unknown> }} Asked
+ *   hint?: string }, ok: string, doing?: string, isDanger?: boolean, once?: string,
+ *   run: (text: string, key: string) => Promise<unknown> }} Asked `once` is under what the key of the request is kept
  * @param {Asked & { close: () => void }} props
  */
-function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
+function Ask({ title, body, field, ok, doing, isDanger, once: name, run, close }) {
   const [text, setText] = useDraft(field?.draft);
+  const once = useOnce(name ?? field?.draft);
   const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const first = useRef(null);
@@ -118,7 +122,7 @@ function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
     setBusy(true);
     setError(null);
     try {
-      await run(text);
+      await once.run((key) => run(text, key));
       setText('');
       close();
     } catch (refusal) {
@@ -130,7 +134,10 @@ function Ask({ title, body, field, ok, doing, isDanger, run, close }) {
     <h2 id="dialog-title" class="foreign">${plain(title)}</h2>
     ${body}
     ${field && html`<label class="field"><span>${field.label}</span>
-      <textarea ref=${first} autofocus rows="6" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${sendByKey}
+      <textarea ref=${first} autofocus rows="6" value=${text} onInput=${(event) => {
+        setText(event.target.value);
+        once.held();
+      }} onKeyDown=${sendByKey}
         aria-describedby="ask-hint ask-problem" spellcheck="true"></textarea></label>
       <p class="hint" id="ask-hint">${field.hint ? `${field.hint} ` : ''}Ctrl+Enter sends.</p>`}
     <${Problem} error=${error} id="ask-problem" />

@@ -4,9 +4,10 @@ import { get, workerPath } from './api.js';
 import { commentsAt, lineNumber, messageOf, placeComments } from './comments.js';
 import { parseDiff } from './diff_parse.js';
 import { useDraft } from './dialogs.js';
-import { focused, html, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
+import { focused, html, useEffect, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
 import { keep, kept } from './kept.js';
 import { useKeys } from './keys.js';
+import { useOnce } from './once.js';
 import { Arrow, copyText, Loading, Problem, useFetched } from './pieces.js';
 import { plain, plainLines } from './safe_text.js';
 import { go, workerHref } from './router.js';
@@ -276,8 +277,12 @@ function CommentBox({ comment, edit, remove, class: name }) {
 function Tray({ task, instance, worker, comments, placed, edit, remove, clear }) {
   const [isOpen, setOpen] = useState(false);
   const [overall, setOverall] = useDraft(`overall.${task}/${instance}`);
+  const once = useOnce(`comments.${task}/${instance}`);
   const [error, setError] = useState(null);
   const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    if (comments.length) once.held();
+  }, [comments]);
   if (!comments.length) return null;
   const live = isLive(worker);
   const canSend = !about.readOnly && (live || worker.driver);
@@ -287,11 +292,13 @@ function Tray({ task, instance, worker, comments, placed, edit, remove, clear })
     setBusy(true);
     setError(null);
     try {
-      if (live) await sendText(task, instance, message);
-      else {
-        const name = await resumeWith(task, instance, message);
-        if (name !== instance) go(workerHref(task, name));
-      }
+      await once.run(async (key) => {
+        if (live) await sendText(task, instance, message, key);
+        else {
+          const name = await resumeWith(task, instance, message, key);
+          if (name !== instance) go(workerHref(task, name));
+        }
+      });
       clear();
       setOverall('');
     } catch (refusal) {

@@ -4,6 +4,7 @@ import { sendByKey } from './dialogs.js';
 import { EMPTY, orderOf, titleFor } from './dispatch_order.js';
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
+import { useOnce } from './once.js';
 import { Foreign, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
@@ -14,17 +15,22 @@ import { fleet, say, useTopics } from './store.js';
 const DRAFT = 'dispatch';
 const NEW_TASK = '+';
 
+/** @param {Form} form */
+const hasWork = (form) => Boolean(form.prompt || form.command);
+
 /** @param {{ close: () => void, task?: string }} props */
 export function Dispatch({ close, task: first }) {
   useTopics('fleet');
   const [form, setForm] = useState(() => {
     /** @type {Form} */
     const draft = { ...EMPTY, ...kept(DRAFT) };
-    return first && !draft.prompt && !draft.command ? { ...draft, task: first } : draft;
+    return first && !hasWork(draft) ? { ...draft, task: first } : draft;
   });
   const [agents, setAgents] = useState(/** @type {Sent.Agent[] | null} */ (null));
   const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
+  const [isFirst] = useState(() => !hasWork({ ...EMPTY, ...kept(DRAFT) }));
+  const [taskOnce, workerOnce] = [useOnce(`${DRAFT}.task`, isFirst), useOnce(DRAFT, isFirst)];
   const box = useRef(null);
   const latest = useRef(form);
   latest.current = form;
@@ -35,6 +41,7 @@ export function Dispatch({ close, task: first }) {
   const set = (name, value) => setForm((was) => {
     const now = { ...was, [name]: value };
     keep(DRAFT, now);
+    if (hasWork(now)) for (const one of [taskOnce, workerOnce]) one.held();
     return now;
   });
   useEffect(() => {
@@ -67,15 +74,18 @@ export function Dispatch({ close, task: first }) {
       const order = orderOf(form);
       setBusy(true);
       if (task === NEW_TASK) {
-        const { data } = await post('/tasks', { title: form.title.trim() || titleFor(form) });
+        const title = form.title.trim() || titleFor(form);
+        const { data } = await taskOnce.run((key) => post('/tasks', { title, key }));
         task = data.taskId;
         set('task', task); // Another try starts it there, and makes no second task.
       }
-      const { data } = await post(`/tasks/${segments(task)}/spawn`, order);
-      say(`${data.agentInstance} is ${data.status}${data.message ? `: ${data.message}` : ''}`, { link: { href: workerHref(data.taskId ?? task, data.agentInstance), text: `Open ${data.agentInstance}` } });
+      const { data } = await workerOnce.run((key) => post(`/tasks/${segments(task)}/spawn`, { ...order, key }));
+      say(`${data.agentInstance} ${data.reused ? 'was started before, and ' : ''}is ${data.status}${data.message ? `: ${data.message}` : ''}`, { link: { href: workerHref(data.taskId ?? task, data.agentInstance), text: `Open ${data.agentInstance}` } });
       keep(DRAFT, { ...EMPTY, what: form.what, task, folder: form.folder });
       close();
     } catch (refusal) {
+      // It has no worker yet: this one is for it.
+      if (refusal.done?.agentInstance === null) set('task', refusal.done.taskId);
       setError(refusal);
       setBusy(false);
       if (refusal.field) box.current.querySelector(`[name=${refusal.field}]`)?.focus();

@@ -7,7 +7,7 @@ import { Problem, Since } from './pieces.js';
 import { workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
 import { reveal } from './scrolling.js';
-import { about, answered, changed, fleet, noteShown, say, sending } from './store.js';
+import { about, answered, changed, fleet, lostAnswers, noteShown, say, sending, tellWho } from './store.js';
 import { counted } from './words.js';
 
 /** How long a question is on the screen before an answer counts. */
@@ -177,9 +177,12 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
       setText('');
       say(`Answered ${instance}: ${oneLine(words, 80)}`);
     } catch (refusal) {
+      const isLost = !refusal.status; // Then it may have been taken.
+      if (isLost) lostAnswers.set(key, answer);
       // A card that nobody sees, or that is about to go, tells nothing.
       const isOpen = fleet.workers.get(workerKey)?.questions?.some((one) => one.id === question.id);
-      if (refusal.status === 409 || !isOpen || !root.current || !isOnScreen.current) say(`Not answered: ${refusal.message}`, { isError: true, hint: refusal.hint });
+      if (refusal.status === 409 || !isOpen || !root.current || !isOnScreen.current) say(`${isLost ? `It is not known whether ${instance} was answered` : 'Not answered'}: ${refusal.message}`, { isError: true, hint: refusal.hint });
+      if (isLost && !isOpen) setTimeout(() => tellWho(key), 400);
       setError(refusal);
       setBusy(false);
     }

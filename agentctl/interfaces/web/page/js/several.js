@@ -5,6 +5,7 @@ import { post } from './api.js';
 import { ask } from './dialogs.js';
 import { html } from './dom.js';
 import { areMarked, marks, unmarkAll, whyHidden } from './marking.js';
+import { digestOf, doneBefore } from './once.js';
 import { copyText, Foreign } from './pieces.js';
 import { fleet, isLive, partsOf, say, useTopics } from './store.js';
 import { counted } from './words.js';
@@ -109,9 +110,14 @@ export function actOnMarked(name) {
       ${leftAlone.size > 0 && html`<div class="left-alone"><p>Left alone:</p>
         <ul>${[...leftAlone].map(([why, keys]) => html`<li key=${why}><${Foreign} class="name" text=${namesOf(keys)} /> <span class="quiet">(<${Foreign} text=${why} />)</span></li>`)}</ul></div>`}`,
     field: action.hasText ? { label: 'Message', draft: 'send.marked', isNeeded: true } : undefined,
-    run: async (text) => {
+    once: `${name} ${digestOf(acting)}`,
+    run: async (text, key) => {
       const workers = acting.map(partsOf).map(([taskId, agentInstance]) => ({ taskId, agentInstance }));
-      const { data } = await post(`/workers/${name}`, { workers, ...(action.hasText && { text }) });
+      const said = { workers, ...(action.hasText && { text }), ...(action.as && { key }) };
+      const { data } = await post(`/workers/${name}`, said);
+      /** @type {Sent.Outcomes} */
+      const outcomes = data;
+      if (outcomes.workers.some((one) => one.conflict)) throw doneBefore('They got the first text.');
       unmarkAll();
       tell(action, data, namesOf);
     },

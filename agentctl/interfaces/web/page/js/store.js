@@ -207,6 +207,11 @@ export const isLive = (worker) => !TERMINAL.has(worker.status);
 
 const shownQuestions = new Set();
 /**
+ * What was sent as an answer here, and may have been taken: whether it was, the server could not say.
+ * @type {Map<string, string>}
+ */
+export const lostAnswers = new Map();
+/**
  * Note that a question is drawn: only of these it is news that somebody else has answered.
  * @param {string} task
  * @param {string} instance
@@ -238,8 +243,11 @@ function tellOfAnswered(before) {
   for (const key of answered.keys()) if (!now.has(key)) answered.delete(key);
 }
 
-/** @param {string} key */
-function tellWho(key) {
+/**
+ * Say what became of a question that is no longer open.
+ * @param {string} key
+ */
+export function tellWho(key) {
   const [worker, id] = partsOf(key);
   const [task, instance] = partsOf(worker);
   const event = events.recent.findLast(
@@ -247,6 +255,7 @@ function tellWho(key) {
   );
   const after = fleet.workers.get(worker);
   if (event?.type === 'interaction.expired') say(`The question of ${instance} has expired.`);
+  else if (event && lostAnswers.get(key) === event.payload?.answer) say(`${instance} was answered: ${String(event.payload?.answer).slice(0, 200)}`);
   else if (event) {
     const { answer, by } = event.payload ?? {};
     say(`The question of ${instance} was answered elsewhere${by ? `, by ${by}` : ''}${answer == null ? '' : `: ${String(answer).slice(0, 200)}`}`);

@@ -1,0 +1,199 @@
+"""At stake: a person whose answer was lost presses the button again, and nothing is done twice."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.agent_steps import agent, ends
+from tests.page.seen import insist, question, said, says
+from tests.page.visiting import Visit
+from tests.steps import Task, spawn, statuses
+from tests.support import run, worker
+
+UNREACHABLE = "the server cannot be reached"
+
+
+def losing(page: Page, address: str, *, times: int = 1) -> None:
+    """Cut the connection behind what the next requests to an address have done: the server has carried them out."""
+
+    def cut(route: Route) -> None:
+        route.fetch()
+        route.abort("connectionreset")
+
+    page.route(address, cut, times=times)
+
+
+def written(page: Page, key: str, title: str | re.Pattern[str], text: str) -> Locator:
+    """Open a dialog by its key and write into it; return it."""
+    page.keyboard.press(key)
+    dialog = page.get_by_role("dialog", name=title)
+    dialog.get_by_role("textbox").first.fill(text)
+    return dialog
+
+
+def sends(page: Page, dialog: Locator, alert: str | None = None) -> None:
+    """Send what is in a dialog; it goes away, or says why not."""
+    page.keyboard.press("Control+Enter")
+    if alert is None:
+        expect(dialog).to_have_count(0)
+    else:
+        expect(dialog.get_by_role("alert")).to_contain_text(alert)
+
+
+def messages(task: Task, instance: str) -> list[str]:
+    """Return what was sent to a worker."""
+    return [json.loads(file.read_bytes())["text"] for file in sorted((task.agent(instance) / "inbox").glob("*.json"))]
+
+
+def test_a_start_whose_answer_was_lost_is_one_worker(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    losing(page, "**/spawn")
+    dialog = written(page, "n", "New worker", "say It is one.")
+    sends(page, dialog, UNREACHABLE)
+    page.reload()  # What was typed is there, and its key.
+    visit.live()
+    page.keyboard.press("n")
+    expect(dialog.get_by_role("textbox", name="What it should do")).to_have_value("say It is one.")
+    sends(page, dialog)
+    says(page, "general-1 was started before, and is")
+    assert ends("general-1")["result"]["finalMessage"] == "It is one."
+    assert list(statuses()) == ["general-1"]
+    sends(page, written(page, "n", "New worker", "say It is one."))  # Now it is another one that is meant.
+    says(page, re.compile("general-2 is (running|queued)"))
+    ends("general-2")
+
+
+def test_a_start_that_was_changed_behind_a_lost_answer_says_what_was_started(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    losing(page, "**/spawn")
+    dialog = written(page, "n", "New worker", "say one")
+    sends(page, dialog, UNREACHABLE)
+    dialog.get_by_role("textbox", name="What it should do").fill("say two")
+    sends(page, dialog, "general-1. Its answer was lost, and you have changed something since")
+    assert list(statuses()) == ["general-1"]
+    expect(dialog.get_by_role("textbox", name="What it should do")).to_have_value("say two")
+    sends(page, dialog)
+    says(page, re.compile("general-2 is (running|queued)"))
+    assert [ends(name)["result"]["finalMessage"] for name in ("general-1", "general-2")] == ["one", "two"]
+    losing(page, "**/spawn")
+    sends(page, written(page, "n", "New worker", "say three"), UNREACHABLE)
+    dialog.get_by_role("textbox", name="What it should do").fill("say four")
+    sends(page, dialog, "general-3")
+    dialog.get_by_role("link", name="Open general-3").click()
+    expect(page.get_by_role("heading", name="general-3")).to_be_visible()
+    expect(dialog).to_have_count(0)
+    ends("general-3")
+
+
+def test_a_task_whose_answer_was_lost_is_one_task(task: Task, visit: Visit) -> None:
+    page = visit.open()
+    for address in ("**/api/v1/tasks", "**/spawn"):
+        losing(page, address)
+    dialog = written(page, "n", "New worker", "say one")
+    dialog.get_by_label("Task").select_option("a new task")
+    sends(page, dialog, UNREACHABLE)
+    sends(page, dialog, UNREACHABLE)  # The task is there; of the worker nothing is known.
+    sends(page, dialog)
+    (made,) = [one["taskId"] for one in run("tasks", "--json").json if one["title"] == "say one"]
+    run("wait-all", "--task", made)
+    assert len(run("list", "--task", made, "--json").json) == 1
+    losing(page, "**/api/v1/tasks")
+    dialog = written(page, "n", "New worker", "say two")
+    dialog.get_by_label("Task").select_option("a new task")
+    sends(page, dialog, UNREACHABLE)
+    dialog.get_by_role("textbox", name="What it should do").fill("say three")
+    sends(page, dialog, "The task say-two was made before")
+    sends(page, dialog)  # It is for this one.
+    run("wait-all", "--task", "say-two")
+    assert sorted(one["taskId"] for one in run("tasks", "--json").json) == ["say-one", "say-two", "t1"]
+
+
+def test_two_tabs_with_one_draft_start_one_worker(task: Task, visit: Visit) -> None:
+    first = visit.open()
+    written(first, "n", "New worker", "say It is one.")
+    second = visit.another()
+    expect(second.get_by_role("banner").get_by_text("live", exact=True)).to_be_attached()
+    second.keyboard.press("n")
+    dialog = second.get_by_role("dialog", name="New worker")
+    expect(dialog.get_by_role("textbox", name="What it should do")).to_have_value("say It is one.")
+    sends(first, first.get_by_role("dialog", name="New worker"))
+    says(first, re.compile("general-1 is (running|queued)"))
+    sends(second, dialog)
+    says(second, "general-1 was started before")
+    ends("general-1")
+    assert list(statuses()) == ["general-1"]
+
+
+def test_a_message_whose_answer_was_lost_is_one_message(task: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 600), name="a")
+    page = visit.open("/tasks/t1/workers/a")
+    losing(page, "**/send")
+    dialog = written(page, "s", "Send to a", "hello")
+    sends(page, dialog, UNREACHABLE)
+    page.keyboard.press("Escape")
+    page.keyboard.press("s")  # Its draft and its key are there.
+    sends(page, dialog)
+    says(page, "Sent to a")
+    assert messages(task, "a") == ["hello"]
+    losing(page, "**/send")
+    dialog = written(page, "s", "Send to a", "one")
+    sends(page, dialog, UNREACHABLE)
+    dialog.get_by_role("textbox").fill("two")
+    sends(page, dialog, "you have changed something since")
+    sends(page, dialog)
+    assert messages(task, "a") == ["hello", "one", "two"]
+    sends(page, written(page, "s", "Send to a", "two"))
+    assert messages(task, "a") == ["hello", "one", "two", "two"]
+
+
+def test_a_further_run_whose_answer_was_lost_is_one_run(task: Task, visit: Visit) -> None:
+    agent("say hello")
+    ends()
+    page = visit.open("/tasks/t1/workers/a")
+    losing(page, "**/resume")
+    dialog = written(page, "s", "Continue a", "say more")
+    sends(page, dialog, UNREACHABLE)
+    sends(page, dialog)
+    says(page, "a is continued as a-1")
+    ends("a-1")
+    assert sorted(statuses()) == ["a", "a-1"]
+    spawn(["false"], "--wait", name="b", check=False)
+    page = visit.go("/tasks/t1/workers/b")
+    losing(page, "**/retry")
+    page.keyboard.press("r")
+    dialog = page.get_by_role("dialog", name="Try b again?")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    dialog.get_by_role("button", name="Try again").click()
+    says(page, "Started b-2")
+    assert sorted(statuses()) == ["a", "a-1", "b", "b-2"]
+
+
+def test_several_get_one_message_each(task: Task, visit: Visit) -> None:
+    for name in ("a", "b"):
+        spawn(worker("sleeps", 600), name=name)
+    page = visit.open()
+    page.keyboard.press("M")
+    losing(page, "**/workers/send")
+    dialog = written(page, "s", re.compile("Send to 2 marked workers"), "hello")
+    sends(page, dialog, UNREACHABLE)
+    dialog.get_by_role("textbox").fill("bye")
+    sends(page, dialog, "They got the first text")
+    dialog.get_by_role("textbox").fill("hello")
+    sends(page, dialog)
+    assert [messages(task, name) for name in ("a", "b")] == [["hello", "hello"]] * 2
+
+
+def test_an_answer_whose_answer_was_lost_is_given_once(task: Task, visit: Visit) -> None:
+    spawn(worker("asks", "--kind", "confirm", "Go?"), name="a")
+    page = visit.open()
+    losing(page, "**/interact/q1")
+    card = question(page, "a")
+    given = said(page).get_by_text("a was answered: yes")
+    insist(page, card.get_by_role("button", name="Yes").click, card.get_by_role("alert").or_(given))
+    expect(given).to_be_visible()
+    task.ended("a")
+    assert len(task.events("interaction.responded")) == 1
