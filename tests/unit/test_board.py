@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentctl.adapters.eventlog import append
 from agentctl.adapters.taskdir import Root
@@ -280,3 +282,24 @@ def test_a_reader_that_looks_for_long_is_not_waited_for(tmp_path: Path, monkeypa
     reader.close()
     reader.wake()
     assert not failed
+
+
+@given(looks=st.lists(st.sets(st.sampled_from("abcde")), min_size=1, max_size=8), most=st.integers(1, 3))
+def test_from_any_version_a_patch_leads_to_the_present_one(looks: list[set[str]], most: int) -> None:
+    root = Root("/nowhere")
+    fleet = board_module._EncodedFleet(0, {}, {}, board_module._Gone(), glance_of(root))
+    known: dict[int, set[str]] = {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(board_module, "_MOST_GONE", most)
+        for names in looks:
+            fleet, _ = fleet.after(glance_of(root, *names))
+            known[fleet.version] = names
+            assert len(fleet.gone.tasks) <= most
+            for version, had in known.items():
+                patch = fleet.patch_since(version)
+                if patch is None:  # More is gone since than is remembered.
+                    assert 0 < version < fleet.gone.complete_from
+                    continue
+                changes = json.loads(b"{%s}" % patch)["tasks"]
+                assert {name for name in had | changes.keys() if changes.get(name, True)} == names
+    assert fleet.patch_since(fleet.version + 1) is None

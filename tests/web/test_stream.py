@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import random
 import shutil
 import signal
@@ -335,7 +336,7 @@ def whole(server: Server) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_patches_lead_to_what_a_new_client_gets(server: Server) -> None:
     dice = random.Random(3)
-    fleet = Fleet()
+    fleet, away = Fleet(), Fleet()
     with server.stream("?fleet=true") as stream:
         fleet.take(stream.next().data)
         names = [new_task(server, "a"), new_task(server, "b")]
@@ -349,6 +350,10 @@ def test_patches_lead_to_what_a_new_client_gets(server: Server) -> None:
             if dice.random() < 0.3:
                 server.post(f"/tasks/{task}/cancel", {"instances": [workers[-1][1]]})
         new_task(server, "gone")
+        with server.stream("?fleet=true") as other:
+            first = other.next().data
+            away.take(first)
+        assert "gone" in away.tasks
         remove(server.root / "tasks" / "gone")
         for task in names:
             server.post(f"/tasks/{task}/cancel", {"all": True})
@@ -366,6 +371,33 @@ def test_patches_lead_to_what_a_new_client_gets(server: Server) -> None:
                 fleet.take(one.data)
     assert len(fleet.workers) == 12
     assert fleet.tasks.keys() == {"a", "b"}
+    with server.stream(f"?fleet=true&version={first['version']}") as stream:
+        rest = stream.next().data
+    away.take(rest)
+    assert rest["whole"] is False
+    assert (away.tasks, away.workers) == target
+
+
+def test_a_client_that_returns_is_sent_what_has_changed(server: Server) -> None:
+    task = new_task(server)
+    names = [spawned(server, task, ["true"], name=f"w{number}", queue=True, cwd="/") for number in range(8)]
+    for name in names:
+        ended(server, task, name)
+    with server.stream("?fleet=true") as stream:
+        before = stream.next().data
+    server.post(f"/tasks/{task}/workers/{names[3]}/seen")
+    server.post(f"/tasks/{task}/workers/{names[3]}/retry", {"queue": True})
+    ended(server, task, f"{names[3]}-2")
+    with server.stream(f"?fleet=true&version={before['version']}") as stream:
+        rest = stream.next().data
+    assert len(before["workers"]) == len(names)
+    assert rest["workers"].keys() <= {f"{task}/{names[3]}", f"{task}/{names[3]}-2"}
+    assert f"{task}/{names[3]}-2" in rest["workers"]
+    with server.stream(f"?fleet=true&version={rest['version']}") as stream:
+        assert len(json.dumps(stream.next().data)) < 150
+    for other in ("", "x-1", "x", f"{before['version']}0000", before["version"].replace("-", "-0x")):
+        with server.stream(f"?fleet=true&version={other}") as stream:
+            assert stream.next().data["whole"] is True
 
 
 def _is_settled(now: tuple[dict[str, Any], dict[str, Any]], workers: list[tuple[str, str]]) -> bool:

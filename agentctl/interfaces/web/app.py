@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 #: Longer cursors come from nobody.
 _LONGEST_CURSOR = 16_000
+_LONGEST_VERSION = 64
 #: Whoever asks for the health waits no longer.
 _HEALTHY_S = 2
 
@@ -136,16 +137,19 @@ class Website:
     async def _events(self, request: Request) -> Response:
         """Answer with the stream."""
         given = request.query_params
-        unknown = sorted(set(given) - {"task", "since", "fleet", "last_event_id"})
+        unknown = sorted(set(given) - {"task", "since", "fleet", "version", "last_event_id"})
         if unknown:
             return problem(400, f"unknown parameter {unknown[0][:80]!r}", code=ExitCode.USAGE)
         since = request.headers.get("last-event-id") or given.get("last_event_id") or given.get("since", NOW)
         tasks = given.getlist("task")
-        if len(since) > _LONGEST_CURSOR or not all(map(is_name, tasks)) or given.get("fleet", "") not in _FLAGS:
-            return problem(400, "task must be a name, fleet true or false, and since a cursor", code=ExitCode.USAGE)
+        version = given.get("version", "")
+        is_too_long = len(since) > _LONGEST_CURSOR or len(version) > _LONGEST_VERSION
+        if is_too_long or not all(map(is_name, tasks)) or given.get("fleet", "") not in _FLAGS:
+            wanted_words = "task must be a name, fleet true or false, since a cursor, and version that of a message"
+            return problem(400, wanted_words, code=ExitCode.USAGE)
         if request.method == "HEAD":
             return Response(headers={"Cache-Control": "no-store"}, media_type="text/event-stream")
-        wanted = Wanted(frozenset(tasks) if tasks else None, since, given.get("fleet") == "true")
+        wanted = Wanted(frozenset(tasks) if tasks else None, since, given.get("fleet") == "true", version or None)
         return stream_response(self.board, wanted)
 
     async def _describe(self, request: Request) -> Response:

@@ -36,11 +36,17 @@ _PAUSE_S = 0.02
 #: What is kept for clients that are a little behind: a client that is further behind reads the files.
 _MOST_EVENTS, _MOST_PATCHES = 4096, 256
 _MOST_BYTES = 8 << 20
+#: So many tasks and workers that are gone are remembered, for clients that still know them.
+_MOST_GONE = 4096
 _RESTART_S = 1.0
 #: So long the end of the server waits for a look to end.
 _CLOSE_S = 0.2
 #: Of so many live workers it is read what they do, and so much of what they said last is told.
 _MOST_FOLLOWED, _LONGEST_WORDS = 100, 400
+#: What stands in a patch for what is gone.
+_NOTHING = b"null"
+#: No version has as many digits: what is not one need not become a number.
+_LONGEST_NUMBER = 18
 #: The longest text, and call, of which a page draws all, in characters (`question_card.js`).
 _LONGEST_CALL = 24_000
 
@@ -70,7 +76,7 @@ class Board:
         self.patches: RecentItems[bytes] = RecentItems(_MOST_PATCHES)
         #: Names this board: versions of different ones cannot be compared.
         self.epoch = os.urandom(6).hex()
-        self._fleet = _EncodedFleet(0, {}, {}, Glance({}, {}, {}, is_partial=True))
+        self._fleet = _EncodedFleet(0, {}, {}, _Gone(), Glance({}, {}, {}, is_partial=True))
         self._changed = asyncio.Event()
         self._first = asyncio.Event()
         self._asked: list[asyncio.Future[Glance]] = []
@@ -230,11 +236,22 @@ class Board:
         with self._lock:
             return self.patches.since(place), self.patches.end
 
-    def whole_fleet(self) -> tuple[int, bytes]:
-        """Return the message that replaces all that a client knows of the fleet, and the place behind it."""
+    def fleet_since(self, version: str | None) -> tuple[int, bytes]:
+        """Return what leads a client from the version that it has to the present one, and the place behind that.
+
+        That is everything, if the version is none of this board's, or too old for what is remembered.
+        """
         with self._lock:
             place, fleet = self.patches.end, self._fleet
-        return place, _fleet_message(self.epoch, fleet, fleet.patch(), is_whole=True)
+        epoch, _, number = (version or "").partition("-")
+        known = epoch == self.epoch and number.isdecimal() and len(number) < _LONGEST_NUMBER
+        patch = fleet.patch_since(int(number)) if known else None
+        whole_patch = fleet.patch_since(0) or b"" if patch is None else patch
+        return place, _fleet_message(self.epoch, fleet, whole_patch, is_whole=patch is None)
+
+    def version_at(self, place: int) -> str:
+        """Return the version that a client has which has had all patches up to a place: each patch makes a version."""
+        return f"{self.epoch}-{place}"
 
     def place(self) -> tuple[int, Positions]:
         """Return the place behind the last event in the history, and where a reader is who has had it."""
@@ -300,12 +317,33 @@ def _unreadable(problem: str) -> Refused:
 # -- the fleet as JSON -------------------------------------------------------------------------------------------------
 
 
+class _Gone(NamedTuple):
+    """Which tasks and workers are gone, each with the version that first lacked it: the last ones, in their order."""
+
+    tasks: tuple[tuple[int, str], ...] = ()
+    workers: tuple[tuple[int, str], ...] = ()
+    #: None that went after this version was forgotten.
+    complete_from: int = 0
+
+    def after(self, version: int, tasks: Iterable[str], workers: Iterable[str]) -> _Gone:
+        """Return what is gone once these are."""
+        all_tasks = (*self.tasks, *((version, one) for one in tasks))
+        all_workers = (*self.workers, *((version, one) for one in workers))
+        forgotten = (*all_tasks[:-_MOST_GONE], *all_workers[:-_MOST_GONE])
+        complete_from = max([self.complete_from, *(one for one, _ in forgotten)])
+        return _Gone(all_tasks[-_MOST_GONE:], all_workers[-_MOST_GONE:], complete_from)
+
+
 class _EncodedFleet(NamedTuple):
-    """A glance as JSON. It never changes, so any thread may read it; the next one is made from it."""
+    """A glance as JSON. It never changes, so any thread may read it; the next one is made from it.
+
+    Each value has the version that first had it, so a client of any version can be told what has changed since.
+    """
 
     version: int
-    tasks: Mapping[str, tuple[FleetTask, bytes]]
+    tasks: Mapping[str, _EncodedTask]
     workers: Mapping[WorkerId, _EncodedWorker]
+    gone: _Gone
     glance: Glance
 
     def after(self, glance: Glance) -> tuple[_EncodedFleet, bytes | None]:
@@ -316,29 +354,40 @@ class _EncodedFleet(NamedTuple):
         workers = {key: self._worker(key, one, glance.doings.get(key)) for key, one in glance.workers.items()}
         tasks = {name: self._task(one) for name, one in glance.tasks.items()}
         changed = {str(key): one.shown for key, one in workers.items() if self.workers.get(key) is not one}
-        changed |= {str(key): b"null" for key in self.workers.keys() - workers.keys()}
-        other = {name: one[1] for name, one in tasks.items() if self.tasks.get(name) is not one}
-        other |= dict.fromkeys(self.tasks.keys() - tasks.keys(), b"null")
-        is_same = not changed and not other and glance.is_partial == self.glance.is_partial
-        after = _EncodedFleet(self.version + (not is_same), tasks, workers, glance)
-        return after, None if is_same else _patch(other, changed)
+        other = {name: one.shown for name, one in tasks.items() if self.tasks.get(name) is not one}
+        gone_workers = [str(key) for key in self.workers.keys() - workers.keys()]
+        gone_tasks = self.tasks.keys() - tasks.keys()
+        is_gone = bool(gone_workers or gone_tasks)
+        if not changed and not other and not is_gone and glance.is_partial == self.glance.is_partial:
+            return _EncodedFleet(self.version, tasks, workers, self.gone, glance), None
+        gone = self.gone.after(self.version + 1, gone_tasks, gone_workers) if is_gone else self.gone
+        patch = _patch(other | dict.fromkeys(gone_tasks, _NOTHING), changed | dict.fromkeys(gone_workers, _NOTHING))
+        return _EncodedFleet(self.version + 1, tasks, workers, gone, glance), patch
 
     def _worker(self, key: WorkerId, worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
         known = self.workers.get(key)
         if known is not None and known.doing is doing and (known.worker is worker or known.worker == worker):
             return known
-        return _encoded_worker(worker, doing)
+        return _encoded_worker(worker, doing, self.version + 1)
 
-    def _task(self, task: FleetTask) -> tuple[FleetTask, bytes]:
+    def _task(self, task: FleetTask) -> _EncodedTask:
         known = self.tasks.get(task.task.id)
-        return known if known is not None and known[0] == task else (task, _task(task))
+        if known is not None and known.task == task:
+            return known
+        return _EncodedTask(task, _task(task), self.version + 1)
 
-    def patch(self) -> bytes:
-        """Return the patch that leads from nothing to it."""
-        return _patch(
-            {name: one[1] for name, one in self.tasks.items()},
-            {str(key): one.shown for key, one in self.workers.items()},
-        )
+    def patch_since(self, version: int) -> bytes | None:
+        """Return the patch that leads to it from a version before, from nothing if that is 0; None if it is not known.
+
+        What went and came back is in it as it is now.
+        """
+        if version > self.version or 0 < version < self.gone.complete_from:
+            return None
+        tasks = {name: _NOTHING for at, name in self.gone.tasks if at > version > 0}
+        workers = {name: _NOTHING for at, name in self.gone.workers if at > version > 0}
+        tasks |= {name: one.shown for name, one in self.tasks.items() if one.version > version}
+        workers |= {str(key): one.shown for key, one in self.workers.items() if one.version > version}
+        return _patch(tasks, workers)
 
     def rows_of(self, task_id: str) -> list[bytes]:
         """Return the rows of a task's workers."""
@@ -347,16 +396,25 @@ class _EncodedFleet(NamedTuple):
     def task(self, task_id: str) -> bytes | None:
         """Return a task; None if there is none."""
         known = self.tasks.get(task_id)
-        return None if known is None else known[1]
+        return None if known is None else known.shown
+
+
+class _EncodedTask(NamedTuple):
+    """A task, and what clients of the stream know of it since a version."""
+
+    task: FleetTask
+    shown: bytes
+    version: int
 
 
 class _EncodedWorker(NamedTuple):
-    """A worker, its row as `list` has it, and what clients of the stream know of it."""
+    """A worker, its row as `list` has it, and what clients of the stream know of it since a version."""
 
     worker: FleetWorker
     doing: Doing | None
     row: bytes
     shown: bytes
+    version: int
 
 
 def _live(glance: Glance) -> Mapping[WorkerId, bool]:
@@ -365,7 +423,7 @@ def _live(glance: Glance) -> Mapping[WorkerId, bool]:
     return dict.fromkeys(live[-_MOST_FOLLOWED:], False)
 
 
-def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
+def _encoded_worker(worker: FleetWorker, doing: Doing | None, version: int) -> _EncodedWorker:
     row = dict(worker.row)
     known = {key: value for key, value in row.items() if key not in BLANK or value != BLANK[key]}  # type: ignore[literal-required]
     more = {
@@ -380,7 +438,7 @@ def _encoded_worker(worker: FleetWorker, doing: Doing | None) -> _EncodedWorker:
         "lastWords": "" if doing is None else whole(doing.last_words[-_LONGEST_WORDS:]),
     }
     shown = json_bytes({**known, **{key: value for key, value in more.items() if value}})
-    return _EncodedWorker(worker, doing, json_bytes(row), shown)
+    return _EncodedWorker(worker, doing, json_bytes(row), shown, version)
 
 
 def page_question(question: Question) -> dict[str, Any]:

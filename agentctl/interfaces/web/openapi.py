@@ -143,6 +143,8 @@ def _of_the_server(answers: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, 
         {"name": "since", "in": "query", "schema": {"type": "string", "maxLength": 16_000},
          "description": "now, start, or a cursor: the id of the last message that the client has had."},
         {"name": "fleet", "in": "query", "schema": {"type": "boolean"}, "description": "With the state of all."},
+        {"name": "version", "in": "query", "schema": {"type": "string", "maxLength": 64},
+         "description": "With fleet: the version that the client has, to be sent only what has changed since."},
         {"name": "last_event_id", "in": "query", "schema": {"type": "string", "maxLength": 16_000},
          "description": "As the header Last-Event-ID."},
     )  # fmt: skip

@@ -14,7 +14,8 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.fleet.event_stream import Positions, cursor_of
 
 NOW, START = "now", "start"
-PING_S = 15
+#: A page takes a connection for dead that is silent for longer (`page/js/stream.js`).
+PING_S = 2
 #: So many events are read from the files at a time.
 _PIECE, _PIECE_BYTES = 200, 1 << 20
 #: With more tasks, making or reading a cursor would hold up everybody else: a thread does it.
@@ -32,6 +33,8 @@ class Wanted(NamedTuple):
     #: `now`, `start` or a cursor.
     since: str = NOW
     with_fleet: bool = False
+    #: The version of the fleet that it has; None if it has none.
+    version: str | None = None
 
 
 def stream_response(board: Board, wanted: Wanted) -> EventSourceResponse:
@@ -56,7 +59,7 @@ class _Stream:
         """Yield pieces of the stream, without end."""
         await self._board.caught_up()
         if self._wanted.with_fleet:
-            yield self._whole_fleet()
+            yield self._fleet_since(self._wanted.version)
         self._events_at, self._had = self._board.place()
         cursor = await self._worked_out(lambda: cursor_of(self._had))
         begin = await self._worked_out(self._begin)
@@ -94,13 +97,14 @@ class _Stream:
     def _has(self, one: EncodedEvent) -> bool:
         return self._wanted.only is None or one.task_id in self._wanted.only
 
-    def _whole_fleet(self) -> bytes:
-        self._patches_at, message = self._board.whole_fleet()
+    def _fleet_since(self, version: str | None) -> bytes:
+        self._patches_at, message = self._board.fleet_since(version)
         return message
 
     def _patches(self) -> list[bytes]:
-        patches, self._patches_at = self._board.patches_since(self._patches_at)
-        return [self._whole_fleet()] if patches is None else patches
+        had = self._patches_at
+        patches, self._patches_at = self._board.patches_since(had)
+        return [self._fleet_since(self._board.version_at(had))] if patches is None else patches
 
     async def _from_files(self, begin: Positions) -> AsyncIterator[bytes]:
         """Yield what came after a place, up to where it is now."""
