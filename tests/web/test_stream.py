@@ -397,7 +397,7 @@ def test_a_client_that_returns_is_sent_what_has_changed(server: Server) -> None:
     assert len(before["workers"]) == len(names)
     assert f"{task}/{names[3]}-2" in rest["workers"]
     assert all(before["workers"].get(key) != value for key, value in rest["workers"].items())
-    while rest["workers"]:  # Until nothing happens any more.
+    while rest["workers"] or rest["tasks"]:  # Until nothing happens any more.
         rest = rest_of(server, rest["version"])
     assert len(json.dumps(rest)) < 150
     for other in ("", "x-1", "x", f"{before['version']}0000", before["version"].replace("-", "-0x")):
