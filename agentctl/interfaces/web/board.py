@@ -353,8 +353,8 @@ class _EncodedFleet(NamedTuple):
         """
         workers = {key: self._worker(key, one, glance.doings.get(key)) for key, one in glance.workers.items()}
         tasks = {name: self._task(one) for name, one in glance.tasks.items()}
-        changed = {str(key): one.shown for key, one in workers.items() if self.workers.get(key) is not one}
-        other = {name: one.shown for name, one in tasks.items() if self.tasks.get(name) is not one}
+        changed = {str(key): one.shown for key, one in workers.items() if one.version > self.version}
+        other = {name: one.shown for name, one in tasks.items() if one.version > self.version}
         gone_workers = [str(key) for key in self.workers.keys() - workers.keys()]
         gone_tasks = self.tasks.keys() - tasks.keys()
         is_gone = bool(gone_workers or gone_tasks)
@@ -368,13 +368,17 @@ class _EncodedFleet(NamedTuple):
         known = self.workers.get(key)
         if known is not None and known.doing is doing and (known.worker is worker or known.worker == worker):
             return known
-        return _encoded_worker(worker, doing, self.version + 1)
+        encoded = _encoded_worker(worker, doing, self.version + 1)
+        if known is not None and known.shown == encoded.shown:
+            return encoded._replace(version=known.version)
+        return encoded
 
     def _task(self, task: FleetTask) -> _EncodedTask:
         known = self.tasks.get(task.task.id)
         if known is not None and known.task == task:
             return known
-        return _EncodedTask(task, _task(task), self.version + 1)
+        shown = _task(task)
+        return _EncodedTask(task, shown, self.version + 1 if known is None or known.shown != shown else known.version)
 
     def patch_since(self, version: int) -> bytes | None:
         """Return the patch that leads to it from a version before, from nothing if that is 0; None if it is not known.
