@@ -1,4 +1,4 @@
-"""At stake: a thousand workers are as quick to see and to scroll as ten."""
+"""At stake: thousands of workers are as quick to see and to scroll as ten, and a page that is open for long stays so."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from tests.page.visiting import PHONE, Visit
 from tests.steps import Task, spawn
 from tests.support import run, wait_until, worker
 
-MANY = 1000
+MANY, CROWD = 1000, 6000
 ROUNDS, SCROLLS = 3, 5
 PAINT_MS, FRAME_MS = 1000, 100
+#: What no view may exceed with that crowd: one task of the main thread, and the elements that are there.
+LONG_MS, NODES = 200, 3000
 
 #: When the first row was drawn, after the navigation began.
 _FIRST_ROW = """
@@ -43,16 +45,32 @@ _FRAMES = """() => {
 }"""
 
 
+#: Notes how long each task of the main thread took that took longer than a frame or two.
+_LONG_TASKS = """() => {
+  window.longTasks = [];
+  window.longObserver?.disconnect();
+  window.longObserver = new PerformanceObserver((list) => {
+    for (const one of list.getEntries()) window.longTasks.push(Math.round(one.duration));
+  });
+  window.longObserver.observe({ type: 'longtask' });
+}"""
+
+
 @pytest.fixture
 def many(task: Task) -> Task:
     """A task with a thousand workers that have ended, of which some really ran."""
+    filled(task, MANY)
+    return task
+
+
+def filled(task: Task, count: int) -> None:
+    """Fill a task with workers that have ended."""
     for _ in range(REAL):
         spawn(["true"], "--queue")
     run("wait-all")
     found = Root(str(task.path.parents[1])).task(task.path.name)
-    _fill(found, range(REAL + 1, MANY + 1))
-    assert len(json.loads(run("list", "--json").out)) == MANY
-    return task
+    _fill(found, range(REAL + 1, count + 1))
+    assert len(json.loads(run("list", "--json").out)) == count
 
 
 def unfolded(page: Page) -> None:
@@ -147,3 +165,61 @@ def test_a_patch_costs_little(many: Task, visit: Visit) -> None:
     over = [one for one in times if one > FRAME_MS]
     assert statistics.median(times) < 50
     assert len(over) <= 2, f"frames over {FRAME_MS} ms: {[round(one) for one in over]}"
+
+
+def quick(page: Page, what: str, *acts: Callable[[], object]) -> None:
+    """Check that a view has few elements, and that nothing that is done there takes the main thread for long."""
+    rounds = []
+    for _ in range(ROUNDS):
+        page.evaluate(_LONG_TASKS)
+        for act in acts:
+            act()
+            settled(page)
+            nodes = page.evaluate("document.getElementsByTagName('*').length")
+            assert nodes <= NODES, f"{what}: {nodes} elements"
+        rounds.append(float(max(page.evaluate("window.longTasks"), default=0)))
+        if rounds[-1] <= LONG_MS:
+            break
+    best(rounds, LONG_MS, f"the longest task in {what}")
+
+
+@pytest.mark.timeout(600)
+def test_no_view_takes_the_main_thread_for_long(task: Task, visit: Visit) -> None:
+    filled(task, CROWD)
+    spawn(worker("sleeps", 600), name="live")
+    page = visit.open()
+    keys, wheel, listed = page.keyboard, page.mouse.wheel, page.get_by_role("listitem")
+
+    def rolled() -> None:
+        page.mouse.move(600, 400)
+        for by in [1200] * 15 + [-1200] * 5:
+            wheel(0, by)
+            settled(page)
+
+    def changed() -> None:
+        run("pause", "live")
+        run("unpause", "live")
+
+    unfolded(page)
+    filter_ = page.get_by_label("Filter the workers")
+    quick(page, "the list", rolled, changed, lambda: filter_.press_sequentially("true-59"), lambda: filter_.fill(""))
+    page.get_by_role("main").focus()
+    quick(page, "the marks", lambda: keys.press("M"), lambda: keys.press("v"), lambda: keys.press("Escape"),
+          lambda: keys.press("Escape"))  # fmt: skip
+    quick(page, "the form", lambda: keys.press("n"), lambda: keys.press("Escape"))
+    visit.go("/tree")
+    page.get_by_role("treeitem").first.focus()
+    quick(page, "the tree", lambda: keys.press("*"), rolled, changed, lambda: keys.press("G"))
+    visit.go("/search?q=true")
+    expect(listed.first).to_be_visible(timeout=90_000)
+    quick(page, "the search", rolled, lambda: keys.press("G"), lambda: keys.press("g"))
+    visit.go("/tasks/t1/timeline")
+    bars = page.locator(".bar-row")
+    expect(bars.first).to_be_visible()
+    quick(page, "the timeline", rolled, changed, lambda: page.get_by_text("As a table").click(), rolled)
+    visit.go("/tasks/t1/usage")
+    expect(page.get_by_role("table").get_by_role("row").nth(5)).to_be_visible()
+    quick(page, "the usage", rolled, changed)
+    visit.go("/tasks/t1/events")
+    expect(page.get_by_role("list", name="Events")).to_be_visible()
+    quick(page, "the events", rolled, changed)

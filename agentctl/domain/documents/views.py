@@ -116,6 +116,12 @@ class AgentUsage(UsageFigures):
     agent: str
 
 
+class ModelUsage(UsageFigures):
+    """What all agents with one model have used; null if it is not known."""
+
+    model: str | None
+
+
 class TaskUsage(UsageFigures):
     """What the workers of a task have used."""
 
@@ -164,6 +170,7 @@ class TreeUsageReport(TypedDict):
     rootTaskId: str
     workers: list[WorkerUsage]
     agents: list[AgentUsage]
+    models: list[ModelUsage]
     tasks: list[TaskUsage]
     total: TotalUsage
     #: The limits that are set, under their names in `task.yaml`, and how much of each is left.
@@ -259,7 +266,7 @@ class SearchHit(TypedDict):
     #: stderr`; null with `more`, as are the keys that follow.
     source: str | None
     at: str | None
-    #: About 100 characters, white space made single spaces; what was found is `excerpt[begin:end]`.
+    #: About 240 characters, white space made single spaces; what was found is `excerpt[begin:end]`.
     excerpt: str | None
     begin: int | None
     end: int | None

@@ -12,6 +12,8 @@ from agentctl.lean import NamedTuple
 LONGEST_TRIED = 2000
 #: How many characters of a text are shown around what was found.
 WIDTH = 100
+#: How long one is for programs, which cut it to the room that they have.
+WIDE = 240
 _CUT = "..."
 _SPACE = re.compile(r"\s+")
 #: Bytes that are the same in JSON and in plain text, whatever wrote it.
@@ -114,16 +116,18 @@ def terms_of(text: str) -> list[str]:
 
 
 def excerpt_of(text: str, begin: int, end: int, width: int = WIDTH) -> Excerpt:
-    """Return about `width` characters of a text on one line, with what was found in the middle.
+    """Return about `width` characters of a text on one line, with what was found in the middle, if it is not at an end.
 
     >>> excerpt_of("a long way to\\n\\nthe  end, and further on", 15, 18, width=15)
     Excerpt(text='...ay to the end, ...', begin=9, end=12)
     """
     found = _on_one_line(text[begin : min(end, begin + width)])
-    beside = max(0, width - len(found)) // 2
+    beside = max(0, width - len(found))
     before = _on_one_line(text[max(0, begin - 4 * width) : begin])
     after = _on_one_line(text[end : end + 4 * width])
-    shown, rest = before[max(0, len(before) - beside) :], after[:beside]
+    # What one side does not need is the other's.
+    ahead = min(len(before), max(beside // 2, beside - len(after)))
+    shown, rest = before[len(before) - ahead :], after[: beside - ahead]
     is_cut = len(shown) < len(before) or begin > 4 * width
     head = (_CUT if is_cut else "") + shown
     is_cut_behind = len(rest) < len(after) or end + 4 * width < len(text) or end > begin + width

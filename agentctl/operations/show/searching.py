@@ -10,7 +10,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.question import Question
-from agentctl.domain.text.textquery import Excerpt, TextQuery, excerpt_of
+from agentctl.domain.text.textquery import WIDTH, Excerpt, TextQuery, excerpt_of
 from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, NamedTuple
@@ -72,6 +72,7 @@ class Search:
         tasks: In which order; None takes all tasks of the root, the newest first.
         with_logs: Search the raw output of workers too.
         most: How many hits of one worker are returned.
+        width: How many characters an excerpt has.
         stopped: Asked again and again; once it returns True, no more hits come.
     """
 
@@ -83,10 +84,12 @@ class Search:
         tasks: Iterable[TaskDir] | None = None,
         with_logs: bool = False,
         most: int = MOST,
+        width: int = WIDTH,
         stopped: Stopped = lambda: False,
     ) -> None:
         self._tasks = newest_first(root) if tasks is None else tasks
         self._query, self._with_logs, self._most, self._stopped = query, with_logs, most, stopped
+        self._width = width
         #: What could not be read.
         self.warnings: list[str] = []
 
@@ -122,7 +125,7 @@ class Search:
                 continue
             count += 1
             if count <= self._most:
-                yield Hit(task_id, instance, one.source, one.at, excerpt_of(one.text, *span))
+                yield Hit(task_id, instance, one.source, one.at, excerpt_of(one.text, *span, self._width))
             elif count >= self._most + MOST_COUNTED or self._stopped():
                 break
         if count > self._most:

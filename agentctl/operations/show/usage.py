@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from agentctl.adapters.clock import iso_of
 from agentctl.adapters.taskdir import TaskDir
@@ -15,7 +16,7 @@ from agentctl.domain.worker.worktime import time_at_work
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.where.task_config import usable_config
-from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts
+from agentctl.supervision.account.accounts import all_accounts, folder_of_accounts, model_of
 from agentctl.supervision.account.holds import held_now, windows_of
 from agentctl.supervision.account.ledger import Ledger
 from agentctl.supervision.worker.failures import failed_ago
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
         WorkerUsage,
     )
 
+T = TypeVar("T")
+
 _TREE_LIMITS = ("max_tokens", "max_cost_usd", "max_workers", "max_wall_seconds")
 
 
@@ -39,6 +42,7 @@ class _Row:
         self.task_id, self.worker = task_id, worker
         worker_dir = ledger.tree.sibling(task_id).worker(worker.instance)
         self.spent = ledger.spent_by(worker_dir) if worker.driver is not None else Spent()
+        self.model = model_of(worker_dir) if worker.driver is not None else None
         self.wall_s = time_at_work([ledger.times.of(worker_dir)])
 
     def to_json(self) -> WorkerUsage:
@@ -62,7 +66,11 @@ def read_usage(task: TaskDir, *, recursive: bool = True) -> TreeUsageReport:
     return {
         "rootTaskId": ledger.tree.id,
         "workers": [row.to_json() for row in rows],
-        "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows).items()],
+        "agents": [{"agent": agent, **_figures(of)} for agent, of in _grouped(rows, lambda row: row.worker.agent)],
+        "models": [
+            {"model": model, **_figures(of)}
+            for model, of in _grouped([row for row in rows if row.worker.driver is not None], lambda row: row.model)
+        ],
         "tasks": [
             {"taskId": name, **_figures(rows_of[name]),
              "wallSeconds": round(ledger.wall_of(name), 3)}
@@ -101,11 +109,11 @@ def _accounts() -> list[AccountUsage]:
     return found
 
 
-def _grouped(rows: Iterable[_Row]) -> dict[str, list[_Row]]:
-    found: dict[str, list[_Row]] = {}
+def _grouped(rows: Iterable[_Row], key: Callable[[_Row], T]) -> Iterable[tuple[T, list[_Row]]]:
+    found: dict[T, list[_Row]] = {}
     for row in rows:
-        found.setdefault(row.worker.agent, []).append(row)
-    return found
+        found.setdefault(key(row), []).append(row)
+    return found.items()
 
 
 def _figures(rows: Iterable[_Row]) -> UsageFigures:

@@ -46,6 +46,17 @@ def account_of(worker: WorkerDir) -> Account | None:
     return account_in(order_of(worker), worker)
 
 
+def model_of(worker: WorkerDir) -> str | None:
+    """Return the model that a worker was told to use, or that its program has told; None if neither is known."""
+    return _model(order_of(worker), worker)
+
+
+def _model(order: object, worker: WorkerDir) -> str | None:
+    wanted = order.get("model") if isinstance(order, dict) else None
+    model = wanted or read_known(worker.session).get("model")
+    return model if isinstance(model, str) else None
+
+
 def account_in(order: object, worker: WorkerDir) -> Account | None:
     """Return the account that an order names."""
     if not isinstance(order, dict):
@@ -53,8 +64,7 @@ def account_in(order: object, worker: WorkerDir) -> Account | None:
     name, folder = order.get("account"), order.get("accounts")
     if not (isinstance(name, str) and is_name(name) and isinstance(folder, str) and os.path.isabs(folder)):
         return None
-    model = order.get("model") or read_known(worker.session).get("model")
-    return Account(name, FilePath(folder), model if isinstance(model, str) else None)
+    return Account(name, FilePath(folder), _model(order, worker))
 
 
 def forget(account: Account) -> bool:

@@ -114,6 +114,7 @@ declare namespace Sent {
 
   /** What is new in the fleet, by key; null of what went. `whole`: nothing else is there. */
   interface FleetMessage {
+    version?: string;
     whole?: boolean;
     isPartial?: boolean;
     tasks?: Record<string, Task | null>;
@@ -242,6 +243,7 @@ declare namespace Sent {
     accounts?: Account[];
     breakers?: Array<{ agent: string; open: boolean; failures: number; reason?: string }>;
     workers?: UsedBy[];
+    models?: Array<Used & { model: string | null; workers: number }>;
   }
 
   type Shade = 'queued' | 'running' | 'blocked' | 'parked';
@@ -252,6 +254,7 @@ declare namespace Sent {
     depth: number;
     from: string;
     to: string;
+    open?: boolean;
     startedAt?: string | null;
     after?: Array<{ taskId: string; agentInstance: string }>;
     command?: string;
@@ -278,6 +281,8 @@ declare namespace Sent {
     begin?: number;
     end?: number;
     more?: number;
+    /** Where it is in its file, in bytes. */
+    offset?: number | null;
   }
   interface Agent { name: string; description?: string; usable: boolean; installed?: boolean }
 

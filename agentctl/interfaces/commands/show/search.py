@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 
-from agentctl.domain.text.textquery import TextQuery
+from agentctl.domain.text.textquery import WIDE, WIDTH, TextQuery
 from agentctl.errors import ExitCode, NotFound, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FINDS,
@@ -56,7 +56,8 @@ def search(
         from agentctl.operations.discard.archiving import archived_tasks
 
         tasks = archived_tasks(root)
-    found = Search(root, query, tasks=tasks, with_logs=logs, most=most)
+    width = WIDE if call.json else WIDTH
+    found = Search(root, query, tasks=tasks, with_logs=logs, most=most, width=width)
     count = yield from _as_json(found.hits()) if call.json else _as_lines(call, found.hits(), most)
     call.warn(found.warnings)
     if not count:

@@ -1,7 +1,12 @@
 // Requests to the interface, as this page, and errors as the server words them.
+import { attempt } from './outstanding.js';
 import { leave, LetOut, signedFetch } from './session.js';
 
 const BASE = '/api/v1';
+/** So long a request waits for its answer; the stream alone has none. */
+const LIMIT_MS = 60_000;
+/** What may be sent twice without being done twice, even without a key. */
+const SAME_TWICE = /\/(cancel|pause|unpause|seen)$|\/interact\//;
 
 /** What was refused, with what is wrong (`message`) and the next step (`hint`). */
 class Refusal extends Error {
@@ -47,20 +52,42 @@ export function urlOf(path, query = {}) {
   return BASE + path + (text ? `?${text}` : '');
 }
 
+/** @type {Set<() => void>} */
+const watchers = new Set();
+/**
+ * Be told of each request that has not reached the server, or has had no answer in its time.
+ * @param {() => void} tell
+ */
+export const onUnreachable = (tell) => watchers.add(tell);
+
+/**
+ * What became of a request that has had no answer.
+ * @param {Error} error
+ */
+function unanswered(error) {
+  if (error.name === 'AbortError') return error;
+  if (error instanceof LetOut) {
+    const hint = 'agentctl serve --link prints a link';
+    return new Refusal(0, { detail: 'this page is not let in', hint, name: 'OUT' });
+  }
+  for (const tell of watchers) tell();
+  const detail = error.name === 'TimeoutError' ? `the server has not answered within ${LIMIT_MS / 1000} s` : 'the server cannot be reached';
+  return new Refusal(0, { detail, hint: 'is `agentctl serve` still running?', name: 'OFFLINE' });
+}
+
 /**
  * @param {string} path
  * @param {Query} query
- * @param {RequestInit} options
+ * @param {RequestInit & { limitMs?: number }} options `limitMs`: for all of its answer
  */
-async function ask(path, query, options) {
+async function ask(path, query, { limitMs = LIMIT_MS, signal, ...options }) {
+  const limits = [signal, Number.isFinite(limitMs) && AbortSignal.timeout(limitMs)].flatMap((one) => one || []);
   let response;
   try {
-    response = await signedFetch(urlOf(path, query), { cache: 'no-cache', ...options });
+    const signals = { signal: AbortSignal.any(limits) };
+    response = await signedFetch(urlOf(path, query), { cache: 'no-cache', ...options, ...signals });
   } catch (error) {
-    if (error.name === 'AbortError') throw error;
-    throw new Refusal(0, error instanceof LetOut
-      ? { detail: 'this page is not let in', hint: 'agentctl serve --link prints a link', name: 'OUT' }
-      : { detail: 'the server cannot be reached', hint: 'is `agentctl serve` still running?', name: 'OFFLINE' });
+    throw unanswered(error);
   }
   if (!response.ok) {
     let problem = {};
@@ -75,18 +102,36 @@ async function ask(path, query, options) {
 /** @param {string} path */
 export async function get(path, query = {}, signal = undefined) {
   const response = await ask(path, query, { signal });
-  return response.json();
+  return read(response.json());
 }
 
 /**
- * The document, and the exit code that the command had.
- * @param {string} path
+ * What an answer has, once all of it is here.
+ * @template T
+ * @param {Promise<T>} body
  */
-export async function post(path, body = {}) {
+const read = (body) => body.catch((error) => {
+  throw error instanceof SyntaxError ? error : unanswered(error);
+});
+
+/**
+ * The document, and the exit code that the command had. A person may have it sent again where that does nothing twice.
+ * @param {string} path
+ * @param {{ key?: string, [name: string]: unknown }} body
+ */
+export function post(path, body = {}) {
+  return attempt(path, Boolean(body.key) || SAME_TWICE.test(path), () => send(path, body));
+}
+
+/**
+ * @param {string} path
+ * @param {object} body
+ */
+async function send(path, body) {
   const response = await ask(path, {}, {
     method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' },
   });
-  const text = await response.text();
+  const text = await read(response.text());
   return { data: text ? JSON.parse(text) : null, exitCode: Number(response.headers.get('Agentctl-Exit-Code') ?? 0) };
 }
 
@@ -95,7 +140,7 @@ export async function post(path, body = {}) {
  * @param {string} path
  */
 export async function getBlob(path, query = {}) {
-  return (await ask(path, query, {})).blob();
+  return read((await ask(path, query, { limitMs: Infinity })).blob());
 }
 
 export async function logout() {

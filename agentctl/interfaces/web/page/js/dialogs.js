@@ -3,6 +3,7 @@ import { focused, html, useLayoutEffect, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { isActive, KEYS, keyName } from './keys.js';
 import { useOnce } from './once.js';
+import { Outstanding } from './outstanding.js';
 import { Problem } from './pieces.js';
 import { plain } from './safe_text.js';
 import { changedNow, useTopics } from './store.js';
@@ -69,6 +70,7 @@ function Dialog({ entry }) {
   };
   return html`<dialog ref=${box} onClose=${onClose} onClick=${onClick} class=${props.class ?? ''} aria-labelledby="dialog-title">
     <${content} ...${props} close=${close} />
+    <${Outstanding} of="" />
   </dialog>`;
 }
 

@@ -1,6 +1,6 @@
 // The events of a task, or of one worker of it: the last ones, those that come, and earlier ones on demand; each once.
 import { get, segments } from './api.js';
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
+import { html, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useScrollKeys } from './following.js';
 import { Loading, Problem } from './pieces.js';
 import { workerHref } from './router.js';
@@ -16,8 +16,12 @@ const MOST = 20_000;
 const LAST = Number.MAX_SAFE_INTEGER;
 const EARLIER_PX = 600;
 
+/** More events that were missed than this are left out: one who follows is at the end, and finds them above. */
+const MOST_MISSED = 4 * PAGE;
+
 /**
- * The events that are here. `isBehind`: some may be missing at the end; `taken`: of those that came, so many are here.
+ * The events that are here; `rows` grows at its end, and is another array where it does anything else.
+ * `isBehind`: some may be missing at the end; `taken`: of those that came, so many are here.
  * @typedef {{ rows: Sent.Event[], hasPage: boolean, hasEarlier: boolean, error: Refused | null, isBehind: boolean,
  *   loads: number, epoch: number, taken: number, isBusy: boolean }} Known
  */
@@ -67,7 +71,11 @@ function useEvents(task, instance, follows) {
     const catchUp = async () => {
       now.taken = events.count;
       try {
-        for (let isMore = true; isMore && now.rows.length <= MOST;) {
+        for (let isMore = true, missed = 0; isMore && now.rows.length <= MOST; missed += PAGE) {
+          if (missed >= MOST_MISSED && follows.current) {
+            now.rows = [];
+            now.hasPage = false;
+          }
           const page = await load(now.hasPage ? { from: (now.rows.at(-1)?.seq ?? 0) + 1 } : { before: LAST });
           if (isOver) return;
           if (!now.hasPage) now.hasEarlier = page.earlier;
@@ -115,7 +123,7 @@ function useEvents(task, instance, follows) {
 function put(now, came) {
   const last = now.rows.at(-1)?.seq ?? 0;
   const more = came.filter((one) => one.seq > last);
-  if (more.length) now.rows = [...now.rows, ...more];
+  for (const one of more) now.rows.push(one);
   return more.length > 0;
 }
 
@@ -125,11 +133,10 @@ export function EventsTab({ task, instance = null }) {
   const { now, loadEarlier } = useEvents(task, instance, follows);
   const rowHeight = useRowHeight(28, 64);
   const { rows } = now;
-  const keys = useMemo(() => rows.map((one) => one.seq), [rows]);
   const box = useRef(null);
   useLayoutEffect(() => {
     if (follows.current) toEnd();
-  }, [rows]);
+  }, [rows, rows.length]);
   useEnd(box, follows, [rows.length > 0]);
   useScrolled((isUp) => {
     follows.current = isAtEnd();
@@ -142,18 +149,19 @@ export function EventsTab({ task, instance = null }) {
   return html`<div class="events" ref=${box}>
     ${now.error && html`<${Problem} error=${now.error} />`}
     ${now.hasEarlier && html`<p class="older"><button type="button" class="small" onClick=${loadEarlier}>Earlier events</button></p>`}
-    <${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Events"
-      render=${(index, style) => html`<${EventRow} key=${rows[index].seq} event=${rows[index]} task=${task} style=${style} isNamed=${!instance} size=${total} position=${now.hasEarlier ? undefined : index + 1} />`} />
+    <${VirtualRows} keys=${rows} rowHeight=${rowHeight} role="list" aria-label="Events"
+      render=${(index, style) => html`<${EventRow} key=${rows[index].seq} stamp=${`${style.top} ${total} ${rowHeight}`} event=${rows[index]} task=${task} style=${style} isNamed=${!instance} size=${total} position=${now.hasEarlier ? undefined : index + 1} />`} />
   </div>`;
 }
 
 const ROLES = table({ failed: 'failed', completed: 'completed', blocked: 'blocked', requested: 'blocked' });
 
 /**
- * @param {{ event: Sent.Event, task: string, style: object, isNamed: boolean, size: number,
- *   position?: number }} props
+ * An event, which is never another one.
+ * @typedef {{ event: Sent.Event, task: string, style: object, isNamed: boolean, size: number, position?: number,
+ *   stamp: string }} EventProps
  */
-function EventRow({ event, task, style, isNamed, size, position }) {
+const EventRow = stamped(/** @param {EventProps} props */ ({ event, task, style, isNamed, size, position }) => {
   const { agentInstance: _, ...payload } = event.payload ?? {};
   const text = Object.keys(payload).length ? JSON.stringify(payload) : '';
   return html`<div class="event" role="listitem" style=${style} aria-setsize=${size} aria-posinset=${position}>
@@ -162,4 +170,4 @@ function EventRow({ event, task, style, isNamed, size, position }) {
     ${isNamed && html`<span class="who">${event.agentInstance ? html`<a class="foreign" href=${workerHref(task, event.agentInstance)}>${plain(event.agentInstance)}</a>` : ''}</span>`}
     <span class="by foreign">${event.by && event.by !== 'agentctl' ? `by ${plain(event.by)}` : ''}</span>
     <span class="payload foreign" title=${plain(text.slice(0, 2000))}>${plain(text.slice(0, 1000))}</span></div>`;
-}
+});

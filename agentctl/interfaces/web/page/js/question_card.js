@@ -3,6 +3,8 @@ import { focused, html, useEffect, useLayoutEffect, useMemo, useRef, useState } 
 import { respond } from './actions.js';
 import { useAim } from './aiming.js';
 import { sendByKey, useDraft } from './dialogs.js';
+import { workerPath } from './api.js';
+import { Outstanding } from './outstanding.js';
 import { Problem, Since } from './pieces.js';
 import { workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
@@ -319,6 +321,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
       <div class="buttons"><button class=${options.length ? '' : 'primary'} disabled=${isBusy}>Answer</button></div>
     </form>`}
     <${Problem} error=${error} id=${`${domId}-problem`} />
+    <${Outstanding} of=${workerPath(task, instance, 'interact', question.id)} />
   </article>`;
 }
 

@@ -1,11 +1,14 @@
 // Where words occur in all tasks: titles, prompts, questions, what was said and printed.
 import { get } from './api.js';
-import { html, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, main, useEffect, useLayoutEffect, useMemo, useRef, useState, within } from './dom.js';
 import { useKeys } from './keys.js';
 import { Foreign, Loading, Problem, useFetched } from './pieces.js';
+import { excerptFor } from './excerpts.js';
+import { wordsOf } from './filtering.js';
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
-import { wordsOf } from './filtering.js';
+import { reveal } from './scrolling.js';
+import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, counted, table } from './words.js';
 
 /** @import { Place } from './places.js' */
@@ -31,6 +34,23 @@ async function search(terms, logs) {
   }
 }
 
+/** How wide a letter of an excerpt is, and what of a line it does not have: see fleet.css. */
+const LETTER_PX = 7.9;
+const BESIDE_PX = 250 + 170 + 40;
+const NARROW_PX = 640;
+
+/** How many letters of an excerpt there is room for: in one line, or in two of a narrow page. */
+function useLetters() {
+  const [width, setWidth] = useState(() => main()?.clientWidth ?? innerWidth);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setWidth(entry.contentRect.width));
+    observer.observe(main());
+    return () => observer.disconnect();
+  }, []);
+  const room = width > NARROW_PX ? Math.min(width, 1240) - BESIDE_PX : 2 * (width - 24);
+  return Math.max(40, Math.floor(room / LETTER_PX));
+}
+
 /** @param {{ place: Place }} props */
 export function SearchView({ place }) {
   const query = place.query.get('q') ?? '';
@@ -38,6 +58,10 @@ export function SearchView({ place }) {
   const [text, setText] = useState(query);
   const field = useRef(null);
   const list = useRef(null);
+  const cursor = useRef({ at: -1, isWanted: false });
+  const [, draw] = useState(0);
+  const rowHeight = useRowHeight(37, 76);
+  const letters = useLetters();
   useLayoutEffect(() => setText(query), [query]);
   useLayoutEffect(() => {
     if (!query) field.current?.focus();
@@ -54,15 +78,33 @@ export function SearchView({ place }) {
     if (withLogs) found.set('logs', 'true');
     go(`/search?${found}`, { isReplacing: !query });
   };
-  /** @param {number} by */
-  const move = (by) => {
-    const links = [...(list.current?.querySelectorAll('a') ?? [])];
-    const at = links.indexOf(document.activeElement);
-    links[Math.max(0, Math.min(links.length - 1, at + by))]?.focus();
-    return links.length > 0;
+  const hits = data ?? NONE;
+  const keys = useMemo(() => hits.map((_, at) => at), [hits]);
+  useLayoutEffect(() => {
+    cursor.current.at = -1;
+  }, [hits]);
+  // A row that nobody sees is drawn first, and then gets the focus.
+  useLayoutEffect(() => {
+    const link = cursor.current.isWanted ? within(list.current, `[data-hit="${cursor.current.at}"]`) : null;
+    if (!link) return;
+    cursor.current.isWanted = false;
+    link.focus({ preventScroll: true });
+    reveal(link);
+  });
+  /** @param {number} to */
+  const moveTo = (to) => {
+    if (!hits.length) return false;
+    cursor.current = { at: Math.max(0, Math.min(hits.length - 1, to)), isWanted: true };
+    draw((count) => count + 1);
+    return true;
   };
-  useKeys({ down: () => move(1), up: () => move(-1) });
-  const hits = data ?? [];
+  useKeys({
+    down: () => moveTo(cursor.current.at + 1),
+    up: () => moveTo(cursor.current.at - 1),
+    first: () => moveTo(0),
+    last: () => moveTo(hits.length - 1),
+  });
+  const found = hits.reduce((total, hit) => total + (hit.more || 1), 0);
   return html`<h1 class="unseen">Search</h1>
     <form class="search-form" role="search" onSubmit=${(event) => {
       event.preventDefault();
@@ -79,19 +121,37 @@ export function SearchView({ place }) {
     ${query && isLoading && html`<${Loading} what="Searching" />`}
     ${query && data && !hits.length && html`<div class="empty"><p>Nothing has <strong><${Foreign} text=${query} /></strong>.</p>${!logs && html`<p class="quiet">What commands printed is searched with “Raw output too”.</p>`}</div>`}
     ${!query && html`<div class="empty"><p class="quiet">The newest task comes first. Quotes hold several words together.</p></div>`}
-    ${hits.length > 0 && html`<p class="quiet" role="status">${counted(hits.filter((hit) => !hit.more).length, 'hit')}</p>
-      <ul class="hits" ref=${list}>${hits.map((hit, at) => html`<li key=${at}><${Hit} hit=${hit} /></li>`)}</ul>`}`;
+    ${hits.length > 0 && html`<p class="quiet" role="status">${counted(found, 'hit')}</p>
+      <div class="hits" ref=${list} onFocusIn=${(event) => {
+        cursor.current.at = Number(event.target.closest('[data-hit]')?.dataset.hit ?? -1);
+      }}><${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Hits" keep=${[cursor.current.at]}
+        render=${(index, style) => html`<div key=${index} class="hit" role="listitem" style=${style} aria-posinset=${index + 1} aria-setsize=${hits.length}>
+          <${Hit} hit=${hits[index]} at=${index} letters=${letters} /></div>`} /></div>`}`;
 }
 
-/** @param {{ hit: Sent.Hit }} props */
-function Hit({ hit }) {
-  const tab = TAB_OF[hit.source] ?? '';
-  const where = hit.agentInstance ? workerHref(hit.taskId, hit.agentInstance, tab) : taskHref(hit.taskId);
+/** @type {Sent.Hit[]} */
+const NONE = [];
+
+/**
+ * Where a hit is: in a text of which the server says the place, at that place.
+ * @param {Sent.Hit} hit
+ */
+function hrefOf({ taskId, agentInstance, source, offset }) {
+  if (!agentInstance) return taskHref(taskId);
+  const place = new URLSearchParams();
+  if (source === 'stdout' || source === 'stderr') place.set('stream', source);
+  if (offset != null) place.set('at', String(offset));
+  const query = String(place);
+  return workerHref(taskId, agentInstance, TAB_OF[source] ?? '') + (query ? `?${query}` : '');
+}
+
+/** @param {{ hit: Sent.Hit, at: number, letters: number }} props */
+function Hit({ hit, at, letters }) {
+  const where = hrefOf(hit);
   const name = html`<span class="where"><span class="name foreign">${plain(hit.agentInstance ?? hit.taskId)}</span>${hit.agentInstance && html` <span class="source foreign">${plain(hit.taskId)}</span>`}</span>`;
-  if (hit.more) return html`<a href=${where}>${name}<span class="quiet">${counted(hit.more, 'more hit')} of this worker</span></a>`;
-  const { excerpt = '', begin = 0, end = 0 } = hit;
-  const letters = [...excerpt];
-  return html`<a href=${where}>${name}
-    <span class="excerpt foreign">${plain(letters.slice(0, begin).join(''))}<mark>${plain(letters.slice(begin, end).join(''))}</mark>${plain(letters.slice(end).join(''))}</span>
+  if (hit.more) return html`<a href=${where} data-hit=${at}>${name}<span class="quiet">${counted(hit.more, 'more hit')} of this worker</span></a>`;
+  const [before, found, after] = excerptFor(hit, letters);
+  return html`<a href=${where} data-hit=${at}>${name}
+    <span class="excerpt foreign">${plain(before)}<mark>${plain(found)}</mark>${plain(after)}</span>
     <span class="at">${plain(hit.source)} · ${clock(hit.at, false)}</span></a>`;
 }

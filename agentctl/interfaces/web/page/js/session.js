@@ -9,6 +9,8 @@ const CODE_NAME = 16;
 const CODE_LENGTH = 38;
 /** So often at most a page that was let out tries to come back. */
 const PAUSE_MS = 2000;
+/** So long whoever is at its port has to prove to be the server. */
+const PROVES_MS = 20_000;
 
 /** The session: `{id, key, count}`; and that with which the page comes back: `{name, key}`. */
 /** @type {{ id: string, key: string, count: number } | null} */
@@ -51,6 +53,7 @@ export const isCode = (text) => text.length === CODE_LENGTH && /^[\w-]+$/.test(t
 async function send(body) {
   const response = await fetch('/session', {
     method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body), cache: 'no-store',
+    signal: AbortSignal.timeout(PROVES_MS),
   });
   const found = await response.json().catch(() => ({}));
   return response.ok && found ? found : { refused: found, status: response.status };

@@ -4,6 +4,7 @@ import { logout } from './api.js';
 import { DialogHost, openDialog, openHelp } from './dialogs.js';
 import { Dispatch } from './dispatch_form.js';
 import { useKeys } from './keys.js';
+import { Outstanding } from './outstanding.js';
 import { areMarked, MarkedCount, unmarkAll } from './marking.js';
 import { chosen, NeedsView } from './needs_view.js';
 import { Foreign } from './pieces.js';
@@ -161,8 +162,9 @@ function Link() {
   if (connection.state === 'open') return html`<span class="link on" title="Live"><span aria-hidden="true">●</span><span class="unseen">live</span></span>`;
   const seconds = connection.heardAt ? (Date.now() - connection.heardAt) / 1000 : null;
   if (seconds === null || connection.state === 'opening') return html`<span class="link">connecting…</span>`;
-  if (seconds < 1) return html`<span class="link on"><span aria-hidden="true">●</span></span>`;
-  return html`<span class="link off">offline, last seen ${duration(seconds, true)} ago</span>`;
+  if (seconds < 1) return html`<span class="link"><span aria-hidden="true">●</span></span>`;
+  const words = connection.state === 'silent' ? 'no answer' : 'offline';
+  return html`<span class="link off">${words}, last seen ${duration(seconds, true)} ago</span>`;
 }
 
 function Bar() {
@@ -175,7 +177,7 @@ function Bar() {
 
 function Said() {
   useTopics('said');
-  return html`<div class="said">
+  return html`<div class="said"><${Outstanding} />
     <div role="status" aria-live="polite">${said.lines.map((line) => html`<div key=${line.id} class=${`line${line.isError ? ' error' : ''}`}>
       <p><${Foreign} text=${line.text} />${line.hint && html` <span class="hint"><${Foreign} text=${line.hint} /></span>`}${line.link && html` <a href=${line.link.href}><${Foreign} text=${line.link.text} /></a>`}</p>
       ${line.list?.length ? html`<ul tabindex="0" aria-label="What became of each">${line.list.map((one) => html`<li key=${one}><${Foreign} text=${one} /></li>`)}</ul>` : ''}

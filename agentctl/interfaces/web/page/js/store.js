@@ -22,7 +22,7 @@ export const fleet = {
 };
 /**
  * What is known of the server.
- * @type {{ state: 'opening' | 'open' | 'lost', heardAt: number, hiddenCount: number | null }}
+ * @type {{ state: 'opening' | 'open' | 'silent' | 'lost', heardAt: number, hiddenCount: number | null }}
  */
 export const connection = { state: 'opening', heardAt: 0, hiddenCount: null };
 export const about = { version: '', root: '', readOnly: false, isKnown: false };

@@ -1,7 +1,7 @@
-// The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself. A
-// browser opens few connections to one server, so a page that nobody looks at has none, and asks now and then what it
-// counts.
-import { get, urlOf } from './api.js';
+// The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself, and
+// is then sent what has changed. A browser opens few connections to one server, so a page that nobody looks at has
+// none, and asks now and then what it counts.
+import { get, onUnreachable, urlOf } from './api.js';
 import { doubt, signedFetch } from './session.js';
 import { eventStreamParser } from './sse_parse.js';
 
@@ -11,18 +11,26 @@ const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 5000;
 const HIDDEN_MS = 2000;
 const HIDDEN_POLL_MS = 15_000;
-/** The server sends a comment every 15 s: a connection that is silent for much longer is dead. */
-const SILENT_MS = 40_000;
+/** The server sends a comment every 2 s (streams.py): who is silent for longer hangs, and for much longer is dead. */
+const SILENT_MS = 4000;
+const DEAD_MS = 20_000;
+const LOOK_MS = 500;
+/** After a longer absence the events in between are fetched by those who show them, and no others. */
+const RESUMED_MS = 60_000;
+
+/** @typedef {'opening' | 'open' | 'silent' | 'lost'} LinkState */
 
 /**
  * @param {{ onFleet: (message: Sent.FleetMessage) => void, onEvent: (event: Sent.Event) => void,
- *   onReset: (isLost: boolean) => void, onState: (state: 'opening' | 'open' | 'lost', heardAt: number) => void,
+ *   onReset: (isLost: boolean) => void, onState: (state: LinkState, heardAt: number) => void,
  *   onCount: (count: number) => void }} tell
  *   `onReset(isLost)`: what came before may have been missed; `isLost`: so may be what has been told
  */
 export function openStream(tell) {
   /** @type {string | null} */
   let cursor = null;
+  /** The fleet that this page knows. @type {string | null} */
+  let version = null;
   let pause = FIRST_PAUSE_MS;
   /** @type {AbortController | null} */
   let current = null;
@@ -41,8 +49,10 @@ export function openStream(tell) {
     }
     if (!cursor && id) tell.onReset(false);
     const value = data ? JSON.parse(data) : {};
-    if (event === 'fleet') tell.onFleet(value);
-    else if (event === 'event') tell.onEvent(value);
+    if (event === 'fleet') {
+      version = value.version ?? null;
+      tell.onFleet(value);
+    } else if (event === 'event') tell.onEvent(value);
     if (id) cursor = id;
   };
 
@@ -50,10 +60,11 @@ export function openStream(tell) {
     const abort = new AbortController();
     current = abort;
     aliveAt = Date.now();
+    if (aliveAt - heardAt > RESUMED_MS) cursor = null;
     try {
       /** @type {Record<string, string>} */
       const more = cursor ? { 'Last-Event-ID': cursor } : {};
-      const response = await signedFetch(urlOf('/events', { fleet: true, since: cursor ? null : 'now' }), {
+      const response = await signedFetch(urlOf('/events', { fleet: true, version, since: cursor ? null : 'now' }), {
         headers: { Accept: 'text/event-stream', ...more }, signal: abort.signal, cache: 'no-store',
       });
       if (!response.ok) throw new Error(`the server answered ${response.status}`);
@@ -122,9 +133,16 @@ export function openStream(tell) {
   addEventListener('online', () => {
     if (!document.hidden) open();
   });
+  // What another request could not reach, this connection cannot either; what it has not noticed yet is no news.
+  onUnreachable(() => {
+    if (isWanted && current) lose();
+  });
   setInterval(() => {
-    if (current && Date.now() - aliveAt > SILENT_MS) lose();
-  }, 5000);
+    if (!current || document.hidden) return;
+    const silentMs = Date.now() - aliveAt;
+    if (silentMs > DEAD_MS) lose();
+    else if (silentMs > SILENT_MS && heardAt === aliveAt) tell.onState('silent', heardAt);
+  }, LOOK_MS);
   if (document.hidden) close();
   else open();
 }

@@ -1,13 +1,19 @@
 // When the workers of a task were queued, at work, blocked or parked: a picture, and the same as a table.
 import { get, segments } from './api.js';
-import { html, useEffect, useRef, useState } from './dom.js';
+import { html, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { NotYet, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
+import { RowPlaces } from './row_heights.js';
 import { oneLine, plain } from './safe_text.js';
 import { events, fleet, useTopics } from './store.js';
+import { axisFor, rowKey, rowsNow, withNew } from './timeline_state.js';
+import { useNear, VirtualTable } from './virtual_rows.js';
 import { clock, costWords, counted, duration, endWords, shortNumber, signOf } from './words.js';
 
-const AGAIN_MS = 2000;
+/** @import { Column } from './virtual_rows.js' */
+
+/** So often the log itself is asked: for the critical path, and for instants to the millisecond. */
+const AGAIN_MS = 60_000;
 const ROW = 26;
 const LABEL_MOST = 250;
 const STEPS = [
@@ -17,7 +23,8 @@ const STEPS = [
 const MOST_TICKS = 8;
 /** @type {Sent.Shade[]} */
 const SHADES = ['queued', 'running', 'blocked', 'parked'];
-const MOST_ROWS = 2000;
+const MOST_ARROWS = 400;
+const NO_HEIGHTS = new Map();
 
 /** @param {string} at */
 const seconds = (at) => Date.parse(at) / 1000;
@@ -44,21 +51,57 @@ export function TimelineTab({ task, instance = null }) {
 }
 
 /**
- * The timeline of a task, fetched again while it is not over.
+ * What was fetched, when, and the rows as they have become since.
+ * @typedef {{ base: Sent.Timeline | null, at: number, shape: number, rows: Sent.TimelineRow[] }} Known
+ */
+
+/**
+ * The timeline of a task: fetched, and from then on as the stream says.
  * @param {string} task
+ * @returns {{ data: Sent.Timeline | null, error: Refused | null, isLoading: boolean }}
  */
 function useTimeline(task) {
-  useTopics('events');
-  const [isOpen, setOpen] = useState(true);
-  const came = events.lastSeq.get(task);
-  const found = useFetched(/** @returns {Promise<Sent.Timeline>} */ () => get(`/tasks/${segments(task)}/timeline`), [task], isOpen ? AGAIN_MS : 0);
+  useTopics('fleet', 'now', 'events');
+  const [isOpen, setOpen] = useState(false);
+  const load = /** @returns {Promise<Sent.Timeline>} */ () => get(`/tasks/${segments(task)}/timeline`);
+  const found = useFetched(load, [task, events.epoch], isOpen ? AGAIN_MS : 0);
+  const state = useRef(/** @type {Known} */ ({ base: null, at: 0, shape: -1, rows: [] }));
+  const { current } = state;
+  const base = found.data;
+  if (base && current.base !== base) {
+    Object.assign(current, { base, at: performance.now(), shape: -1, rows: base.workers ?? [] });
+  }
+  const wasOpen = current.rows.some((one) => one.open);
+  const to = base ? new Date(Date.parse(base.to) + (wasOpen ? performance.now() - current.at : 0)).toISOString() : '';
+  if (base && fleet.isKnown && current.shape !== fleet.shape) {
+    current.shape = fleet.shape;
+    current.rows = withNew(current.rows, workersBelow(task), to);
+  }
+  if (base) current.rows = rowsNow(current.rows, fleet.workers, to);
+  const open = current.rows.some((one) => one.open);
   useEffect(() => {
-    if (found.data) setOpen(Boolean(found.data.open));
-  }, [found.data]);
-  useEffect(() => {
-    if (came && !isOpen) found.again();
-  }, [came]);
-  return found;
+    if (isOpen && !open) found.again(); // What was critical is known at the end.
+    setOpen(open);
+  }, [open]);
+  const data = base && { ...base, to: wasOpen ? to : base.to, open, workers: current.rows };
+  return { ...found, data };
+}
+
+/**
+ * The workers of a task and of those below it.
+ * @param {string} task
+ */
+function workersBelow(task) {
+  /** @param {string | null | undefined} id */
+  const isBelow = (id) => {
+    for (let depth = 0; id && depth < 64; depth += 1) {
+      if (id === task) return true;
+      id = fleet.tasks.get(id)?.parent;
+    }
+    return false;
+  };
+  const tasks = new Set([...fleet.tasks.keys()].filter(isBelow));
+  return [...fleet.workers.values()].filter((one) => tasks.has(one.taskId) && !one.observed);
 }
 
 /**
@@ -84,58 +127,125 @@ function Timeline({ data, task, instance }) {
     observer.observe(box.current);
     return () => observer.disconnect();
   }, []);
-  const all = rowsOf(data.workers ?? [], instance);
-  const rows = all.slice(0, MOST_ROWS);
+  const rows = rowsOf(data.workers ?? [], instance);
   const isNarrow = width < 560;
   const labelWidth = isNarrow ? 0 : Math.min(LABEL_MOST, width * 0.26);
   const right = isNarrow ? 0 : 150;
   const rowHeight = isNarrow ? 40 : ROW;
   const barTop = isNarrow ? 17 : 0;
+  const list = useRef(null);
+  const places = useRef(new RowPlaces([], NO_HEIGHTS, rowHeight));
+  if (places.current.count !== rows.length || places.current.estimate !== rowHeight) {
+    places.current = new RowPlaces(rows, NO_HEIGHTS, rowHeight);
+  }
+  const { range, look } = useNear(list, places);
+  useLayoutEffect(look);
+  const first = Math.max(0, range[0]);
+  const near = rows.slice(first, Math.max(first, range[1]));
   const begin = instance && rows[0] ? seconds(rows[0].from) : seconds(data.from);
-  const end = instance && rows[0] ? Math.max(...rows.map((one) => seconds(one.to))) : seconds(data.to);
+  const latest = () => rows.reduce((found, one) => Math.max(found, seconds(one.to)), 0);
+  const end = instance && rows[0] ? latest() : seconds(data.to);
   const length = Math.max(0.001, end - begin);
+  const axis = data.open ? axisFor(length) : length;
   const room = Math.max(80, width - labelWidth - right - 8);
   /** @param {string} at */
-  const x = (at) => labelWidth + (Math.min(Math.max(seconds(at), begin), end) - begin) / length * room;
-  const { step, found: ticks } = ticksOf(length);
+  const x = (at) => labelWidth + (Math.min(Math.max(seconds(at), begin), begin + axis) - begin) / axis * room;
+  const { step, found: ticks } = ticksOf(axis);
   const top = 24;
   const height = top + rows.length * rowHeight + 6;
-  /** @param {{ taskId: string, agentInstance: string }} one */
-  const keyOf = (one) => `${one.taskId}/${one.agentInstance}`;
-  const places = new Map(rows.map((one, at) => [keyOf(one), at]));
-  /** @param {{ taskId: string, agentInstance: string }} one */
-  const path = (data.criticalPath ?? []).filter((one) => places.has(keyOf(one)));
+  /** What each bar is drawn by: while it is the same, a bar that does not grow stays as it is. */
+  const scale = [begin, axis, width, labelWidth, rowHeight].join(' ');
+  const indices = useIndices(rows);
+  /**
+   * Whether anything between two rows is near the screen.
+   * @param {number} one
+   * @param {number} other
+   */
+  const isNear = (one, other) => Math.max(one, other) >= range[0] && Math.min(one, other) <= range[1];
+  const path = (data.criticalPath ?? []).flatMap((one) => {
+    const at = indices.get(rowKey(one));
+    return at === undefined || !isNear(at, at) ? [] : [{ ...one, at }];
+  });
   // From the end of what a worker waited for to its start.
-  const arrows = rows.flatMap((one, at) => (one.after ?? []).flatMap((other) => {
-    const from = places.get(keyOf(other));
-    return from === undefined || !one.startedAt ? [] : [{ from, to: at, x: x(rows[from].to), start: x(one.startedAt) }];
+  const arrows = near.flatMap((one, offset) => (one.after ?? []).flatMap((other) => {
+    const from = indices.get(rowKey(other));
+    if (from === undefined || !one.startedAt) return [];
+    return [{ from, to: first + offset, x: x(rows[from].to), start: x(one.startedAt) }];
   }));
   /** @param {number} at */
   const middle = (at) => top + at * rowHeight + barTop + (rowHeight - barTop) / 2;
   const tokens = data.total?.tokens ?? 0;
   const cost = costWords(data.total?.costUsd);
+  const now = labelWidth + Math.min(1, length / axis) * room;
   return html`<div class="timeline">
     <p class="facts-line">${!instance && html`<strong>${duration(length)}</strong>`}<span>from ${clock(data.from)}</span>${data.open && html`<span class="running">still open</span>`}
-      <span>${counted(all.length, 'worker')}</span>${!instance && tokens > 0 && html`<span>${data.total?.atLeast?.includes('tokens') ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${!instance && cost && html`<span>${cost}</span>`}</p>
+      <span>${counted(rows.length, 'worker')}</span>${!instance && tokens > 0 && html`<span>${data.total?.atLeast?.includes('tokens') ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${!instance && cost && html`<span>${cost}</span>`}</p>
     <ul class="legend" aria-label="Shades">${SHADES.map((shade) => html`<li key=${shade}><svg width="26" height="14" aria-hidden="true"><${Piece} shade=${shade} x=${1} width=${24} y=${0} height=${14} /></svg>${shade}</li>`)}
       <li><svg width="26" height="14" aria-hidden="true"><rect class="critical" x="1.5" y="1.5" width="23" height="11" rx="2" /></svg>critical path</li></ul>
     <div class="picture" ref=${box}>
-      <svg width=${width} height=${height} role="group" aria-label=${`Timeline of ${counted(rows.length, 'worker')} over ${duration(length)}; the table below has the same`}>
-        ${ticks.map((at) => html`<g key=${at}><line class="grid" x1=${labelWidth + at / length * room} x2=${labelWidth + at / length * room} y1=${top - 4} y2=${height - 6} />
-          <text class="tick" x=${labelWidth + at / length * room} y="13" text-anchor=${at === 0 ? 'start' : 'middle'}>${tickWords(at, step)}</text></g>`)}
-        ${arrows.slice(0, 400).map((one, at) => html`<path key=${at} class="after" d=${`M${one.x} ${middle(one.from)} V${middle(one.to)} H${one.start}`} />`)}
-        ${rows.map((one, at) => html`<${Bar} key=${keyOf(one)} row=${one} y=${top + at * rowHeight} x=${x} labelWidth=${labelWidth} width=${width} rowHeight=${rowHeight} barTop=${barTop} isForeign=${one.taskId !== task} isNarrow=${isNarrow} />`)}
-        ${path.map((one, at) => html`<rect key=${`c${at}`} class="critical" x=${x(one.from)} y=${top + (places.get(keyOf(one)) ?? 0) * rowHeight + barTop + 4} width=${Math.max(2, x(one.to) - x(one.from))} height=${rowHeight - barTop - 8} rx="2"><title>critical path: ${plain(one.because)}</title></rect>`)}
-        ${data.open && html`<line class="now" x1=${labelWidth + room} x2=${labelWidth + room} y1=${top - 6} y2=${height - 4} />`}
+      <svg ref=${list} width=${width} height=${height} role="group" aria-label=${`Timeline of ${counted(rows.length, 'worker')}; the table below has the same`}>
+        ${ticks.map((at) => html`<g key=${`t${at}`}><line class="grid" x1=${labelWidth + at / axis * room} x2=${labelWidth + at / axis * room} y1=${top - 4} y2=${height - 6} />
+          <text class="tick" x=${labelWidth + at / axis * room} y="13" text-anchor=${at === 0 ? 'start' : 'middle'}>${tickWords(at, step)}</text></g>`)}
+        ${arrows.slice(0, MOST_ARROWS).map((one, at) => html`<path key=${`a${at}`} class="after" d=${`M${one.x} ${middle(one.from)} V${middle(one.to)} H${one.start}`} />`)}
+        ${near.map((one, offset) => html`<${Bar} key=${rowKey(one)} row=${one} stamp=${stampOf(one, first + offset, scale)} y=${top + (first + offset) * rowHeight} x=${x} labelWidth=${labelWidth} width=${width} rowHeight=${rowHeight} barTop=${barTop} isForeign=${one.taskId !== task} isNarrow=${isNarrow} />`)}
+        ${path.map((one) => html`<rect key=${`c${rowKey(one)} ${one.from}`} class="critical" x=${x(one.from)} y=${top + one.at * rowHeight + barTop + 4} width=${Math.max(2, x(one.to) - x(one.from))} height=${rowHeight - barTop - 8} rx="2"><title>critical path: ${plain(one.because)}</title></rect>`)}
+        ${data.open && html`<line class="now" x1=${now} x2=${now} y1=${top - 6} y2=${height - 4} />`}
       </svg>
     </div>
-    ${all.length > rows.length && html`<p class="quiet">The first ${rows.length} of ${all.length} workers are drawn.</p>`}
-    <details class="as-table"><summary>As a table</summary><div class="table-box"><table>
-      <thead><tr><th>Worker</th><th>State</th><th>From</th><th>Started</th><th class="number">Queued</th><th class="number">Running</th><th class="number">Blocked</th><th class="number">Parked</th><th class="number">Tokens</th><th class="number">Cost</th><th>Critical</th></tr></thead>
-      <tbody>${rows.map((one) => html`<tr key=${keyOf(one)}><td class="foreign"><a href=${workerHref(one.taskId, one.agentInstance)}>${plain(one.agentInstance)}</a></td><td>${endWords(one)}</td><td>${clock(one.from)}</td><td>${one.startedAt ? clock(one.startedAt) : ''}</td>
-        ${SHADES.map((shade) => html`<td class="number" key=${shade}>${timeIn(one, shade)}</td>`)}<td class="number">${one.tokens ? shortNumber(one.tokens) : ''}</td><td class="number">${costWords(one.costUsd)}</td><td>${one.critical ? 'yes' : ''}</td></tr>`)}</tbody>
-    </table></div></details>
+    <${AsTable} rows=${rows} />
   </div>`;
+}
+
+/** @type {Column<Sent.TimelineRow>[]} */
+const COLUMNS = [
+  { head: 'Worker', cell: (one) => html`<a class="foreign" href=${workerHref(one.taskId, one.agentInstance)}>${plain(one.agentInstance)}</a>` },
+  { head: 'State', cell: (one) => endWords(one) },
+  { head: 'From', cell: (one) => clock(one.from) },
+  { head: 'Started', cell: (one) => (one.startedAt ? clock(one.startedAt) : '') },
+  ...SHADES.map((shade) => /** @type {Column<Sent.TimelineRow>} */ ({
+    head: shade[0].toUpperCase() + shade.slice(1), isNumber: true, cell: (one) => timeIn(one, shade),
+  })),
+  { head: 'Tokens', isNumber: true, cell: (one) => (one.tokens ? shortNumber(one.tokens) : '') },
+  { head: 'Cost', isNumber: true, cell: (one) => costWords(one.costUsd) },
+  { head: 'Critical', cell: (one) => (one.critical ? 'yes' : '') },
+];
+const WIDTHS = 'minmax(130px, 2fr) minmax(90px, 1.4fr) 74px 74px repeat(4, 70px) 64px 64px 56px';
+
+/** @param {{ rows: Sent.TimelineRow[] }} props */
+function AsTable({ rows }) {
+  const [isOpen, setOpen] = useState(false);
+  return html`<details class="as-table" onToggle=${(event) => setOpen(event.currentTarget.open)}><summary>As a table</summary>
+    ${isOpen && html`<${VirtualTable} label="Timeline" rows=${rows} keyOf=${rowKey} columns=${COLUMNS} widths=${WIDTHS} />`}</details>`;
+}
+
+/**
+ * Where each row is, by its key; worked out anew only if there are others.
+ * @param {Sent.TimelineRow[]} rows
+ * @returns {Map<string, number>}
+ */
+function useIndices(rows) {
+  const known = useRef({ rows, indices: new Map() });
+  const { rows: was, indices } = known.current;
+  /**
+   * @param {Sent.TimelineRow} one
+   * @param {number} at
+   */
+  const isThere = (one, at) => one.agentInstance === was[at].agentInstance && one.taskId === was[at].taskId;
+  const isSame = indices.size === rows.length && was.length === rows.length && rows.every(isThere);
+  known.current = { rows, indices: isSame ? indices : new Map(rows.map((one, at) => [rowKey(one), at])) };
+  return known.current.indices;
+}
+
+/**
+ * What a bar is drawn by.
+ * @param {Sent.TimelineRow} row
+ * @param {number} at
+ * @param {string} scale
+ */
+function stampOf(row, at, scale) {
+  const worker = fleet.workers.get(rowKey(row));
+  const sign = signOf(worker ?? row);
+  return [scale, at, row.to, row.open, row.pieces?.length, row.tokens, row.costUsd, sign.role, sign.glyph].join(' ');
 }
 
 /**
@@ -143,21 +253,17 @@ function Timeline({ data, task, instance }) {
  * @param {Sent.Shade} shade
  */
 function timeIn(row, shade) {
-  /**
-   * @param {{ taskId: string, agentInstance: string }} one
-   * @param {number} total
-   * @param {{ taskId: string, agentInstance: string }} one
-   */
   const pieces = (row.pieces ?? []).filter((one) => one.shade === shade);
   const sum = pieces.reduce((total, one) => total + seconds(one.to) - seconds(one.from), 0);
   return sum ? duration(sum) : '';
 }
 
 /**
- * @param {{ row: Sent.TimelineRow, y: number, x: (at: string) => number, labelWidth: number, width: number,
- *   rowHeight: number, barTop: number, isForeign: boolean, isNarrow: boolean }} props
+ * @typedef {{ row: Sent.TimelineRow, y: number, x: (at: string) => number, labelWidth: number, width: number,
+ *   rowHeight: number, barTop: number, isForeign: boolean, isNarrow: boolean, stamp: string }} BarProps
  */
-function Bar({ row, y, x, labelWidth, width, rowHeight, barTop, isForeign, isNarrow }) {
+const Bar = stamped(/** @param {BarProps} props */ (props) => {
+  const { row, y, x, labelWidth, width, rowHeight, barTop, isForeign, isNarrow } = props;
   const sign = signOf(fleet.workers.get(`${row.taskId}/${row.agentInstance}`) ?? row);
   const indent = Math.min(row.depth ?? 0, 8) * 12;
   const name = oneLine(row.agentInstance, 64);
@@ -176,7 +282,7 @@ function Bar({ row, y, x, labelWidth, width, rowHeight, barTop, isForeign, isNar
       <text class="figure" x=${width - 48} y=${y + 17} text-anchor="end">${row.costUsd ? costWords(row.costUsd) : ''}</text>
       <text class="figure" x=${width - 2} y=${y + 17} text-anchor="end">${duration(seconds(row.to) - seconds(row.from))}</text>`}
   </g>`;
-}
+});
 
 /** @param {{ shade: Sent.Shade, x: number, width: number, y: number, height: number, attempt?: number }} props */
 function Piece({ shade, x, width, y, height, attempt = 0 }) {

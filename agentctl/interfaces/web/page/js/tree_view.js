@@ -202,7 +202,7 @@ export function TreeView() {
       const line = lineNow();
       if (line?.open) setOpen(line, false);
       else if (line) {
-        for (let above = at - 1; above >= 0; above -= 1) {
+        for (let above = lines.indexOf(line) - 1; above >= 0; above -= 1) {
           if (lines[above].depth < line.depth) {
             moveTo(above);
             break;
@@ -213,7 +213,7 @@ export function TreeView() {
     siblings: () => {
       const line = lineNow();
       if (!line) return;
-      let first = at;
+      let first = lines.indexOf(line); // The focus may have moved the cursor since the last drawing.
       while (first > 0 && lines[first].depth >= line.depth) first -= 1;
       if (lines[first].depth < line.depth) first += 1;
       for (let index = first; index < lines.length && lines[index].depth >= line.depth; index += 1) {

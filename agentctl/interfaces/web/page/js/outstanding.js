@@ -1,0 +1,92 @@
+// What was sent and has no answer yet: within a second its control says so, and later that it may be sent again.
+import { html, useLayoutEffect } from './dom.js';
+import { changed, useTopics } from './store.js';
+
+const SHOWN_MS = 700;
+const LONG_MS = 10_000;
+
+/**
+ * `again`: where that does nothing twice.
+ * @typedef {{ path: string, sentAt: number, again: (() => void) | null }} Attempt
+ */
+
+/** @type {Set<Attempt>} */
+const all = new Set();
+/** Where attempts are shown beside their controls: by path, those of a dialog by ''. @type {Map<string, number>} */
+const claims = new Map();
+
+/**
+ * Send something, once or, if a person wants that, several times: the first answer counts.
+ * @template T
+ * @param {string} path
+ * @param {boolean} isRepeatable
+ * @param {() => Promise<T>} send
+ * @returns {Promise<T>}
+ */
+export function attempt(path, isRepeatable, send) {
+  return new Promise((resolve, reject) => {
+    let open = 0;
+    const tell = () => changed('outstanding');
+    const go = () => {
+      open += 1;
+      one.sentAt = Date.now();
+      const timers = [setTimeout(tell, SHOWN_MS), setTimeout(tell, LONG_MS)];
+      const end = () => {
+        open -= 1;
+        timers.forEach(clearTimeout);
+      };
+      const over = () => {
+        all.delete(one);
+        tell();
+      };
+      send().then((found) => {
+        end();
+        over();
+        resolve(found);
+      }, (refusal) => {
+        end();
+        // Nothing was heard of this one: another may still come through.
+        if (open && !refusal.status) return;
+        over();
+        reject(refusal);
+      });
+      tell();
+    };
+    /** @type {Attempt} */
+    const one = { path, sentAt: 0, again: isRepeatable ? go : null };
+    all.add(one);
+    go();
+  });
+}
+
+/** @param {Attempt} one */
+const ageOf = (one) => Date.now() - one.sentAt;
+
+/**
+ * What has no answer yet, beside its control: that of a path; in a dialog (`of` is ''), or where nothing else shows it
+ * (without `of`), all.
+ * @param {{ of?: string }} props
+ */
+export function Outstanding({ of }) {
+  useTopics('outstanding');
+  useLayoutEffect(() => {
+    if (of === undefined) return undefined;
+    claims.set(of, (claims.get(of) ?? 0) + 1);
+    changed('outstanding');
+    return () => {
+      claims.set(of, (claims.get(of) ?? 1) - 1);
+      changed('outstanding');
+    };
+  }, [of]);
+  /** @param {Attempt} one */
+  const isHere = (one) => (of ? one.path === of : !claims.get(one.path) && (of === '' || !claims.get('')));
+  const late = [...all].filter((one) => isHere(one) && ageOf(one) >= SHOWN_MS);
+  if (!late.length) return null;
+  const unheard = late.filter((one) => ageOf(one) >= LONG_MS);
+  const again = unheard.filter((one) => one.again);
+  return html`<div class="outstanding" role="status">
+    ${unheard.length ? html`<span>No answer yet.</span>` : html`<span class="quiet">Sending…</span>`}
+    ${again.length > 0 && html`<button type="button" class="small" onClick=${() => again.forEach((one) => one.again?.())}>Try again</button>`}
+    ${unheard.length > again.length && html`<span class="quiet">It may have been done: look before you do it again.</span>`}
+  </div>`;
+}

@@ -1,0 +1,90 @@
+"""At stake: a server that hangs, or a network that is gone, is seen as such; and a click says what becomes of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.page.seen import insist, pressed, question, row
+from tests.page.site import Site
+from tests.page.test_restart import ASKS
+from tests.page.visiting import Visit
+from tests.steps import Task, spawn
+from tests.support import run
+
+#: Within 5 s, on a machine that does other things too.
+SEEN_MS = 7000
+
+
+@contextmanager
+def hanging(site: Site) -> Iterator[None]:
+    """Have the server hang within the block."""
+    os.kill(site.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(site.process.pid, signal.SIGCONT)
+
+
+def is_live(page: Page) -> Any:
+    """Return what says that the page hears the server."""
+    return page.get_by_role("banner").get_by_text("live", exact=True)
+
+
+def yes(page: Page) -> Any:
+    """Return the button that answers."""
+    return question(page, "asks").get_by_role("button", name="Yes")
+
+
+def test_a_server_that_hangs_is_seen_and_a_click_says_so(task: Task, site: Site, visit: Visit) -> None:
+    spawn(ASKS, name="asks")
+    page = visit.open()
+    expect(question(page, "asks")).to_be_visible()
+    with hanging(site):
+        expect(page.get_by_role("banner")).to_contain_text(re.compile(r"no answer, last seen \ds"), timeout=SEEN_MS)
+        expect(is_live(page)).to_have_count(0)
+        clicked = time.monotonic()
+        card = question(page, "asks").get_by_role("status")
+        insist(page, yes(page).click, card)
+        expect(card).to_have_text("Sending…")
+        expect(card).to_contain_text("No answer yet.")
+        assert time.monotonic() - clicked > 9
+        card.get_by_role("button", name="Try again").click()
+        expect(card).to_have_text("Sending…")
+    visit.live()
+    run("wait", "asks")
+    assert run("logs", "asks").out.count("answer: yes") == 1
+
+
+def test_without_a_network_nothing_is_green(task: Task, site: Site, visit: Visit) -> None:
+    spawn(ASKS, name="asks")
+    page = visit.open()
+    expect(question(page, "asks")).to_be_visible()
+    visit.context.set_offline(True)
+    insist(page, yes(page).click, row(page, "asks").get_by_text("the server cannot be reached"))
+    expect(is_live(page)).to_have_count(0, timeout=SEEN_MS)
+    expect(page.get_by_role("banner")).to_contain_text("offline, last seen")
+    visit.context.set_offline(False)
+    visit.live()
+    pressed(page, "asks", "Yes")
+    run("wait", "asks")
+
+
+def test_a_dialog_says_what_becomes_of_it(task: Task, site: Site, visit: Visit) -> None:
+    spawn(["sleep", "60"], name="sleeps")
+    page = visit.open("/tasks/t1/workers/sleeps")
+    page.keyboard.press("x")
+    with hanging(site):
+        dialog = page.get_by_role("dialog")
+        dialog.get_by_role("button", name="Cancel it").click()
+        expect(dialog.get_by_role("status")).to_have_text("Sending…", timeout=3000)
+        expect(dialog.get_by_role("button", name="Try again")).to_be_visible()
+    expect(dialog).to_have_count(0)
+    task.ended("sleeps")
