@@ -31,7 +31,7 @@ TURN := all
 
 TEMPLATE_WORKERS := $(wildcard task_templates/*/workers)
 
-.PHONY: help demo test soak test-screen test-server test-drivers test-nodes test-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench turn clean
+.PHONY: help demo test soak test-screen test-server test-drivers test-nodes test-page soak-page test-typer test-extras test-hosts test-agents test-slurm test-all lint format bench turn clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -71,6 +71,11 @@ test-page: $(VENV)/.dev ## run the page of `agentctl serve` in a real browser; f
 		$(PY) -m pytest --turn $(TURN) -m page $$part || $(PY) -m pytest --turn $(TURN) -m page --last-failed --last-failed-no-failures none $$( \
 			echo "$$part" | sed 's/--numprocesses 2 --dist worksteal//') || exit 1; \
 	done
+
+soak-page: $(VENV)/.dev ## have 200 events a second before an open page for MINUTES (30), and print what it takes
+	@$(PY) -m tests.page.install; code=$$?; \
+	if [ $$code -eq 69 ]; then exit 0; elif [ $$code -ne 0 ]; then exit $$code; fi; \
+	SOAK_MINUTES=$(or $(MINUTES),30) $(PY) -m pytest --capture=no -m page tests/page/test_soak.py
 
 test-typer: $(VENV)/.dev ## run the command line's tests over each minor version of typer that is allowed; fetches them
 	@TURN=$(TURN) $(PY) -m tests.typers $(PYTEST_JOBS); code=$$?; [ $$code -eq 69 ] || exit $$code

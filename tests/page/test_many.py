@@ -1,4 +1,4 @@
-"""At stake: thousands of workers are as quick to see and to scroll as ten, and a page that is open for long stays so."""
+"""At stake: thousands of workers are as quick to see and to scroll as ten; a page that is open for long stays so."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from agentctl.adapters.taskdir import Root
 from bench.filling import REAL, _fill
 from tests.page.seen import group, settled
+from tests.page.test_restart import _HIDDEN
 from tests.page.visiting import PHONE, Visit
 from tests.steps import Task, spawn
 from tests.support import run, wait_until, worker
@@ -223,3 +224,64 @@ def test_no_view_takes_the_main_thread_for_long(task: Task, visit: Visit) -> Non
     visit.go("/tasks/t1/events")
     expect(page.get_by_role("list", name="Events")).to_be_visible()
     quick(page, "the events", rolled, changed)
+
+
+def test_only_bars_that_grow_are_drawn_anew(many: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 600), name="live")
+    page = visit.open("/tasks/t1/timeline")
+    expect(page.locator(".bar-row").first).to_be_visible()
+    page.keyboard.press("G")
+    live = page.locator(".bar-row").filter(has_text="live")
+    expect(live).to_be_visible()
+    asked = visit.requests.count("GET /api/v1/tasks/t1/timeline")
+    page.evaluate("""() => {
+      window.drawn = {};
+      new MutationObserver((all) => {
+        for (const one of all) {
+          const label = one.target.closest?.('.bar-row')?.querySelector('.label')?.textContent;
+          if (label) window.drawn[label] = (window.drawn[label] ?? 0) + 1;
+        }
+      }).observe(document.querySelector('.picture svg'), { subtree: true, attributes: true, childList: true });
+    }""")
+    grown = wait_until(lambda: page.evaluate("window.drawn"), accept=lambda one: one.get("live", 0) > 30, what="growth")
+    # The axis grows by a tenth now and then, and all are drawn with it.
+    assert all(count <= grown["live"] / 2 for label, count in grown.items() if label != "live"), grown
+    run("pause", "live")
+    run("cancel", "live")
+    expect(page.get_by_text("still open")).to_have_count(0)
+    assert visit.requests.count("GET /api/v1/tasks/t1/timeline") <= asked + 1, "at its end it is asked once more"
+
+
+def test_a_tab_that_returns_is_sent_what_has_changed(many: Task, visit: Visit) -> None:
+    visit.context.add_init_script(_HIDDEN.replace("isBehind = true", "isBehind = false"))
+    page = visit.open()
+    session = visit.context.new_cdp_session(page)
+    session.send("Network.enable")
+    sizes: list[int] = []
+    session.on("Network.dataReceived", lambda one: sizes.append(one["dataLength"]))
+    page.evaluate("isBehind = true; document.dispatchEvent(new Event('visibilitychange'))")
+    wait_until(lambda: visit.requests.count("GET /api/v1/interact"), what="the page to leave its stream")
+    spawn(worker("exits", 0), "--wait", name="meanwhile")
+    sizes.clear()
+    page.evaluate("isBehind = false; document.dispatchEvent(new Event('visibilitychange'))")
+    visit.live()
+    expect(page.get_by_role("region", name=re.compile("^Done 1,001"))).to_be_visible()
+    assert sum(sizes) < 20_000, "the whole fleet is some 300 kB"
+
+
+def test_hits_stand_below_their_field_and_lead_on_by_keys(many: Task, visit: Visit) -> None:
+    page = visit.open("/search?q=true")
+    hit = page.get_by_role("listitem").first
+    expect(hit).to_be_visible()
+    field = page.get_by_role("searchbox").bounding_box()
+    box = hit.bounding_box()
+    assert field is not None
+    assert box is not None
+    assert abs(field["x"] - box["x"]) < 1
+    page.get_by_role("main").focus()
+    page.keyboard.press("G")
+    expect(page.locator("[data-hit]:focus")).to_be_in_viewport()
+    last = page.locator("[data-hit]:focus").get_attribute("data-hit")
+    assert int(last or 0) > MANY
+    page.keyboard.press("k")
+    expect(page.locator("[data-hit]:focus")).to_have_attribute("data-hit", str(int(last or 0) - 1))

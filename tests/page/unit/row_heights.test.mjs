@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { drawnRows, RowPlaces } from '../../../agentctl/interfaces/web/page/js/row_heights.js';
+import { drawnRows, forgetHeights, RowPlaces } from '../../../agentctl/interfaces/web/page/js/row_heights.js';
 
 const KEYS = ['a', 'b', 'c', 'd'];
 const places = (heights = {}, keys = KEYS) => new RowPlaces(keys, new Map(Object.entries(heights)), 10);
@@ -47,4 +47,29 @@ test('a list of a hundred thousand rows is laid out at once', () => {
   const found = new RowPlaces(keys, new Map(keys.map((key, at) => [key, 20 + (at % 3)])), 10);
   assert.equal(found.keys[found.indexAt(found.height / 2)], 't/50000');
   assert.ok(performance.now() - began < 2000);
+});
+
+test('a list that grows at its end keeps its places, and a height that is measured counts from there on', () => {
+  const keys = [...KEYS];
+  const heights = new Map();
+  const found = new RowPlaces(keys, heights, 10);
+  for (let more = 0; more < 40; more += 1) {
+    keys.push(`more-${more}`);
+    if (more % 3 === 0) heights.set(`more-${more}`, 25);
+    found.extend();
+    const fresh = new RowPlaces(keys, heights, 10);
+    assert.equal(found.height, fresh.height);
+    assert.deepEqual([...found.tops.slice(0, keys.length + 1)], [...fresh.tops]);
+  }
+  heights.set('b', 70);
+  found.remeasure(1);
+  assert.deepEqual([...found.tops.slice(0, keys.length + 1)], [...new RowPlaces(keys, heights, 10).tops]);
+});
+
+test('heights of rows that are gone are forgotten, once they are many', () => {
+  const heights = new Map(Array.from({ length: 3000 }, (_, at) => [at, 20]));
+  forgetHeights(heights, [1, 2]);
+  assert.deepEqual([...heights.keys()], [1, 2]);
+  forgetHeights(heights, [1]);
+  assert.equal(heights.size, 2, 'few are left alone');
 });

@@ -12,7 +12,7 @@ import { clock, table } from './words.js';
 
 const PAGE = 500;
 /** More are dropped above while one follows; while one reads above, no more come then. */
-const MOST = 20_000;
+const MOST = 6000;
 const LAST = Number.MAX_SAFE_INTEGER;
 const EARLIER_PX = 600;
 

@@ -1,6 +1,7 @@
 // When the workers of a task were queued, at work, blocked or parked: a picture, and the same as a table.
 import { get, segments } from './api.js';
 import { html, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { useScrollKeys } from './following.js';
 import { NotYet, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { RowPlaces } from './row_heights.js';
@@ -46,6 +47,7 @@ const tickWords = (at, step) => (at === 0 ? '0' : step < 1 ? `${at.toFixed(step 
 /** @param {{ task: string, instance?: string | null }} props */
 export function TimelineTab({ task, instance = null }) {
   const { data, error, isLoading } = useTimeline(task);
+  useScrollKeys();
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<${Timeline} data=${data} task=${task} instance=${instance} />`;
 }

@@ -1,6 +1,7 @@
 // What the workers of a task have used, and what is left.
 import { get, segments } from './api.js';
 import { html } from './dom.js';
+import { useScrollKeys } from './following.js';
 import { NotYet, Sign, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
@@ -20,6 +21,7 @@ const rowKey = (one) => `${one.taskId}/${one.agentInstance}`;
 /** @param {{ task: string }} props */
 export function UsageTab({ task }) {
   const { data, error, isLoading, again } = useFetched(/** @returns {Promise<Sent.Usage>} */ () => get(`/tasks/${segments(task)}/usage`), [task], 5000);
+  useScrollKeys();
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const { total = {}, accounts = [], breakers = [] } = data;
   const limits = Object.entries(data.limits ?? {}).flatMap(([name, most]) => (most == null ? [] : [{ name, most }]));
