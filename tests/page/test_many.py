@@ -259,8 +259,8 @@ def test_a_tab_that_returns_is_sent_what_has_changed(many: Task, visit: Visit) -
     session.send("Network.enable")
     sizes: list[int] = []
     session.on("Network.dataReceived", lambda one: sizes.append(one["dataLength"]))
-    page.evaluate("isBehind = true; document.dispatchEvent(new Event('visibilitychange'))")
-    wait_until(lambda: visit.requests.count("GET /api/v1/interact"), what="the page to leave its stream")
+    with page.expect_request("**/api/v1/interact"):  # It has left its stream.
+        page.evaluate("isBehind = true; document.dispatchEvent(new Event('visibilitychange'))")
     spawn(worker("exits", 0), "--wait", name="meanwhile")
     sizes.clear()
     page.evaluate("isBehind = false; document.dispatchEvent(new Event('visibilitychange'))")

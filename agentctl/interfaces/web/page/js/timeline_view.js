@@ -166,7 +166,10 @@ function Timeline({ data, task, instance }) {
   const isNear = (one, other) => Math.max(one, other) >= range[0] && Math.min(one, other) <= range[1];
   const path = (data.criticalPath ?? []).flatMap((one) => {
     const at = indices.get(rowKey(one));
-    return at === undefined || !isNear(at, at) ? [] : [{ ...one, at }];
+    if (at === undefined || !isNear(at, at)) return [];
+    // What is critical at its end goes on with its worker.
+    const isGoingOn = one === data.criticalPath?.at(-1) && rows[at].open;
+    return [{ ...one, at, to: isGoingOn ? rows[at].to : one.to }];
   });
   // From the end of what a worker waited for to its start.
   const arrows = near.flatMap((one, offset) => (one.after ?? []).flatMap((other) => {

@@ -41,7 +41,7 @@ export function UsageTab({ task }) {
   const columns = [
     { head: 'Worker', cell: (one) => html`<${Sign} sign=${signOf(one)} /> <a class="foreign" href=${workerHref(one.taskId, one.agentInstance)}>${plain(one.agentInstance)}</a>` },
     { head: 'Agent', cell: (one) => html`<span class="foreign">${plain(one.agent === 'command' ? '' : one.agent)}</span>` },
-    { head: '', cell: (one) => html`<${Share} value=${weigh(one)} most=${largest} />` },
+    { head: 'Share', cell: (one) => html`<${Share} value=${weigh(one)} most=${largest} />` },
     ...FIGURES.map(([head, name]) => /** @type {Column<Sent.UsedBy>} */ ({
       head, isNumber: true, cell: (one) => number(one[name]),
     })),
