@@ -28,6 +28,7 @@ from bench import (
     guarding,
     listing,
     paging,
+    painting,
     placing,
     plain_models,
     serving,
@@ -74,6 +75,7 @@ FIGURES: dict[int, Callable[[Ground, Rounds], Found]] = {
     31: plain_models.measure_start,
     33: listing.measure_join,
     32: cancelling.measure_queue,
+    34: painting.measure_first_rows,
 }
 ROUNDS = {
     "default": Rounds(),

@@ -287,7 +287,7 @@ def test_a_reader_that_looks_for_long_is_not_waited_for(tmp_path: Path, monkeypa
 @given(looks=st.lists(st.sets(st.sampled_from("abcde")), min_size=1, max_size=8), most=st.integers(1, 3))
 def test_from_any_version_a_patch_leads_to_the_present_one(looks: list[set[str]], most: int) -> None:
     root = Root("/nowhere")
-    fleet = board_module._EncodedFleet(0, {}, {}, board_module._Gone(), glance_of(root))
+    fleet = board_module._EncodedFleet(0, {}, {}, board_module._Departed(), glance_of(root))
     known: dict[int, set[str]] = {}
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(board_module, "_MOST_GONE", most)

@@ -76,7 +76,7 @@ class Board:
         self.patches: RecentItems[bytes] = RecentItems(_MOST_PATCHES)
         #: Names this board: versions of different ones cannot be compared.
         self.epoch = os.urandom(6).hex()
-        self._fleet = _EncodedFleet(0, {}, {}, _Gone(), Glance({}, {}, {}, is_partial=True))
+        self._fleet = _EncodedFleet(0, {}, {}, _Departed(), Glance({}, {}, {}, is_partial=True))
         self._changed = asyncio.Event()
         self._first = asyncio.Event()
         self._asked: list[asyncio.Future[Glance]] = []
@@ -239,7 +239,7 @@ class Board:
     def fleet_since(self, version: str | None) -> tuple[int, bytes]:
         """Return what leads a client from the version that it has to the present one, and the place behind that.
 
-        That is everything, if the version is none of this board's, or too old for what is remembered.
+        That is everything, if the version is another board's, or too old for what is remembered.
         """
         with self._lock:
             place, fleet = self.patches.end, self._fleet
@@ -317,7 +317,7 @@ def _unreadable(problem: str) -> Refused:
 # -- the fleet as JSON -------------------------------------------------------------------------------------------------
 
 
-class _Gone(NamedTuple):
+class _Departed(NamedTuple):
     """Which tasks and workers are gone, each with the version that first lacked it: the last ones, in their order."""
 
     tasks: tuple[tuple[int, str], ...] = ()
@@ -325,13 +325,13 @@ class _Gone(NamedTuple):
     #: None that went after this version was forgotten.
     complete_from: int = 0
 
-    def after(self, version: int, tasks: Iterable[str], workers: Iterable[str]) -> _Gone:
+    def after(self, version: int, tasks: Iterable[str], workers: Iterable[str]) -> _Departed:
         """Return what is gone once these are."""
         all_tasks = (*self.tasks, *((version, one) for one in tasks))
         all_workers = (*self.workers, *((version, one) for one in workers))
         forgotten = (*all_tasks[:-_MOST_GONE], *all_workers[:-_MOST_GONE])
         complete_from = max([self.complete_from, *(one for one, _ in forgotten)])
-        return _Gone(all_tasks[-_MOST_GONE:], all_workers[-_MOST_GONE:], complete_from)
+        return _Departed(all_tasks[-_MOST_GONE:], all_workers[-_MOST_GONE:], complete_from)
 
 
 class _EncodedFleet(NamedTuple):
@@ -343,7 +343,7 @@ class _EncodedFleet(NamedTuple):
     version: int
     tasks: Mapping[str, _EncodedTask]
     workers: Mapping[WorkerId, _EncodedWorker]
-    gone: _Gone
+    gone: _Departed
     glance: Glance
 
     def after(self, glance: Glance) -> tuple[_EncodedFleet, bytes | None]:

@@ -19,7 +19,7 @@ test('what one side does not need is the other one\'s', () => {
   assert.deepEqual(excerptFor({ excerpt: 'abcdefghijKLM', begin: 10, end: 13 }, 8), ['…fghij', 'KLM', '']);
 });
 
-test('places are those of characters, and none is no error', () => {
+test('places are those of characters, and a hit need not have any', () => {
   assert.deepEqual(excerptFor({ excerpt: '😀😀x😀', begin: 2, end: 3 }, 9), ['😀😀', 'x', '😀']);
   assert.deepEqual(excerptFor({}, 9), ['', '', '']);
 });

@@ -133,7 +133,7 @@ export function openStream(tell) {
   addEventListener('online', () => {
     if (!document.hidden) open();
   });
-  // What another request could not reach, this connection cannot either; what it has not noticed yet is no news.
+  // What another request could not reach, this connection cannot either, though it may not have noticed yet.
   onUnreachable(() => {
     if (isWanted && current) lose();
   });
