@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class ExitCode(IntEnum):
@@ -39,11 +42,19 @@ class Next(NamedTuple):
     """A next step that each surface words in its own way: as a command at a terminal, as a tool for a model."""
 
     step: str
-    #: The worker or file that it is about.
+    #: The worker, task or file that it is about.
     of: str = ""
+    #: What the step does, in words that hold wherever it is taken.
+    does: str = ""
+
+    def worded(self, by: Mapping[str, str]) -> str | None:
+        """Return it in the words of a surface, which has some for each step that can be taken there."""
+        words = by.get(self.step)
+        return None if words is None else " ".join(filter(None, (words.format(self.of), self.does)))
 
 
-#: The next steps as worded for a terminal. For tools: `tools/hints.py`.
+#: The next steps as worded for a terminal. For tools: `tools/hints.py`; for HTTP: `interfaces/web/next_requests.py`,
+#: which alone has the last two; for the page: `next_steps.js`.
 COMMANDS = {
     "another name": "choose another --name",
     "another folder": "choose another --cwd",
@@ -57,6 +68,23 @@ COMMANDS = {
     "trust": "look at the file, then: agentctl trust {}",
     "ask a person": "a person answers it, in their own terminal: agentctl interact list",
     "deny": "a person answers it, in their own terminal: agentctl interact list; or deny it, and do without",
+    "cancel": "agentctl cancel {}",
+    "retry": "agentctl retry {}",
+    "resume": "agentctl resume {} TEXT",
+    "wait": "agentctl wait {}",
+    "show": "agentctl show {}",
+    "list": "agentctl list",
+    "tasks": "agentctl tasks lists them",
+    "paths": "GET /api/v1/openapi.json lists them",
+    "described": "GET /api/v1/openapi.json says what {} takes",
+    "use": "agentctl use {}",
+    "spawn": "agentctl spawn -- COMMAND",
+    "diff": "agentctl worktrees diff {}",
+    "make a worktree": "agentctl spawn --worktree -- COMMAND makes one",
+    "remove worktree": "agentctl worktrees remove {}",
+    "look at worktree": "agentctl worktrees show {}",
+    "make from template": "agentctl new --template NAME",
+    "another id": "choose another --id",
 }
 
 
@@ -70,7 +98,7 @@ class AgentctlError(Exception):
         self.message = message
         #: The next step as data, if each surface words it in its own way.
         self.next = hint if isinstance(hint, Next) else None
-        self.hint = COMMANDS[hint.step].format(hint.of) if isinstance(hint, Next) else hint
+        self.hint = hint.worded(COMMANDS) if isinstance(hint, Next) else hint
 
     def __str__(self) -> str:
         return self.message  # Whoever passes it on may have put before it what it is about.
@@ -105,6 +133,10 @@ class UsageError(AgentctlError):
     """The input is invalid: a bad name, option, file or key."""
 
     exit_code = ExitCode.USAGE
+
+
+class Taken(UsageError):
+    """What was to be made has a name that is in use already."""
 
 
 class NotFound(AgentctlError):

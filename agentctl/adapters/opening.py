@@ -20,6 +20,7 @@ MOST_BYTES = 16 << 20
 _FIRST, _BLOCK, _PIECE = 1 << 12, 1 << 16, 1 << 20
 #: O_NONBLOCK: open(2) does not wait for the other end of a FIFO. It means nothing for a plain file.
 _ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: The errors of open(2) for a link under O_NOFOLLOW (FreeBSD: EMLINK), a FIFO that nobody reads, a folder, a socket,
 #: and a file on which a process holds a lease (fcntl(2)), for whose release open(2) would otherwise wait.
 ODD_ERRORS = frozenset(
@@ -127,3 +128,49 @@ def pieces(fd: int, start: int, end: int) -> Iterator[tuple[int, bytes]]:
             return
         yield start, data
         start += len(data)
+
+
+def open_beneath(base: str, below: str) -> int:
+    """Open a plain file below a folder, which itself may be reached through links; behind it, none is followed.
+
+    Args:
+        below: Its path from there.
+
+    Raises:
+        OddFile: It is not a plain file, or a link or something else is on the way.
+    """
+    *folders, name = below.split("/")
+    place = os.open(base, _FOLDER)
+    try:
+        for folder in folders:
+            inner = _opened(folder, _FOLDER | os.O_NOFOLLOW, place)
+            os.close(place)
+            place = inner
+        fd = _opened(name, os.O_RDONLY | _ALWAYS, place)
+    finally:
+        os.close(place)
+    if stat.S_ISREG(kind := os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OddFile(_message(os.path.join(base, below), _kind(kind)), hint=ODD_HINT)
+
+
+def _opened(name: str, flags: int, place: int) -> int:
+    """Open what is called so in a folder that is open."""
+    if name in {"", ".", ".."}:
+        raise OddFile(f"{name!r} is not the name of a file")
+    try:
+        return os.open(name, flags, dir_fd=place)
+    except OSError as error:
+        if error.errno in ODD_ERRORS or _is_link(name, place):
+            raise OddFile(f"{name} is a link, or not a plain file: it is not followed") from error
+        raise
+    except ValueError as error:
+        raise OddFile(f"{name!a} cannot be a file") from error
+
+
+def _is_link(name: str, place: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
+    except OSError:
+        return False

@@ -28,6 +28,24 @@ _WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "trust": (("", "ask the user to look at {} and to trust it; or use another agent"),),
     "ask a person": (("", "a person answers it, in their own terminal: tell them"),),
     "deny": (("", "a person answers it, in their own terminal: tell them; or deny it, and do without"),),
+    "cancel": (("close_agent", "close_agent {}"),),
+    "retry": (("spawn_agent", "spawn_agent with another `id`"),),
+    "resume": (("resume_agent", "resume_agent {}"), ("send_input", "send_input to {}")),
+    "wait": (("wait", "wait for {}"),),
+    "show": (("list_agents", "list_agents shows {}"),),
+    "list": (("list_agents", "list_agents"),),
+    "spawn": (("spawn_agent", "spawn_agent"),),
+    # What follows is for a person; or a model cannot have met it.
+    "tasks": (),
+    "use": (),
+    "diff": (),
+    "make a worktree": (),
+    "remove worktree": (),
+    "look at worktree": (),
+    "make from template": (),
+    "another id": (),
+    "described": (),
+    "paths": (),
 }
 _OF_USER = "the user has set this limit: tell them, and do without"
 #: What is of no use to a model: a command of agentctl, or an option of one.
@@ -65,4 +83,4 @@ def _without_commands(hint: str | None) -> str | None:
 
 def _step_hint(step: Next, tools: Collection[str]) -> str | None:
     hints = (hint for tool, hint in _WORDS[step.step] if not tool or tool in tools)
-    return next((hint.format(step.of) for hint in hints), None)
+    return next((step.worded({step.step: hint}) for hint in hints), None)

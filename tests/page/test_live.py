@@ -154,7 +154,7 @@ def test_a_worker_that_asks_and_is_not_in_the_list_yet_has_a_page(task: Task, vi
     page = visit.open("/tasks/t1/workers/asks/questions")
     expect(question(page, "asks").or_(page.get_by_role("button", name="no", exact=True)).first).to_be_visible()
     page.evaluate("""async () => {
-        const { takeFleet } = await import('/static/js/store.js');
+        const { takeFleet } = await pageModule('js/store.js');
         takeFleet({ whole: true, workers: {}, tasks: {} });
     }""")
     expect(page.get_by_role("heading", level=1)).to_contain_text("asks")

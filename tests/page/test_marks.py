@@ -272,7 +272,7 @@ def test_marks_are_the_same_in_the_tree(task: Task, visit: Visit) -> None:
 
 #: Tells the page that workers are there, or (null) not any more, as the stream does.
 _TOLD = """async (workers) => {
-  const { takeFleet } = await import('/static/js/store.js');
+  const { takeFleet } = await pageModule('js/store.js');
   takeFleet({ workers });
 }"""
 

@@ -15,7 +15,7 @@ from tests.steps import Task
 
 #: Tells the page of workers that have ended, as the stream does; their commands need one to three lines on a phone.
 _ENDED = """async ([from, to]) => {
-  const { takeFleet } = await import('/static/js/store.js');
+  const { takeFleet } = await pageModule('js/store.js');
   const worker = (at) => ({ taskId: 't1', agentInstance: `w${at}`, agent: 'command', status: 'completed', need: 'done',
     needSince: String(at).padStart(5, '0'), durationSeconds: at,
     command: `step ${at} ${'of a long way '.repeat(at % 9)}` });

@@ -76,7 +76,7 @@ def test_nothing_that_the_page_keeps_is_secret_by_itself(task: Task, site: Site,
 
 def test_what_has_not_changed_is_not_sent_again_and_needs_no_new_proof(task: Task, visit: Visit) -> None:
     page = visit.open()
-    script = "async () => (await (await import('/static/js/api.js')).get('/about')).root"
+    script = "async () => (await (await pageModule('js/api.js')).get('/about')).root"
     page.evaluate(script)
     proofs, asked = (visit.requests.count(one) for one in ("POST /session", "GET /api/v1/about"))
     assert len({page.evaluate(script) for _ in range(5)}) == 1
@@ -85,7 +85,7 @@ def test_what_has_not_changed_is_not_sent_again_and_needs_no_new_proof(task: Tas
 
 
 _HASHES = """async (cases) => {
-  const { hmac } = await import('/static/js/hmac.js');
+  const { hmac } = await pageModule('js/hmac.js');
   return cases.map((one) => hmac(...one));
 }"""
 

@@ -27,10 +27,12 @@ _FLAGS = (
     "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-dev-shm-usage",
 )  # fmt: skip
-_LISTEN = """
+_LISTEN = r"""
 addEventListener('securitypolicyviolation', (event) => {
   window.tellTheTest(`${event.effectiveDirective} forbids ${event.blockedURI} ${event.sample}`);
 });
+// A module of the page, as the page has it: they are below a folder of this run of the server.
+window.pageModule = (name) => import(document.querySelector('script[type=module]').src.replace(/open\.js$/, name));
 """
 #: What the browser says by itself about an answer that is no success, or about a server that is not there.
 _LOAD = re.compile(r"Failed to load resource|net::ERR_")

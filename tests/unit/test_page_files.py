@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from agentctl.interfaces.web.page_files import FOLDER, INDEX, PREFIX, page_files
+from agentctl.interfaces.web.page_files import FOLDER, INDEX, PREFIX, shipped_files
 
 VENDOR = FOLDER / "vendor"
 
@@ -20,11 +20,11 @@ def test_libraries_are_those_of_the_list() -> None:
 
 
 def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
-    files = page_files()
+    files = shipped_files()
     for name, file in files.items():
         if name.startswith("vendor/") or not name.endswith((".html", ".js", ".css", ".webmanifest")):
             continue
-        text = file.data.decode()
+        text = file.decode()
         for found in re.findall(
             r"""(?:from|import\(|import|href=|src=|"src":|"start_url":)\s*["']([./][^"'$]*)["']""", text
         ):
@@ -39,10 +39,10 @@ def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
 
 def test_all_scripts_come_with_the_page() -> None:
     """One that was fetched later might come from another program, which has the port by then."""
-    files = page_files()
-    scripts = {name: file.data.decode() for name, file in files.items() if name.endswith(".js")}
+    files = shipped_files()
+    scripts = {name: file.decode() for name, file in files.items() if name.endswith(".js")}
     later = {(name, found) for name, text in scripts.items() for found in re.findall(r"\bimport\(([^)]*)\)", text)}
     assert later == {("open.js", "'./js/main.js'")}, "that is there once the server has proved itself"
-    preloaded = set(re.findall(rf'rel="modulepreload" href="{PREFIX}([^"]*)"', files[INDEX].data.decode()))
+    preloaded = set(re.findall(rf'rel="modulepreload" href="{PREFIX}([^"]*)"', files[INDEX].decode()))
     assert preloaded == scripts.keys() - {"open.js"}
     assert not any(re.search(r"\bWorker\(|serviceWorker|createElement\('script'", text) for text in scripts.values())

@@ -97,7 +97,6 @@ def test_errors_are_those_of_the_commands(server: Server, task: str) -> None:
         ("GET", f"/tasks/{task}/workers/nothing", None, ["show", "nothing", *at]),
         ("GET", f"/tasks/{task}/workers/nothing/why", None, ["why", "nothing", *at]),
         ("GET", "/agents/nothing", None, ["agents", "show", "nothing"]),
-        ("GET", "/search?terms=nothing-at-all", None, ["search", "nothing-at-all"]),
         ("POST", f"/tasks/{task}/workers/good/pause", {}, ["pause", "good", *at]),
         ("POST", f"/tasks/{task}/workers/good/send", {"text": "x"}, ["send", "good", "x", *at]),
         ("POST", f"/tasks/{task}/workers/good/resume", {"prompt": "x"}, ["resume", "good", "x", *at]),
@@ -107,7 +106,6 @@ def test_errors_are_those_of_the_commands(server: Server, task: str) -> None:
         ("POST", "/tasks", {"title": "x", "template": "nothing"}, ["new", "x", "--template", "nothing"]),
         ("POST", "/tasks", {"title": "x", "max_concurrent": -1}, ["new", "x", "--max-concurrent", "-1"]),
         ("POST", f"/tasks/{task}/wait-any", {"consumer": "../x"}, ["wait-any", "--consumer", "../x", *at]),
-        ("POST", f"/tasks/{task}/wait-any", {"for": "nothing"}, ["wait-any", "--for", "nothing", *at]),
         ("POST", f"/tasks/{task}/spawn-template", {}, ["spawn-template", *at]),
         ("POST", f"/tasks/{task}/workers/good/worktree/remove", {}, ["worktrees", "remove", "good", *at]),
     ):  # fmt: skip
@@ -118,7 +116,8 @@ def test_errors_are_those_of_the_commands(server: Server, task: str) -> None:
         assert bool(more) == bool(told["hint"]), path  # Some are worded as requests.
         assert told["code"] == printed.code, path
         statuses = {1: 409, 2: 400, 3: 404, 4: 409, 5: 429, 6: 409}
-        assert told["status"] == statuses[told["code"]], path
+        is_taken = body == {"title": "x", "id": task}
+        assert told["status"] == (409 if is_taken else statuses[told["code"]]), path
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -191,18 +190,22 @@ def test_values_that_are_refused(server: Server, task: str, tmp_path: Path) -> N
     for body in bodies:
         assert server.post("/tasks", body).problem["name"] == "USAGE", body
     for body in ({"argv": []}, {"argv": "true"}, {"argv": ["a\0"]}, {}, {"argv": ["true"], "prompt": "x"},
-                 {"batch": []}, {"batch": [5]}, {"batch": [{"argv": ["true"]}], "name": "x"},
+                 {"argv": ["true"], "timeoutSeconds": 1, "timeout_seconds": 1},
                  {"argv": ["true"], "retries": 1.5}, {"argv": ["true"], "env": {"a": 1}},
                  {"argv": ["true"], "name": "../x"}, {"argv": ["no-such-program"]},
                  {"argv": ["true"], "cwd": str(tmp_path / "missing")}):  # fmt: skip
         assert server.post(f"/tasks/{task}/spawn", body).problem["name"] == "USAGE", body
+    for several in ({}, {"workers": []}, {"workers": [5]}, {"workers": [{"argv": ["true"]}], "name": "x"},
+                    {"workers": [{"argv": ["true"], "nothing": 1}]},
+                    {"workers": [{"argv": ["true"], "maxTurns": 1, "max_turns": 1}]}):  # fmt: skip
+        assert server.post(f"/tasks/{task}/spawn-batch", several).problem["name"] == "USAGE", several
     assert server.get("/tasks").done() == before
     assert len(server.get(f"/tasks/{task}/list").done()) == 2
 
 
 def test_one_point_zero_is_a_whole_number(server: Server) -> None:
-    assert server.post("/tasks", b'{"title": "x", "maxConcurrent": 2.0, "timeoutSeconds": 1e-5}').status in {200, 400}
-    assert server.post("/tasks", b'{"title": "y", "maxConcurrent": 2.0}').status == 200
+    assert server.post("/tasks", b'{"title": "x", "maxConcurrent": 2.0, "timeoutSeconds": 1e-5}').status in {201, 400}
+    assert server.post("/tasks", b'{"title": "y", "maxConcurrent": 2.0}').status == 201
 
 
 # -- starting ----------------------------------------------------------------------------------------------------------
@@ -213,6 +216,8 @@ def test_spawning(server: Server, task: str) -> None:
         f"/tasks/{task}/spawn", {"argv": ["sh", "-c", "echo $A"], "env": {"A": "b"}, "name": "n", "cwd": "/"}
     )
     assert done.done()["agentInstance"] == "n"
+    assert (done.status, done.headers["Location"]) == (201, f"{API}/tasks/{task}/workers/n")
+    assert server.ask("GET", done.headers["Location"]).done()["agentInstance"] == "n"
     ended(server, task, "n")
     assert server.get(f"/tasks/{task}/workers/n/logs/stdout").body == b"b\n"
 
@@ -223,18 +228,27 @@ def test_the_same_key_starts_one_worker(server: Server, task: str) -> None:
             threads.map(lambda _: server.post(f"/tasks/{task}/spawn", {"argv": ["true"], "key": "k"}), range(8))
         )
     rows = [answer.done() for answer in answers]
-    assert len({row["agentInstance"] for row in rows}) == 1
+    assert sorted(answer.status for answer in answers) == [200] * 7 + [201]
+    assert (
+        len({(row["agentInstance"], answer.headers["Location"]) for row, answer in zip(rows, answers, strict=True)})
+        == 1
+    )
     assert [row["reused"] for row in rows].count(False) == 1
     assert len(server.get(f"/tasks/{task}/list").done()) == 3
 
 
 def test_a_batch_is_started_as_a_whole_or_not_at_all(server: Server, task: str) -> None:
     good = {"argv": ["true"], "name": "one"}
-    assert server.post(f"/tasks/{task}/spawn", {"batch": [good, {"argv": ["true"], "name": "one"}]}).status == 400
+    path = f"/tasks/{task}/spawn-batch"
+    assert server.post(path, {"workers": [good, {"argv": ["true"], "name": "one"}]}).status == 400
     assert len(server.get(f"/tasks/{task}/list").done()) == 2
-    rows = server.post(f"/tasks/{task}/spawn", {"batch": [good, {"argv": ["true"], "after": ["one"]}]}).done()
+    answer = server.post(path, {"workers": [good, {"argv": ["true"], "after": ["one"], "afterAny": True}]})
+    rows = answer.done()
+    assert (answer.status, answer.headers["Location"]) == (201, None)
     assert rows[0]["agentInstance"] == "one"
     assert len(rows) == 2
+    told = server.post(f"/tasks/{task}/spawn", {"batch": [good]}).problem
+    assert (told["name"], "spawn-batch" in told["hint"]) == ("USAGE", True)
 
 
 def test_no_slot(server: Server) -> None:
@@ -244,7 +258,7 @@ def test_no_slot(server: Server) -> None:
     assert (told["status"], told["name"], told["code"]) == (429, "NO_SLOT", 5)
     assert server.post("/tasks/t/spawn", {"argv": ["true"], "queue": True}).done()["status"] == "queued"
     leaves = {"shell": "true", "queue": False}
-    assert server.post("/tasks/t/spawn", {"batch": [leaves, leaves]}).problem["name"] == "NO_SLOT"
+    assert server.post("/tasks/t/spawn-batch", {"workers": [leaves, leaves]}).problem["name"] == "NO_SLOT"
     server.post("/tasks/t/cancel", {"all": True}).done()
 
 
@@ -275,10 +289,16 @@ def test_a_wait_that_is_over(server: Server, task: str) -> None:
         server.post(f"/tasks/{task}/wait-any").done()
     spawned(server, task, worker("sleeps", 60), name="s")
     for command in ("wait-any", "wait-all"):
-        told = server.post(f"/tasks/{task}/{command}", {"timeout_seconds": 0.1}).problem
-        assert (told["status"], told["name"], told["code"]) == (409, "TIMED_OUT", 4)
+        answer = server.post(f"/tasks/{task}/{command}", {"timeoutSeconds": 0.1})
+        told = answer.done()
+        assert (told["timedOut"], answer.headers["Agentctl-Exit-Code"]) == (True, "4")
+        assert {row["agentInstance"]: row["status"] for row in told["workers"]}["s"] == "running"
     assert server.post(f"/tasks/{task}/wait-any", {"timeout_seconds": 301}).problem["name"] == "USAGE"
-    assert server.post(f"/tasks/{task}/workers/s/wait", {"timeout_seconds": 0}).problem["name"] == "TIMED_OUT"
+    assert server.post(f"/tasks/{task}/wait-any", {"for": ["nothing"]}).problem["name"] == "USAGE"
+    for kinds in ("completed,failed", ["completed", "failed"]):  # As a command line has it, and as a list.
+        assert server.post(f"/tasks/{task}/wait-any", {"for": kinds, "timeoutSeconds": 0}).done()["timedOut"]
+    told = server.post(f"/tasks/{task}/workers/s/wait", {"timeout_seconds": 0}).done()
+    assert [row["agentInstance"] for row in told["workers"]] == ["s"]
 
 
 def test_an_end_is_not_lost_with_its_client(server: Server, task: str) -> None:
@@ -368,6 +388,74 @@ def test_looking_at_an_end(server: Server, task: str) -> None:
     assert server.post(f"/tasks/{task}/workers/q/seen").problem["name"] == "NOT_FOUND"
     end = server.get(f"/tasks/{task}/workers/bad").done()["endedAt"]
     assert server.post(f"/tasks/{task}/workers/bad/seen").done() == {"agentInstance": "bad", "seen": end}
+
+
+# -- in pages ----------------------------------------------------------------------------------------------------------
+
+
+def pages(server: Server, path: str, limit: int) -> Iterator[list[Any]]:
+    """Yield the pages of a list, by the addresses that each has of the next one."""
+    target: str | None = f"{API}{path}{'&' if '?' in path else '?'}limit={limit}"
+    while target is not None:
+        answer = server.ask("GET", target)
+        yield answer.done()
+        link = answer.headers["Link"]
+        assert link is None or link.endswith('>; rel="next"')
+        target = None if link is None else link[1 : link.index(">")]
+
+
+def test_lists_have_pages(server: Server, task: str) -> None:
+    for number in range(3):
+        server.post("/tasks", {"title": f"more {number}"}).done()
+    spawned(server, task, ["true"], name="third")
+    ended(server, task, "third")
+    for path in ("/tasks", f"/tasks/{task}/list", "/interact", f"/tasks/{task}/worktrees", f"/tasks/{task}/interact",
+                 "/search?terms=more", f"/tasks/{task}/search?terms=o&logs=true"):  # fmt: skip
+        whole = server.get(path).done()
+        for limit in (1, 2, 100):
+            found = list(pages(server, path, limit))
+            assert without_times([row for page in found for row in page]) == without_times(whole), path
+            assert all(len(page) <= limit for page in found)
+    for query in ("cursor=0123456789abcdef", "limit=0", "limit=2&cursor=x"):
+        assert server.get(f"/tasks?{query}").problem["status"] == 400
+    assert server.get(f"/tasks?limit=2&cursor={'0' * 16}").problem["status"] == 410
+
+
+def test_nothing_found_is_an_empty_list(server: Server, task: str) -> None:
+    answer = server.get("/search?terms=nothing-at-all")
+    assert (answer.done(), answer.headers["Agentctl-Exit-Code"]) == ([], "3")
+    assert server.get("/tasks/nothing/search?terms=x").status == 404
+
+
+# -- files of a result -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_a_result_names(server: Server, task: str, tmp_path: Path) -> None:
+    folder = tmp_path / "reported"
+    folder.mkdir()
+    for name, data in (("report.md", b"# found\n<script>"), ("blob @x;.bin", b"\0\1"), ("big.txt", b"ab" * (3 << 20))):
+        (folder / name).write_bytes(data)
+        spawned(server, task, ["agentctl", "report", "result", "--file", name], name=f"r{name[:3]}", cwd=str(folder))
+        ended(server, task, f"r{name[:3]}")
+    report = f"/tasks/{task}/workers/rrep/file?path={_quoted(str(folder / 'report.md'))}"
+    answer = server.get(report)
+    assert (answer.status, answer.body, answer.headers["Content-Type"]) == (
+        200, b"# found\n<script>", "text/plain; charset=utf-8",
+    )  # fmt: skip
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="report.md"'
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    part = server.get(report, {"Range": "bytes=2-6"})
+    assert (part.status, part.body, part.headers["Content-Range"]) == (206, b"found", "bytes 2-6/16")
+    odd = server.get(f"/tasks/{task}/workers/rblo/file?path={_quoted(str(folder / 'blob @x;.bin'))}")
+    assert odd.headers["Content-Type"] == "application/octet-stream"
+    assert odd.headers["Content-Disposition"] == 'attachment; filename="blob_@x_.bin"'
+    big = server.get(f"/tasks/{task}/workers/rbig/file?path={_quoted(str(folder / 'big.txt'))}")
+    assert big.body == b"ab" * (3 << 20)
+    for path in ("/etc/passwd", str(folder), "report.md", f"{folder}/../reported/report.md"):
+        assert server.get(f"/tasks/{task}/workers/rrep/file?path={_quoted(path)}").status == 404, path
+    (folder / "report.md").unlink()
+    assert server.get(report).problem["status"] == 404
 
 
 # -- what HTTP has -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ def test_workers_are_steered(server: Server, tmp_path: Path) -> None:
     assert server.post(f"/tasks/{task}/cancel", {"status": "running"}).done()[0]["agentInstance"] == "w-2"
 
     batch = [{"argv": ["echo", "one"], "name": "b1"}, {"prompt": "two", "agent": "echo", "name": "b2"}]
-    assert [one["agentInstance"] for one in server.post(f"/tasks/{task}/spawn", {"batch": batch}).done()] == [
+    assert [one["agentInstance"] for one in server.post(f"/tasks/{task}/spawn-batch", {"workers": batch}).done()] == [
         "b1",
         "b2",
     ]

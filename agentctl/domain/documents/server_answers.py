@@ -90,6 +90,8 @@ class WorkerOutcome(TypedDict):
     #: Why it was refused, or what else there is to say; and the next step.
     detail: str | None
     hint: str | None
+    #: The next step as data, where each surface words it by itself.
+    next: NotRequired[NextStep]
     #: Of a cancel its own status; of a new try, or of an agent that is continued, that of the new worker.
     status: NotRequired[str]
     #: The new worker.
@@ -173,6 +175,15 @@ class DoneBefore(TypedDict):
     agentInstance: str | None
 
 
+class NextStep(TypedDict):
+    """A next step that each surface words in its own way."""
+
+    #: Such as `retry`, `send`, `look around`.
+    step: str
+    #: The worker, task or file that it is about; empty if it is about none.
+    of: str
+
+
 class ProblemDocument(TypedDict):
     """The error of a command."""
 
@@ -183,8 +194,9 @@ class ProblemDocument(TypedDict):
     status: int
     #: What is wrong.
     detail: str
-    #: The next step.
+    #: The next step, as a request or in words; and as data, where it is one that each surface words by itself.
     hint: str | None
+    next: NextStep | None
     #: The exit code of the command, and its name.
     code: int
     name: str

@@ -6,7 +6,7 @@ import contextlib
 import json
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
 
 import anyio
@@ -19,8 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 from agentctl.adapters.taskdir import Root
 from agentctl.domain.names import is_name
-from agentctl.errors import AgentctlError, ExitCode, UsageError
+from agentctl.errors import AgentctlError, ExitCode, Next, UsageError
 from agentctl.interfaces.web.board import Board
+from agentctl.interfaces.web.compression import Compressed
 from agentctl.interfaces.web.connections import Connections
 from agentctl.interfaces.web.endpoint import PREFIX, Endpoint, read_body
 from agentctl.interfaces.web.endpoint_app import Carrying, EndpointApp, bug, json_response, not_allowed
@@ -29,8 +30,8 @@ from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.login import Login
 from agentctl.interfaces.web.metrics import metrics_of
 from agentctl.interfaces.web.openapi import document_of
-from agentctl.interfaces.web.page_files import INDEX, PageFile, page_files
 from agentctl.interfaces.web.page_files import PREFIX as STATIC
+from agentctl.interfaces.web.page_files import PageFiles
 from agentctl.interfaces.web.page_sessions import PageSessions
 from agentctl.interfaces.web.problems import problem, problem_response
 from agentctl.interfaces.web.streams import NOW, Wanted, stream_response
@@ -64,7 +65,7 @@ class Website:
         self._root, self._login, self._is_secure = root, login, is_secure
         self._endpoints, self._others, self._record = endpoints, others, record
         self._sessions = PageSessions(login)
-        self.files: dict[str, PageFile] = page_files()
+        self._files = PageFiles()
         self.connections = Connections()
         self._board: Board | None = None
         #: What has kept it from starting.
@@ -72,7 +73,8 @@ class Website:
 
     def gated(self, access: Access, refuse: Refuse) -> Gate:
         """Return the application behind its gate."""
-        return Gate(self._app(), self._login, self._sessions, access, refuse)
+        app = Compressed(self._app(), never=(SESSION, ANSWER))
+        return Gate(app, self._login, self._sessions, access, refuse)
 
     def _app(self) -> Starlette:
         plain = {
@@ -89,7 +91,7 @@ class Website:
             for one in some:
                 grouped[f"{prefix}{one.path}"].append(one)
         routes += [Route(path, EndpointApp(some, carrying)) for path, some in grouped.items()]
-        routes.append(Route(f"{PREFIX}/{{rest:path}}", self._at({"GET": _nothing, "POST": _nothing})))
+        routes.append(Route(f"{PREFIX}/{{rest:path}}", self._at(_NOWHERE)))
         routes.append(Route("/{rest:path}", self._at({"GET": self._page})))
 
         @contextlib.asynccontextmanager
@@ -105,10 +107,10 @@ class Website:
                 self._board.close()
 
         app = Starlette(routes=routes, lifespan=lifespan)
-        app.router.default = self._at({"GET": _nothing})  # For a target that is not a path: `OPTIONS *`.
+        app.router.default = self._at(_NOWHERE)  # For a target that is not a path: `OPTIONS *`.
         return app
 
-    def _at(self, answers: dict[str, Callable[[Request], Awaitable[Response]]]) -> _Methods:
+    def _at(self, answers: Mapping[str, Callable[[Request], Awaitable[Response]]]) -> _Methods:
         return _Methods(answers, self._record)
 
     @property
@@ -131,16 +133,19 @@ class Website:
             glance = await self.board.fresh()
         found = self.board.task(name)
         if found is None:
-            return problem(404, f"there is no task {name!r}", f"GET {PREFIX}/tasks", code=ExitCode.NOT_FOUND)
+            return problem(404, f"there is no task {name!r}", Next("tasks"), code=ExitCode.NOT_FOUND)
         return json_response(found, request)
 
     async def _events(self, request: Request) -> Response:
         """Answer with the stream."""
         given = request.query_params
-        unknown = sorted(set(given) - {"task", "since", "fleet", "version", "last_event_id"})
+        unknown = sorted(set(given) - {"task", "since", "fleet", "version", "lastEventId", "last_event_id"})
         if unknown:
             return problem(400, f"unknown parameter {unknown[0][:80]!r}", code=ExitCode.USAGE)
-        since = request.headers.get("last-event-id") or given.get("last_event_id") or given.get("since", NOW)
+        named = given.get("lastEventId") or given.get("last_event_id")
+        since = request.headers.get("last-event-id") or named or given.get("since", NOW)
+        if {"lastEventId", "last_event_id"} <= set(given):
+            return problem(400, "lastEventId is given twice", code=ExitCode.USAGE)
         tasks = given.getlist("task")
         version = given.get("version", "")
         is_too_long = len(since) > _LONGEST_CURSOR or len(version) > _LONGEST_VERSION
@@ -176,13 +181,11 @@ class Website:
         return PlainTextResponse(metrics_of(glance, self.connections), media_type="text/plain; version=0.0.4")
 
     async def _file(self, request: Request) -> Response:
-        found = self.files.get(request.path_params["name"])
-        if found is None:
-            return problem(404, "there is no such file", code=ExitCode.NOT_FOUND)
-        return found.response(request)
+        found = self._files.response(request.path_params["name"], request)
+        return found or problem(404, "there is no such file", code=ExitCode.NOT_FOUND)
 
     async def _page(self, request: Request) -> Response:
-        return self.files[INDEX].response(request)
+        return self._files.index(request)
 
     # -- who is let in ---------------------------------------------------------------------------------------------
 
@@ -234,7 +237,7 @@ class _Methods:
     """Answers at one path, by method."""
 
     def __init__(
-        self, answers: dict[str, Callable[[Request], Awaitable[Response]]], record: Callable[[BaseException], str]
+        self, answers: Mapping[str, Callable[[Request], Awaitable[Response]]], record: Callable[[BaseException], str]
     ) -> None:
         self._answers, self._record = answers, record
 
@@ -252,4 +255,8 @@ class _Methods:
 
 
 async def _nothing(_request: Request) -> Response:
-    return problem(404, "there is no such path", f"{PREFIX}/openapi.json lists them", code=ExitCode.NOT_FOUND)
+    return problem(404, "there is no such path", Next("paths"), code=ExitCode.NOT_FOUND)
+
+
+#: A path that is none is none for any method.
+_NOWHERE = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), _nothing)

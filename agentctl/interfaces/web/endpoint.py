@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from agentctl.domain.names import camel
 from agentctl.domain.text.jsonschema import problem_of
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import ExitCode, Next, UsageError
 from agentctl.lean import NamedTuple
 
 PREFIX = "/api/v1"
 #: The names of tasks and workers, as `domain/names.py` checks them.
 NAME = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$"}
 PATH, QUERY, BODY = "path", "query", "body"
+#: The parameters of a list that is had in pages.
+LIMIT, CURSOR = "limit", "cursor"
 #: Longer texts are taken from no query.
 _LONGEST_QUERY = 10_000
 
@@ -23,11 +26,33 @@ _LONGEST_QUERY = 10_000
 class Input(NamedTuple):
     """A value that an endpoint takes."""
 
+    #: As whoever carries it out has it.
     name: str
     schema: Mapping[str, Any]
     help: str = ""
     where: str = QUERY
     is_required: bool = False
+    #: How the description spells it; by default as answers spell their keys. `_named` reads the other spelling, too.
+    spelled: str = ""
+    #: Of a required one: the value with which it may be left out. The description cannot say that in a form from which
+    #: clients can be made.
+    unless: str = ""
+    #: Of an array: the values of each of its items, which are objects.
+    of_items: tuple[Input, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name in a request."""
+        return self.name if self.where == PATH else self.spelled or camel(self.name)
+
+    @property
+    def is_choices(self) -> bool:
+        """Whether it is a list of words of ours, which may also be one text with commas, as a command line has it."""
+        return "enum" in self.schema.get("items", {})
+
+    def described(self) -> dict[str, Any]:
+        """Return its schema, with that of its items."""
+        return {**self.schema, "items": _object_of(self.of_items)} if self.of_items else dict(self.schema)
 
 
 class JsonAnswer(NamedTuple):
@@ -36,6 +61,12 @@ class JsonAnswer(NamedTuple):
     value: Any
     #: That of the command; another than 0 is told in a header.
     exit_code: int = ExitCode.DONE
+    #: 201 for what was made by this request.
+    status: int = 200
+    #: Of what was made, its path below `PREFIX`.
+    location: str | None = None
+    #: Of one page of a list, where the next one is.
+    next_page: str | None = None
 
 
 class RawAnswer(NamedTuple):
@@ -81,6 +112,12 @@ class Endpoint(NamedTuple):
     media_type: str = "application/json"
     #: It may take as long as a worker.
     waits: bool = False
+    #: It makes something, and answers 201 with its `Location`; or 200 if that was there already.
+    creates: bool = False
+    #: Keys that its body had in earlier versions -> what is to be asked instead.
+    elsewhere: Mapping[str, str] = {}
+    #: It is a list that may be had in pages.
+    is_paged: bool = False
 
     @property
     def changes(self) -> bool:
@@ -92,50 +129,74 @@ class Endpoint(NamedTuple):
         return _object_of([one for one in self.parameters if one.where == BODY])
 
     def values_of(self, path: Mapping[str, str], query: list[tuple[str, str]], body: Any) -> dict[str, Any]:
-        """Return the checked values of a request.
+        """Return the checked values of a request, by their names.
 
         Raises:
             UsageError: A value is missing, unknown or not as it must be.
         """
         given = {**_from_query([one for one in self.parameters if one.where == QUERY], query), **path}
         if self.changes:
+            for key in self.elsewhere.keys() & (body if isinstance(body, dict) else {}):
+                raise UsageError(f"{self.name} takes no {key}", hint=self.elsewhere[key])
             given |= _from_body([one for one in self.parameters if one.where == BODY], body)
-        found = problem_of(given, _object_of(self.parameters), "the request")
+        needed = [one._replace(is_required=False) if one.unless in given else one for one in self.parameters]
+        found = problem_of(given, _object_of(needed), "the request")
         if found is None and not all(map(str.isprintable, path.values())):
             found = "a name in the path has a character that no name has"
         if found is not None:
-            raise UsageError(found, hint=f"{PREFIX}/openapi.json says what {self.name} takes")
-        whole = {one.name for one in self.parameters if one.schema.get("type") == "integer"}
-        return {key: int(value) if key in whole else value for key, value in given.items()}  # 1.0 is one, as in JSON.
+            raise UsageError(found, hint=Next("described", self.name))
+        return dict(_by_name(self.parameters, given))
 
 
-def _object_of(parameters: list[Input] | tuple[Input, ...]) -> dict[str, Any]:
+def _object_of(parameters: Sequence[Input]) -> dict[str, Any]:
     return {
         "type": "object",
-        "properties": {one.name: dict(one.schema) for one in parameters},
-        "required": [one.name for one in parameters if one.is_required],
+        "properties": {one.key: one.described() for one in parameters},
+        "required": [one.key for one in parameters if one.is_required],
         "additionalProperties": False,
     }
 
 
-def _from_query(parameters: list[Input], pairs: list[tuple[str, str]]) -> dict[str, Any]:
-    known = {one.name: one for one in parameters}
+def _by_name(parameters: Sequence[Input], given: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the names of checked values, and these; 1.0 is one, as in JSON."""
+    for one in parameters:
+        if one.key in given:
+            value = given[one.key]
+            if one.of_items:
+                value = [dict(_by_name(one.of_items, item)) for item in value]
+            yield one.name, int(value) if one.schema.get("type") == "integer" else value
+
+
+def _named(parameters: Sequence[Input], key: str, what: str) -> Input:
+    """Return what a key means, as the description spells it or in the other spelling: `timeoutSeconds` or
+    `timeout_seconds`.
+
+    Raises:
+        UsageError: It means nothing.
+    """
+    found = next((one for one in parameters if one.key == key), None)
+    found = found or next((one for one in parameters if one.name == snake(key)), None)
+    if found is None:
+        raise UsageError(f"unknown {what} {key[:80]!r}", hint=_known(one.key for one in parameters))
+    return found
+
+
+def _from_query(parameters: Sequence[Input], pairs: list[tuple[str, str]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    spelled: dict[str, str] = {}
     for key, text in pairs:
-        name = snake(key)
-        if name not in known:
-            raise UsageError(f"unknown parameter {key[:80]!r}", hint=_known(known))
+        one = _named(parameters, key, "parameter")
         if "\0" in text:
             raise UsageError(f"{key} has a NUL character")
         if len(text) > _LONGEST_QUERY:
             raise UsageError(f"{key} is longer than {_LONGEST_QUERY} characters")
-        schema = known[name].schema
-        if schema.get("type") == "array":
-            found.setdefault(name, []).append(text)
-        elif name in found:
-            raise UsageError(f"{key} is given twice")
+        is_many = one.schema.get("type") == "array"
+        if spelled.setdefault(one.key, key) != key or (one.key in found and not is_many):
+            raise UsageError(f"{one.key} is given twice")
+        if is_many:
+            found.setdefault(one.key, []).extend(text.split(",") if one.is_choices else [text])
         else:
-            found[name] = _value_of(key, text, schema)
+            found[one.key] = _value_of(key, text, one.schema)
     return found
 
 
@@ -160,18 +221,19 @@ def _value_of(key: str, text: str, schema: Mapping[str, Any]) -> Any:
     return text
 
 
-def _from_body(parameters: list[Input], body: Any) -> dict[str, Any]:
-    known = {one.name for one in parameters}
+def _from_body(parameters: Sequence[Input], body: Any, what: str = "the body") -> dict[str, Any]:
     if not isinstance(body, dict):
-        raise UsageError("the body must be a JSON object")
+        raise UsageError(f"{what} must be a JSON object")
     found: dict[str, Any] = {}
     for key, value in body.items():
-        name = key if key in known else snake(key)
-        if name not in known:
-            raise UsageError(f"unknown key {key[:80]!r}", hint=_known(known))
-        if name in found:
-            raise UsageError(f"{key!r} is given twice")
-        found[name] = value
+        one = _named(parameters, key, "key")
+        if one.key in found:
+            raise UsageError(f"{one.key} is given twice, as {key!r} too")
+        found[one.key] = value.split(",") if one.is_choices and isinstance(value, str) else value
+        if one.of_items and isinstance(value, list):
+            found[one.key] = [
+                _from_body(one.of_items, item, f"{one.key} {number}") for number, item in enumerate(value, 1)
+            ]
     return found
 
 
@@ -234,5 +296,5 @@ def snake(key: str) -> str:
     return "".join("_" + letter.lower() if letter.isupper() else letter for letter in key.replace("-", "_"))
 
 
-def _known(names: Any) -> str:
+def _known(names: Iterable[str]) -> str:
     return f"known: {', '.join(sorted(names)) or 'none'}"

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 import anyio.from_thread
@@ -22,7 +23,15 @@ from starlette.types import Receive, Scope, Send
 
 from agentctl.adapters.breakable_thread import in_breakable_thread
 from agentctl.errors import AgentctlError, BrokenOff, ExitCode
-from agentctl.interfaces.web.endpoint import CheckedRequest, Endpoint, JsonAnswer, RawAnswer, read_body
+from agentctl.interfaces.web.endpoint import (
+    CURSOR,
+    PREFIX,
+    CheckedRequest,
+    Endpoint,
+    JsonAnswer,
+    RawAnswer,
+    read_body,
+)
 from agentctl.interfaces.web.gate import TooLarge
 from agentctl.interfaces.web.json_bytes import json_bytes
 from agentctl.interfaces.web.problems import is_foreseen, problem, problem_response
@@ -212,15 +221,27 @@ def _response(answer: JsonAnswer | RawAnswer, request: Request) -> Response:
         if answer.status == 200:
             return _tagged(answer.data, request, headers, answer.media_type)
         return Response(answer.data, answer.status, headers, answer.media_type)
-    code = {} if answer.exit_code == ExitCode.DONE else {EXIT_CODE: str(int(answer.exit_code))}
-    return json_response(answer.value, request, code)
+    headers = {} if answer.exit_code == ExitCode.DONE else {EXIT_CODE: str(int(answer.exit_code))}
+    if answer.location is not None:
+        headers["Location"] = PREFIX + answer.location
+    if answer.next_page is not None:
+        headers["Link"] = f'<{_after(request, answer.next_page)}>; rel="next"'
+    return json_response(answer.value, request, headers, status=answer.status)
 
 
-def json_response(value: Any, request: Request, headers: Mapping[str, str] | None = None) -> Response:
+def _after(request: Request, cursor: str) -> str:
+    """Return the path and query of a request, with another cursor."""
+    query = [(key, text) for key, text in request.query_params.multi_items() if key != CURSOR]
+    return f"{request.url.path}?{urlencode([*query, (CURSOR, cursor)])}"
+
+
+def json_response(
+    value: Any, request: Request, headers: Mapping[str, str] | None = None, *, status: int = 200
+) -> Response:
     """Return a JSON document; what a client has already is not sent again."""
     data = value if isinstance(value, bytes) else json_bytes(value)
     if request.method not in {"GET", "HEAD"}:
-        return Response(data, 200, headers, "application/json")
+        return Response(data, status, headers, "application/json")
     return _tagged(data, request, headers or {}, "application/json")
 
 

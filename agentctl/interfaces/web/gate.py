@@ -8,8 +8,10 @@ neither does a form. A worker gets nothing either: it has its own commands and t
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -28,6 +30,7 @@ SIGNED, PROOF = "agentctl-signed", "Agentctl-Proof"
 #: A batch of some ten thousand workers.
 LONGEST_BODY, _LONGEST_OF_ANYBODY = 8 << 20, 8 << 10
 _READS = frozenset({"GET", "HEAD"})
+_ABSOLUTE = re.compile(rb"https?://([^/?#@]+)(/[^#]*)?", re.IGNORECASE)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 USUAL_PORTS = {"http": 80, "https": 443}
 
@@ -128,6 +131,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = in_origin_form(scope)
         headers = Headers(scope=scope)
         signed = self._signed(scope, headers)
         send = _with_headers(send, None if signed is None else signed.proof)
@@ -207,6 +211,21 @@ class Gate:
         is_of_a_page = signed is not None or scope["path"] == SESSION
         refusal = await self._refuse(scope, not is_of_a_page or origin == self._access.proxied)
         return None if refusal is None else problem(403, refusal.why, refusal.hint)
+
+
+def in_origin_form(scope: Scope) -> Scope:
+    """Return a request whose target is absolute (`GET http://NAME/PATH`) as one whose target is a path alone.
+
+    The name in the target counts, and not the header `Host` (RFC 9112, 3.2.2). A target with a user in it stays as it
+    is, and leads nowhere (RFC 9110, 4.2.4).
+    """
+    found = _ABSOLUTE.fullmatch(scope["raw_path"])
+    hosts = [one for one in scope["headers"] if one[0] == b"host"]
+    if found is None or len(hosts) != 1:
+        return scope
+    path = found[2] or b"/"
+    headers = [(name, found[1] if name == b"host" else value) for name, value in scope["headers"]]
+    return {**scope, "raw_path": path, "path": unquote(path.decode("ascii")), "headers": headers}
 
 
 def _is_open(scope: Scope) -> bool:

@@ -16,7 +16,8 @@ _PROBLEM = {"$ref": "#/components/schemas/Problem"}
 _ALWAYS = {"400": "It is not valid.", "401": "It shows no token.", "403": "It may not come from there.",
            "404": "There is no such thing.", "405": "The path has no such method.",
            "503": "Something that this machine lacks, or too many waits."}  # fmt: skip
-_OF_CHANGES = {"409": "Refused, or a wait was over.", "413": "The body is too long.", "415": "The body is not JSON.",
+_OF_CHANGES = {"409": "Refused as things are, or a name is taken.", "413": "The body is too long.",
+               "415": "The body is not JSON.",
                "429": "Every slot is in use.", "507": "The disk refused."}  # fmt: skip
 
 
@@ -67,15 +68,24 @@ def _operation(one: Endpoint, answer: Mapping[str, Any] | None) -> dict[str, Any
     if one.changes:
         body = one.body_schema()
         for each in one.parameters:
-            if each.where == BODY and each.help:
-                body["properties"][each.name] = {**body["properties"][each.name], "description": each.help}
+            if each.where == BODY:
+                body["properties"][each.key] = _described(each)
         found["requestBody"] = {"required": bool(body["required"]), "content": {"application/json": {"schema": body}}}
     return found
 
 
+def _described(one: Input) -> dict[str, Any]:
+    """Return the schema of a value of a body, with what is said of it and of the values in it."""
+    schema = one.described()
+    if one.of_items:
+        below = {each.key: _described(each) for each in one.of_items}
+        schema["items"] = {**schema["items"], "properties": below}
+    return {**schema, **({"description": one.help} if one.help else {})}
+
+
 def _parameter(one: Input) -> dict[str, Any]:
     found = {
-        "name": one.name, "in": one.where, "required": one.where == PATH or one.is_required, "schema": dict(one.schema),
+        "name": one.key, "in": one.where, "required": one.where == PATH or one.is_required, "schema": dict(one.schema),
     }  # fmt: skip
     return {**found, **({"description": one.help} if one.help else {})}
 
@@ -85,10 +95,20 @@ def _responses(one: Endpoint, answer: Mapping[str, Any] | None) -> dict[str, Any
     done: dict[str, Any] = {"description": "Done.", "content": content}
     if one.answers is not None:
         done["headers"] = {EXIT_CODE: {"description": "The exit code, if it is not 0.", "schema": {"type": "integer"}}}
-    found = {"200": done, **{status: _told(words) for status, words in _ALWAYS.items()}, **_TOO_LARGE}
+    if one.is_paged:
+        words = 'The next page, if this is one and not the last: `<PATH>; rel="next"`.'
+        done["headers"]["Link"] = {"description": words, "schema": {"type": "string"}}
+    made = {}
+    if one.creates:
+        where = {"description": "Its path, if it is one thing that was made.", "schema": {"type": "string"}}
+        made["201"] = {**done, "description": "Made.", "headers": {**done["headers"], "Location": where}}
+        done = {**done, "description": "It was there already: nothing was made."}
+    found = {"200": done, **made, **{status: _told(words) for status, words in _ALWAYS.items()}, **_TOO_LARGE}
     if one.changes:
         return found | {status: _told(words) for status, words in _OF_CHANGES.items()}
     found["409"] = _told("Refused.")
+    if one.is_paged:
+        found["410"] = _told("The rows behind which the page was to begin are gone: begin with the first page.")
     found["304"] = {"description": "As the client has it."}
     if one.answers is None:
         found["206"] = {"description": "A part.", "content": content}
@@ -112,10 +132,14 @@ def _problem_schema() -> dict[str, Any]:
         "properties": {
             "type": {"type": "string"}, "title": {"type": "string"}, "status": {"type": "integer"},
             "detail": {"type": "string"}, "hint": {"type": ["string", "null"]},
+            "next": {
+                "type": ["object", "null"], "description": "The next step as data, where it is one of a known kind.",
+                "properties": {"step": {"type": "string"}, "of": {"type": "string"}}, "required": ["step", "of"],
+            },
             "code": {"type": "integer", "enum": sorted(codes), "description": "The exit code of the command."},
             "name": {"type": "string", "enum": [ExitCode(code).name for code in sorted(codes)]},
         },
-        "required": ["type", "title", "status", "detail", "hint", "code", "name"],
+        "required": ["type", "title", "status", "detail", "hint", "next", "code", "name"],
     }  # fmt: skip
 
 
@@ -145,7 +169,7 @@ def _of_the_server(answers: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, 
         {"name": "fleet", "in": "query", "schema": {"type": "boolean"}, "description": "With the state of all."},
         {"name": "version", "in": "query", "schema": {"type": "string", "maxLength": 64},
          "description": "With fleet: the version that the client has, to be sent only what has changed since."},
-        {"name": "last_event_id", "in": "query", "schema": {"type": "string", "maxLength": 16_000},
+        {"name": "lastEventId", "in": "query", "schema": {"type": "string", "maxLength": 16_000},
          "description": "As the header Last-Event-ID."},
     )  # fmt: skip
     yield f"{PREFIX}/openapi.json", _plain("openapi", "Return this document.", "application/json", {"type": "object"})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from agentctl import __version__
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
@@ -13,9 +15,10 @@ from agentctl.domain.text.nesting import shallow
 from agentctl.errors import UsageError
 from agentctl.interfaces.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, Input, JsonAnswer, RawAnswer
 from agentctl.interfaces.words.activity import row_label
-from agentctl.lean import TYPE_CHECKING, Any
+from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.fleet.seen import SeenEnds, ends_to_look_at, nothing_to_look_at
 from agentctl.operations.show.event_pages import page_of_events
+from agentctl.operations.show.result_files import open_result_file
 from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
 from agentctl.operations.show.timeline import read_timeline
 from agentctl.operations.show.tree_view import Tree
@@ -26,6 +29,8 @@ from agentctl.operations.talk.interacting import answer_open_question
 from agentctl.operations.where.locating import find_task, find_worker
 
 if TYPE_CHECKING:
+    from typing import IO
+
     from agentctl.domain.documents.server_answers import (
         ActivityPage,
         EventsPage,
@@ -50,8 +55,29 @@ _PAGED = (
 _LONGEST_PAGE = 1 << 20
 #: So much of an output is in one range, and so much is sent in one piece.
 MOST_RAW = 4 << 20
-_PLAIN = "text/plain; charset=utf-8"
+_PLAIN, _BYTES = "text/plain; charset=utf-8", "application/octet-stream"
+#: So much of a file decides whether it is a text.
+_LOOKED_AT = 1 << 12
+#: What a name in a header must not have.
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+@-]")
 _RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?", re.ASCII)
+
+
+_KINDS: Mapping[str, Mapping[str, Any]] = {
+    TEXT: _TEXT, NUMBER: {"type": "number", "minimum": -1e9, "maximum": 1e9},
+    WHOLE: {"type": "integer", "minimum": -(2**31), "maximum": 2**31},
+    FLAG: {"type": "boolean"}, TEXTS: {"type": "array", "items": _TEXT, "maxItems": 10_000},
+    TABLE: {"type": "object", "additionalProperties": _TEXT},
+}  # fmt: skip
+#: What is said of a worker that is to be started.
+_OF_WORK = (
+    Input("prompt", _TEXT, "Work for an agent; or", BODY),
+    Input("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
+          "a program and its arguments; or", BODY),
+    Input("shell", _TEXT, "a line for /bin/sh -c.", BODY),
+    Input("queue", {"type": "boolean"}, _QUEUED, BODY),
+    *(Input(one.name, _KINDS[one.kind], one.help, BODY) for one in OPTIONS),
+)  # fmt: skip
 
 
 class OwnEndpoints:
@@ -72,8 +98,8 @@ class OwnEndpoints:
         """Return them."""
         return [
             Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers="ServerAbout"),
-            self._events(), self._activity(), self._logs(), self._raw_log(), self._tree(), self._picture(),
-            self._spawn(), self._respond(), self._look(),
+            self._events(), self._activity(), self._logs(), self._raw_log(), self._file(), self._tree(),
+            self._picture(), self._spawn(), self._spawn_batch(), self._respond(), self._look(),
         ]  # fmt: skip
 
     def _tell(self, _call: CheckedRequest) -> JsonAnswer:
@@ -158,27 +184,32 @@ class OwnEndpoints:
         def carry_out(call: CheckedRequest) -> RawAnswer:
             worker, stream = self._worker(call), call.values["stream"]
             page = page_of_output(worker, stream, begin=0, before=None, limit=0)
-            span, is_part = _span(call.headers.get("range"), page.size)
-            headers = {
-                "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{worker.instance}.{stream}"',
-            }  # fmt: skip
-            if span is None:
-                return RawAnswer(b"", _PLAIN, 416,
-                                 {**headers, "Content-Range": f"bytes */{page.size}"})  # fmt: skip
-            begin, end = span
-            if not is_part and end > MOST_RAW:
-                pieces = output_in_pieces(worker, stream, end)
-                return RawAnswer(pieces, _PLAIN, 200, {**headers, "Content-Length": str(end)})
-            data = output_between(worker, stream, begin, end)
-            if not is_part:
-                return RawAnswer(data, _PLAIN, 200, headers)
-            content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{page.size}"
-            return RawAnswer(data, _PLAIN, 206, {**headers, "Content-Range": content_range})
+            content = _Content(
+                page.size, partial(output_between, worker, stream), lambda: output_in_pieces(worker, stream, page.size)
+            )
+            return content.answer(call.headers.get("range"), f"{worker.instance}.{stream}", _PLAIN)
 
         return Endpoint(
             "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,
             (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one.", PATH, is_required=True)),
             f"All of them, or some with `Range: bytes=N-M`, at most {MOST_RAW}.", None, "text/plain",
+        )  # fmt: skip
+
+    def _file(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> RawAnswer:
+            path = call.values["path"]
+            file = open_result_file(self._task(call), call.values["instance"], path)
+            content = _Content(os.fstat(file.fileno()).st_size, partial(_part_of, file), lambda: _pieces_of(file))
+            is_text = _is_text(content.between(0, _LOOKED_AT))
+            return content.answer(call.headers.get("range"), os.path.basename(path), _PLAIN if is_text else _BYTES)
+
+        return Endpoint(
+            "GET", f"{_WORKER}/file", "result.file", "Return a file that the result of a worker names.", carry_out,
+            (_TASK, _INSTANCE,
+             Input("path", {"type": "string", "minLength": 1, "maxLength": 4096}, "As the result has it.",
+                   is_required=True)),
+            "Only what the result names, in a folder of the worker, and no link is followed. All of it, or some with"
+            f" `Range: bytes=N-M`, at most {MOST_RAW}.", None, _BYTES,
         )  # fmt: skip
 
     def _tree(self) -> Endpoint:
@@ -205,38 +236,34 @@ class OwnEndpoints:
     # -- what changes something ------------------------------------------------------------------------------------
 
     def _spawn(self) -> Endpoint:
-        kinds: dict[str, Mapping[str, Any]] = {
-            TEXT: _TEXT, NUMBER: {"type": "number", "minimum": -1e9, "maximum": 1e9},
-            WHOLE: {"type": "integer", "minimum": -(2**31), "maximum": 2**31},
-            FLAG: {"type": "boolean"}, TEXTS: {"type": "array", "items": _TEXT, "maxItems": 10_000},
-            TABLE: {"type": "object", "additionalProperties": _TEXT},
-        }  # fmt: skip
-        options = [Input(one.name, kinds[one.kind], one.help, BODY) for one in OPTIONS]
-
         def carry_out(call: CheckedRequest) -> JsonAnswer:
-            given = {name: value for name, value in call.values.items() if name != "task"}
-            batch = given.pop("batch", None)
-            if batch is not None and given:
-                raise UsageError(f"{min(given)} is for one worker", hint="those of a batch have options of their own")
-            task = self._task(call)
-            if batch is None:
-                request = request_from(given, "the body")
-                return JsonAnswer(spawn_workers(task, [request], queue=request.queue)[0].to_json())
-            requests = [request_from(one, f"batch {number}") for number, one in enumerate(batch, 1)]
-            return JsonAnswer([one.to_json() for one in spawn_workers(task, requests, queue=batch_waits(requests))])
+            request = request_from(_without_task(call.values), "the body")
+            (made,) = spawn_workers(self._task(call), [request], queue=request.queue)
+            return JsonAnswer(
+                made.to_json(), status=200 if made.reused else 201,
+                location=f"/tasks/{made.task_id}/workers/{made.agent_instance}",
+            )  # fmt: skip
 
         return Endpoint(
-            "POST", "/tasks/{task}/spawn", "spawn", "Start an agent or a command as a worker, or many of them.",
-            carry_out,
-            (_TASK, Input("prompt", _TEXT, "Work for an agent; or", BODY),
-             Input("argv", {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 10_000},
-                       "a program and its arguments; or", BODY),
-             Input("shell", _TEXT, "a line for /bin/sh -c; or", BODY),
-             Input("batch", {"type": "array", "items": _OBJECT, "minItems": 1, "maxItems": 100_000},
-                       "many workers, each with these keys.", BODY),
-             Input("queue", {"type": "boolean"}, _QUEUED, BODY), *options),
-            "The same `key` twice starts one worker, and returns it.",
-            "SpawnedWorker | list[SpawnedWorker]",
+            "POST", "/tasks/{task}/spawn", "spawn", "Start an agent or a command as a worker.", carry_out,
+            (_TASK, *_OF_WORK),
+            "The same `key` twice starts one worker, and returns it. Many are started by `spawn-batch`.",
+            "SpawnedWorker", creates=True,
+            elsewhere={"batch": "POST …/spawn-batch starts many: what was `batch` is `workers` there"},
+        )  # fmt: skip
+
+    def _spawn_batch(self) -> Endpoint:
+        def carry_out(call: CheckedRequest) -> JsonAnswer:
+            requests = [request_from(one, f"worker {number}") for number, one in enumerate(call.values["workers"], 1)]
+            made = spawn_workers(self._task(call), requests, queue=batch_waits(requests))
+            rows = [one.to_json() for one in made]
+            return JsonAnswer(rows, status=200 if all(one.reused for one in made) else 201)
+
+        workers = {"type": "array", "minItems": 1, "maxItems": 100_000}
+        return Endpoint(
+            "POST", "/tasks/{task}/spawn-batch", "spawn-batch", "Start many workers, all of them or none.", carry_out,
+            (_TASK, Input("workers", workers, "Each as in `spawn`.", BODY, is_required=True, of_items=_OF_WORK)),
+            "The answer has them in the order of the request.", "list[SpawnedWorker]", creates=True,
         )  # fmt: skip
 
     def _respond(self) -> Endpoint:
@@ -279,6 +306,55 @@ class OwnEndpoints:
         )  # fmt: skip
 
 
+class _Content(NamedTuple):
+    """What is given out as bytes: all of it, or a part."""
+
+    size: int
+    between: Callable[[int, int], bytes]
+    in_pieces: Callable[[], Iterator[bytes]]
+
+    def answer(self, wanted: str | None, name: str, media_type: str) -> RawAnswer:
+        """Return the answer, as something that is kept and never shown as a page.
+
+        Args:
+            wanted: The header `Range`.
+            name: How the file is called.
+        """
+        headers = {
+            "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{_UNSAFE.sub("_", name)}"',
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+        }  # fmt: skip
+        span, is_part = _span(wanted, self.size)
+        if span is None:
+            return RawAnswer(b"", media_type, 416, {**headers, "Content-Range": f"bytes */{self.size}"})
+        begin, end = span
+        if not is_part and end > MOST_RAW:
+            return RawAnswer(self.in_pieces(), media_type, 200, {**headers, "Content-Length": str(end)})
+        data = self.between(begin, end)
+        if not is_part:
+            return RawAnswer(data, media_type, 200, headers)
+        content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{self.size}"
+        return RawAnswer(data, media_type, 206, {**headers, "Content-Range": content_range})
+
+
+def _part_of(file: IO[bytes], begin: int, end: int) -> bytes:
+    return os.pread(file.fileno(), end - begin, begin)
+
+
+def _pieces_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the content of a file of the size that it had; fewer bytes if it was cut meanwhile."""
+    left = os.fstat(file.fileno()).st_size
+    with file:
+        while left and (piece := file.read(min(left, _LONGEST_PAGE))):
+            left -= len(piece)
+            yield piece
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether the beginning of a file is that of a text; its last character may be cut."""
+    return b"\0" not in data and len(data) - len(data.decode("utf-8", "ignore").encode()) < 4
+
+
 def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
     """Return the question that whoever answers has seen.
 
@@ -289,6 +365,10 @@ def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
     if value is not None and question is None:
         raise UsageError("shown is not a question", hint="send the question as it was received")
     return question
+
+
+def _without_task(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != "task"}
 
 
 def _before(call: CheckedRequest) -> int | None:

@@ -7,23 +7,29 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from agentctl.errors import AgentctlError, Conflict, ExitCode, StorageError
+from agentctl.errors import AgentctlError, Conflict, ExitCode, LockTimeout, Next, StorageError, Taken
 from agentctl.interfaces.web.json_bytes import json_bytes
+from agentctl.interfaces.web.list_pages import ListChanged
+from agentctl.interfaces.web.next_requests import request_in_words, without_commands
 from agentctl.lean import TYPE_CHECKING
 from agentctl.world_errors import error_in_words, is_of_world, next_step
 
 if TYPE_CHECKING:
-    from agentctl.domain.documents.server_answers import DoneBefore, ProblemDocument
+    from agentctl.domain.documents.server_answers import DoneBefore, NextStep, ProblemDocument
 
 MEDIA_TYPE = "application/problem+json"
-#: A wait that was over is not the fault of a server: a status that clients take for one would have them ask again.
+#: What another status says better than that of its exit code.
+_BY_KIND: tuple[tuple[type[AgentctlError], int], ...] = (
+    (StorageError, 507), (Taken, 409), (ListChanged, 410), (LockTimeout, 503),
+)  # fmt: skip
+#: A wait that was over is answered by whoever carries it out, if it is one of the client's.
 STATUS: Mapping[ExitCode, int] = {
     ExitCode.REFUSED: 409, ExitCode.USAGE: 400, ExitCode.NOT_FOUND: 404, ExitCode.TIMED_OUT: 409,
     ExitCode.NO_SLOT: 429, ExitCode.NOTHING_LEFT: 409, ExitCode.UNSUCCESSFUL: 409, ExitCode.CONFLICT: 409,
 }  # fmt: skip
 _TITLES: Mapping[int, str] = {
     400: "The request is not valid", 401: "A token is needed", 403: "Not from here", 404: "There is no such thing",
-    405: "The method is not allowed", 409: "Refused", 413: "The request is too large",
+    405: "The method is not allowed", 409: "Refused", 410: "It is not there any more", 413: "The request is too large",
     415: "The body must be JSON", 429: "Every slot is in use", 500: "This is a bug in agentctl",
     503: "Not now", 507: "The disk refused",
 }  # fmt: skip
@@ -31,19 +37,8 @@ _TITLES: Mapping[int, str] = {
 _OF_NOW = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.EINTR})
 
 
-#: The next steps that the command line words as options, as a request has them.
-_HINTS = {
-    "another name": "choose another name", "another key": "choose another key; GET …/workers/{} shows what it did",
-    "another key for a task": "choose another key; GET /tasks/{} shows what it made",
-    "another folder": "choose another cwd",
-    "another driver": "its definition needs argv; or choose another driver ({})",
-    "look around": "GET …/list shows them", "look at questions": "GET …/interact shows what is open",
-    "read result": "GET …/workers/{}/result", "send": "POST …/workers/{}/send",
-}  # fmt: skip
-
-
 def problem(
-    status: int, detail: str, hint: str | None = None, *, code: ExitCode = ExitCode.REFUSED,
+    status: int, detail: str, hint: str | Next | None = None, *, code: ExitCode = ExitCode.REFUSED,
     headers: Mapping[str, str] | None = None, done: DoneBefore | None = None,
 ) -> Response:  # fmt: skip
     """Return the response that tells a problem.
@@ -57,20 +52,26 @@ def problem(
     return Response(json_bytes(document), status, headers, MEDIA_TYPE)
 
 
-def problem_document(status: int, detail: str, hint: str | None, code: ExitCode) -> ProblemDocument:
+def problem_document(status: int, detail: str, hint: str | Next | None, code: ExitCode) -> ProblemDocument:
     """Return the document of a problem."""
+    step = hint if isinstance(hint, Next) else None
     return {
         "type": f"urn:agentctl:{code.name.lower().replace('_', '-')}", "title": _TITLES.get(status, "It failed"),
-        "status": status, "detail": detail, "hint": hint, "code": int(code), "name": code.name,
+        "status": status, "detail": detail, "hint": request_in_words(hint) if isinstance(hint, Next) else hint,
+        "next": step_document(step), "code": int(code), "name": code.name,
     }  # fmt: skip
+
+
+def step_document(step: Next | None) -> NextStep | None:
+    """Return a next step as data, for those who have words of their own for it."""
+    return None if step is None else {"step": step.step, "of": step.of}
 
 
 def problem_response(error: AgentctlError | OSError) -> Response:
     """Return the response for an error that was foreseen."""
     detail, hint = error_and_hint(error)
     if isinstance(error, AgentctlError):
-        status = 507 if isinstance(error, StorageError) else STATUS.get(error.exit_code, 409)
-        return problem(status, detail, hint, code=error.exit_code, done=_done_before(error))
+        return problem(status_of(error), detail, hint, code=error.exit_code, done=_done_before(error))
     return problem(503 if error.errno in _OF_NOW else 507, detail, hint)
 
 
@@ -80,12 +81,17 @@ def _done_before(error: AgentctlError) -> DoneBefore | None:
     return {"taskId": error.task_id, "agentInstance": error.instance}
 
 
-def error_and_hint(error: AgentctlError | OSError) -> tuple[str, str | None]:
+def status_of(error: AgentctlError) -> int:
+    """Return the status that tells an error."""
+    by_kind = (status for kind, status in _BY_KIND if isinstance(error, kind))
+    return next(by_kind, STATUS.get(error.exit_code, 409))
+
+
+def error_and_hint(error: AgentctlError | OSError) -> tuple[str, str | Next | None]:
     """Return what is wrong and the next step; an error of the system is told with its file."""
-    if isinstance(error, OSError):
-        return error_in_words(error), next_step(error)
-    worded = None if error.next is None else _HINTS.get(error.next.step)
-    return error.message, error.hint if worded is None or error.next is None else worded.format(error.next.of)
+    if isinstance(error, OSError) and not isinstance(error, AgentctlError):
+        return error_in_words(error), without_commands(next_step(error))
+    return error.message, error.next or without_commands(error.hint)
 
 
 def is_foreseen(error: OSError) -> bool:

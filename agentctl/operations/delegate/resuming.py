@@ -159,10 +159,10 @@ def _see_to_folder(worker: WorkerDir, cwd: str) -> None:
     try:
         make_again(worker)
     except GitError as error:
-        again = None if refusal_of_retry(worker) else f"agentctl retry {worker.instance} begins anew in a new one"
+        again = None if refusal_of_retry(worker) else Next("retry", worker.instance, "begins anew in a new one")
         raise Refused(
             f"the worktree of {worker.instance} is gone and cannot be made again: {error.message}",
-            hint=error.hint or again,
+            hint=error.next or error.hint or again,
         ) from error
     if not FilePath(cwd).is_dir():
         raise Refused(f"{cwd} is not in the worktree", hint=f"mkdir -p {shlex.quote(cwd)} makes it again, empty")

@@ -12,7 +12,7 @@ from agentctl.adapters.watch import Watch
 from agentctl.domain.activity.row import REPORTED
 from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.transcript import Transcript, TranscriptEntry
-from agentctl.errors import Refused
+from agentctl.errors import Next, Refused
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.show.logs import is_live, start_of_tail
 from agentctl.operations.where.locating import find_worker
@@ -83,7 +83,7 @@ def rebuild(worker: WorkerDir, lines: Iterable[bytes]) -> int:
     """
     if not worker.has_ended:
         raise Refused(
-            f"{worker.instance} has not ended; its activity is being written", hint=f"agentctl wait {worker.instance}"
+            f"{worker.instance} has not ended; its activity is being written", hint=Next("wait", worker.instance)
         )
     return activitylog.replace(worker.activity, _merged(_reported(worker), lines))
 

@@ -114,7 +114,7 @@ def newest_try_of(view: TaskView, instance: str) -> str:
 def _of_retry(worker: WorkerDir) -> AgentctlError | None:
     name, task = worker.instance, worker.task
     if not worker.has_ended:
-        return Refused(f"{name} has not ended", hint=f"agentctl cancel {name} ends it")
+        return Refused(f"{name} has not ended", hint=Next("cancel", name, "ends it"))
     config, spec, order = read_config(task), read_spec(worker.spec), read_order(worker)
     if config.agent is not None and (spec.parent is None or spec.parent_task is not None):
         above = "" if config.parent_task_id is None else f" --task {config.parent_task_id}"
@@ -124,7 +124,7 @@ def _of_retry(worker: WorkerDir) -> AgentctlError | None:
     if order is not None and order.get("resume") is not None:
         return Refused(
             f"{name} continues an earlier run: without that run's session its prompt means little",
-            hint=f"agentctl resume {name} TEXT continues it once more",
+            hint=Next("resume", name, "continues it once more"),
         )
     folder, is_worktree = where_begun(worker, spec.cwd)
     if not FilePath(folder).is_dir():
@@ -148,7 +148,7 @@ def refusal_of_resume(worker: WorkerDir) -> AgentctlError | None:
 
 def _of_resume(worker: WorkerDir) -> AgentctlError | None:
     name, recorded = worker.instance, read_order(worker)
-    anew = None if refusal_of_retry(worker) else f"agentctl retry {name} does the same work once more"
+    anew = None if refusal_of_retry(worker) else Next("retry", name, "does the same work once more")
     if recorded is None:
         return Refused(f"{name} is a command: only agents can be continued", hint=anew)
     order = order_from(recorded)

@@ -87,7 +87,7 @@ def admit(tree: TreeDir, limits: Limits, prepared: Sequence[Prepared]) -> None:
 def refuse_gone(task: TaskDir, prepared: Sequence[Prepared]) -> None:
     """Raise `Refused` where what a start builds on was removed or put away meanwhile (under the queue's lock)."""
     if not prepared[0].worker.spec.exists() or not task.exists:
-        raise Refused(f"the task {task.id} was put away or removed meanwhile", hint="agentctl tasks lists the others")
+        raise Refused(f"the task {task.id} was put away or removed meanwhile", hint=Next("tasks"))
     here = {item.worker.instance for item in prepared}
     needed = {
         name: item.worker.instance

@@ -16,7 +16,7 @@ from agentctl.domain.names import first_free
 from agentctl.domain.same_request import digests_of
 from agentctl.domain.worker.projection import TaskView
 from agentctl.drivers.order import Order, order_from
-from agentctl.errors import AgentctlError, Refused, UsageError
+from agentctl.errors import AgentctlError, Next, Refused, UsageError
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.further_runs import refusal_by_itself, unmet_dependency
@@ -121,7 +121,7 @@ class _Plan:
         newest = self._view.tries.newest(work)
         if newest != work and not self._task.worker(newest).has_ended:
             raise Refused(
-                f"{work} is being tried again already, as {newest}", hint=f"agentctl wait {newest} waits for it"
+                f"{work} is being tried again already, as {newest}", hint=Next("wait", newest, "waits for it")
             )
         return _spec_of(self._workers[work])
 
@@ -170,7 +170,7 @@ def start_anew(task: TaskDir, instance: str, prompt: str, *, queue: bool) -> Spa
     spec = _spec_of(worker)
     request = _request(worker, spec)
     if request.work is None:
-        raise Refused(f"{instance} is a command: only agents take prompts", hint=f"agentctl retry {instance}")
+        raise Refused(f"{instance} is a command: only agents take prompts", hint=Next("retry", instance))
     work = request.work._replace(prompt=prompt, agent_id=spec.agent_id)
     return spawn_workers(task, [request._replace(work=work, carries_on=instance)], queue=queue)[0]
 

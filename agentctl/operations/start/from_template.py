@@ -23,7 +23,7 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.taskyaml.reader import read_limits, read_queueing
 from agentctl.adapters.yamldoc import parse_yaml
 from agentctl.domain.same_request import digests_of
-from agentctl.errors import Damaged, Refused, StorageError, UsageError
+from agentctl.errors import Damaged, Next, Refused, StorageError, UsageError
 from agentctl.operations.start.batch import SHELL, batch_waits, request_from
 from agentctl.operations.start.new_task import create_task
 from agentctl.operations.start.request_keys import each_keyed, started_by_key
@@ -141,7 +141,7 @@ def start_template(task: TaskDir, key: str | None = None) -> list[Spawned]:
     file = task.template / _ROSTER
     value = read_json(file)
     if value is None:
-        raise Refused(f"task {task.id} was made from no template", hint="agentctl new --template NAME")
+        raise Refused(f"task {task.id} was made from no template", hint=Next("make from template"))
     orders = value.get("requests")
     if not isinstance(orders, list) or not all(isinstance(item, dict) for item in orders):
         raise Damaged(f"{file} holds no orders of workers", hint="make the task again: agentctl new --template NAME")

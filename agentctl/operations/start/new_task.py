@@ -20,7 +20,7 @@ from agentctl.domain.agent.permissions import parse_policy
 from agentctl.domain.names import check_name, first_free, slug
 from agentctl.domain.tree.limits import KEYS, BadLimit, limits_from
 from agentctl.encoding import as_utf8
-from agentctl.errors import NotFound, Refused, UsageError
+from agentctl.errors import Next, NotFound, Refused, Taken, UsageError
 from agentctl.operations.where.calling import caller
 from agentctl.operations.where.chosen_task import chosen_task, write_choice
 from agentctl.operations.where.lineage import who
@@ -77,7 +77,7 @@ def create_task(  # noqa: PLR0913 - keyword-only, each known to a caller
             hint="it is shown wherever the task is; describe the work at length in the intent of a sub-task",
         )
     if task_id is not None and is_taken(task_id):
-        raise UsageError(f"{task_id!r} is a worker's name already", hint="choose another --id")
+        raise Taken(f"{task_id!r} is a worker's name already", hint=Next("another id"))
     task = _make_folder(root, task_id, title, is_taken)
     try:
         if note is not None:
@@ -149,7 +149,7 @@ def _make_folder(root: Root, task_id: str | None, title: str, is_taken: Callable
                 if not task.path.exists():
                     continue
             if task_id is not None:
-                raise UsageError(f"task {task_id!r} exists already", hint=f"agentctl use {task_id}") from None
+                raise Taken(f"task {task_id!r} exists already", hint=Next("use", task_id)) from None
             number = max(number + 1, first_free(is_in_use))
 
 
@@ -157,7 +157,7 @@ def use_task(root: Root, task_id: str) -> TaskDir:
     """Choose a task for this seat, and for those where none was chosen."""
     task = root.task(check_name(task_id, "the task"))
     if not task.exists:
-        raise NotFound(f"no task {task_id!r} in {root.path}", hint="agentctl tasks lists them")
+        raise NotFound(f"no task {task_id!r} in {root.path}", hint=Next("tasks"))
     check_own(task)
     with root_locked(root):
         write_choice(root, task.id)

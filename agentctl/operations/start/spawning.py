@@ -20,7 +20,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.states import OWN, Reason, Status
 from agentctl.domain.tree.limits import Limits
 from agentctl.drivers.order import BY_OWN_SETTINGS, order_from
-from agentctl.errors import AgentctlError, NoFreeSlot, Refused
+from agentctl.errors import AgentctlError, Next, NoFreeSlot, Refused
 from agentctl.lean import NamedTuple
 from agentctl.operations.start.admission import (
     admit,
@@ -476,7 +476,7 @@ def _outcome(tree: TreeDir, item: Prepared, answer: Mapping[str, Any]) -> Spawne
     if status == Status.FAILED and answer.get("reason") == Reason.NOT_STARTED:
         raise Refused(
             f"{item.worker.instance} could not be started: {answer.get('message')}",
-            hint=f"its name is taken; agentctl show {item.worker.instance}",
+            hint=Next("show", item.worker.instance, "says what became of it; its name is taken"),
         )
     if status == Status.RUNNING and item.spec.placement is not None:
         return _spawned(item, Status.QUEUED, message=f"{item.spec.placement['runner']} is starting it")

@@ -13,7 +13,7 @@ from agentctl.adapters.treedir import tree_of
 from agentctl.domain.names import first_of
 from agentctl.domain.states import PARKED, TERMINAL, EndStatus, Status
 from agentctl.domain.worker.projection import Deliverable, TaskView, WorkerView
-from agentctl.errors import Declined, NothingLeft, Refused, UsageError, WaitTimedOut
+from agentctl.errors import Declined, Next, NothingLeft, Refused, UsageError, WaitTimedOut
 from agentctl.operations.show.askers import Askers, PendingQuestion, below_any
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.show.unreadable import check_any_known
@@ -139,7 +139,7 @@ def next_end(  # noqa: PLR0913 - keyword-only but for the first two
                 has_pending = bool(cursor.undelivered(wanted)) or has_pending
                 live += _live(live_task.task, view, names)
             if not has_pending and not live:
-                raise NothingLeft(_nothing_left(live_tree, names), hint="agentctl list shows what there is")
+                raise NothingLeft(_nothing_left(live_tree, names), hint=Next("list", does="shows what there is"))
             if not has_pending:
                 check_any_known(live)
             if on_asked is not None:
@@ -235,7 +235,7 @@ def wait_all(  # noqa: PLR0913 - keyword-only but for the first two
                 workers = [one for one in workers if one.instance in chosen and one.superseded_by not in passed]
             if not workers:
                 live_task.check_there()
-                raise NothingLeft(_NOBODY, hint="agentctl spawn -- COMMAND starts a worker")
+                raise NothingLeft(_NOBODY, hint=Next("spawn", does="starts a worker"))
             if on_asked is not None:
                 on_asked(askers.asked(task, view, chosen, _whose_children(instances, chosen)))
             if on_change is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.errors import Damaged, NotFound
+from agentctl.errors import Damaged, Next, NotFound
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.command_lines import command_line
 from agentctl.operations.where.locating import find_worker
@@ -146,7 +146,7 @@ def show_worktree(task: TaskDir, instance: str) -> ShownWorktree:
 def worktree_record(worker: WorkerDir) -> Record:
     record = read_record(worker)
     if record is None:
-        raise NotFound(f"{worker.instance} has no worktree", hint="agentctl spawn --worktree -- COMMAND makes one")
+        raise NotFound(f"{worker.instance} has no worktree", hint=Next("make a worktree"))
     if not all(isinstance(record.get(key), str) for key in ("path", "branch", "repository")):
         raise Damaged(f"{worker.worktree} does not say where the worktree is", hint="agentctl doctor --fix")
     return record

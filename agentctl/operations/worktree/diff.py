@@ -16,7 +16,7 @@ from agentctl.adapters.git import Git, GitError, GitTimeout
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.text.patchtext import PatchedFile, files_in
-from agentctl.errors import NotFound, Refused
+from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
@@ -97,7 +97,7 @@ def make_diff(
     if record.get("removed"):
         raise Refused(
             f"the worktree of {instance} was removed: what was changed in it since then is no longer known",
-            hint=f"agentctl worktrees diff {instance}",
+            hint=Next("diff", instance),
         )
     return _live(worker, record, since, tree, into, most_bytes, limit_s)
 
@@ -108,7 +108,7 @@ def _touched(worker: WorkerDir) -> WorktreeDiff:
     if not paths:
         raise NotFound(
             f"{worker.instance} has no worktree, so nobody knows which files it changed",
-            hint="agentctl spawn --worktree -- COMMAND makes one",
+            hint=Next("make a worktree"),
         )
     files = (PatchedFile(path.encode("utf-8", "surrogateescape"), "touched", None, None, 0, 0) for path in paths)
     return WorktreeDiff(None, Until.NOW, None, *_first(files))
@@ -122,7 +122,7 @@ def _turn_begin(worker: WorkerDir, record: Mapping[str, Any]) -> str | None:
     if tree is None and (before or (turns.last and record.get("adopted"))):
         raise Refused(
             f"what the worktree of {worker.instance} held when its last turn began was not noted",
-            hint=f"agentctl worktrees diff {worker.instance}",
+            hint=Next("diff", worker.instance),
         )
     return tree
 

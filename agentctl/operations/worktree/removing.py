@@ -15,7 +15,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.git import GitError
 from agentctl.adapters.locks import locked
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
-from agentctl.errors import Refused
+from agentctl.errors import Next, Refused
 from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.where.locating import find_worker
 from agentctl.operations.where.ownership import check_own
@@ -89,12 +89,12 @@ def _untold(record: Mapping[str, Any], error: GitError) -> Refused:
 
 def _refuse_in_use(task: TaskDir, worker: WorkerDir, path: str) -> None:
     if not worker.has_ended:
-        raise Refused(f"{worker.instance} has not ended", hint=f"agentctl cancel {worker.instance}")
+        raise Refused(f"{worker.instance} has not ended", hint=Next("cancel", worker.instance))
     for instance in task.instances():
         other = task.worker(instance)
         cwd = str(read_known(other.spec).get("cwd") or "") if not other.has_ended else ""
         if cwd and is_within(cwd, path):
-            raise Refused(f"{instance} works in the worktree of {worker.instance}", hint=f"agentctl cancel {instance}")
+            raise Refused(f"{instance} works in the worktree of {worker.instance}", hint=Next("cancel", instance))
 
 
 def _refuse_loss(worker: WorkerDir, record: Mapping[str, Any], found: Holding) -> None:
@@ -140,7 +140,7 @@ def _refuse_change(
         if later[:3] != found[:3] or [*map(_seen, inner)] != [*map(_seen, again)]:
             raise Refused(
                 f"the worktree of {worker.instance} was changed while it was looked at",
-                hint=f"agentctl worktrees remove {worker.instance}",
+                hint=Next("remove worktree", worker.instance),
             )
 
 
@@ -172,7 +172,7 @@ def _remove(worker: WorkerDir, record: Mapping[str, Any], *, has_repositories: b
         unlock = f"git -C {repository} worktree unlock {path}, then try again" if _LOCKED in error.message else None
         raise Refused(
             f"git refuses to remove the worktree of {worker.instance}: {error.message}",
-            hint=error.hint or unlock or f"agentctl worktrees show {worker.instance}",
+            hint=error.hint or unlock or Next("look at worktree", worker.instance),
         ) from error
 
 

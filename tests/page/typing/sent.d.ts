@@ -309,12 +309,17 @@ declare namespace Sent {
     done: boolean;
     detail: string | null;
     hint: string | null;
+    next?: NextStep;
     status?: string;
     startedAs?: string;
     survivors?: Survivor[];
     conflict?: boolean;
   }
   interface Outcomes { workers: Outcome[]; below: Outcome[] }
-  interface Problem { detail?: string; title?: string; hint?: string; name?: string; done?: DoneBefore }
+  /** A next step, for which the page has words of its own. */
+  interface NextStep { step: string; of: string }
+  interface Problem {
+    detail?: string; title?: string; hint?: string | null; next?: NextStep | null; name?: string; done?: DoneBefore;
+  }
   interface DoneBefore { taskId: string; agentInstance: string | null }
 }

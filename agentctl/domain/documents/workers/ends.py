@@ -14,6 +14,7 @@ from agentctl.domain.documents.workers.worker import (
     ResultFile,
     ResultUsage,
     Survivor,
+    WorkerRow,
 )
 from agentctl.domain.states import EndStatus, Status
 
@@ -53,6 +54,16 @@ class StoppedWait(TypedDict):
     agentInstance: str
     #: `cancelled paused`.
     stopped: str
+
+
+class TimedOutWait(TypedDict):
+    """A wait over HTTP in whose time nothing has ended: it is no error, and the client may wait again."""
+
+    timedOut: bool
+    #: In words.
+    detail: str
+    #: Those that were waited for, as `list` has them.
+    workers: list[WorkerRow]
 
 
 #: What `wait` shows: a list unless one worker was named.

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from agentctl.adapters.taskdir import Root
+from agentctl.errors import NotFound, UsageError, WaitTimedOut
 from agentctl.interfaces.commands.model.catalogue import command_by_words
 from agentctl.interfaces.commands.model.command_model import (
     CHOICE,
@@ -29,17 +30,24 @@ from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.surface import Unseen
 from agentctl.interfaces.web.endpoint import (
     BODY,
+    CURSOR,
+    LIMIT,
     NAME,
     PATH,
     QUERY,
     CheckedRequest,
-    Deliver,
     Endpoint,
     Input,
     JsonAnswer,
 )
-from agentctl.lean import NamedTuple
+from agentctl.interfaces.web.list_pages import page_of_rows
+from agentctl.lean import TYPE_CHECKING, NamedTuple
+from agentctl.operations.show.listing import list_workers
 from agentctl.operations.wait.rounds import ending_with
+
+if TYPE_CHECKING:
+    from agentctl.adapters.taskdir import TaskDir
+    from agentctl.domain.documents.workers.ends import TimedOutWait
 
 #: Parameters that are for command lines alone.
 _NEVER = frozenset({"follow", "hosts", "yes", "plain_text", "raw"})
@@ -66,6 +74,12 @@ class Served(NamedTuple):
     suffix: str = ""
     #: The type of what it answers, where that is less than what the command can show.
     answers: str = ""
+    #: Parameters that a command line may leave out, and a request may not -> with which other one it may, too.
+    needs: Mapping[str, str] = {}
+    #: Of what makes something: the path of that, from a row of the answer.
+    makes: str = ""
+    #: Of a list that may be had in pages: what tells its rows from each other.
+    paged: tuple[str, ...] = ()
 
 
 def _one(method: str, verb: str, command: str | None = None, **more: Any) -> Served:
@@ -74,11 +88,23 @@ def _one(method: str, verb: str, command: str | None = None, **more: Any) -> Ser
 
 
 _INSTANCES = {"instance": "instances"}
+_MADE_TASK = "/tasks/{taskId}"
+_MADE_WORKER = "/tasks/{taskId}/workers/{agentInstance}"
+_BY_ID = ("taskId", "agentInstance", "id")
+_BY_HIT = ("taskId", "agentInstance", "source", "at", "excerpt", "begin")
 #: What selects workers, where one is named.
 _SELECTION = frozenset({"failed", "status", "agent", "filter"})
 SERVED = (
-    Served("GET", "/tasks", "tasks", answers="list[TaskRow]"),
-    Served("POST", "/tasks", "new", without=frozenset({"no_use"}), always={"no_use": True}),
+    Served("GET", "/tasks", "tasks", answers="list[TaskRow]", paged=_BY_ID),
+    Served(
+        "POST",
+        "/tasks",
+        "new",
+        without=frozenset({"no_use"}),
+        always={"no_use": True},
+        needs={"title": "template"},
+        makes=_MADE_TASK,
+    ),
     Served("GET", "/templates", "templates"),
     Served("GET", "/agents", "agents list"),
     Served("GET", "/agents/{agent}", "agents show", named={"agent": "name"}),
@@ -89,17 +115,18 @@ SERVED = (
         without=frozenset({"recursive"}),
         suffix="of all",
         answers="list[QuestionRow]",
+        paged=_BY_ID,
     ),
-    Served("GET", "/search", "search", without=frozenset({"regex"}), waits=True, suffix="of all"),
-    Served("GET", "/tasks/{task}/search", "search", without=frozenset({"regex"}), waits=True),
-    Served("GET", "/tasks/{task}/list", "list", answers="list[WorkerRow]"),
+    Served("GET", "/search", "search", without=frozenset({"regex"}), waits=True, suffix="of all", paged=_BY_HIT),
+    Served("GET", "/tasks/{task}/search", "search", without=frozenset({"regex"}), waits=True, paged=_BY_HIT),
+    Served("GET", "/tasks/{task}/list", "list", answers="list[WorkerRow]", paged=_BY_ID),
     Served("GET", "/tasks/{task}/tree", "tree"),
     Served("GET", "/tasks/{task}/usage", "usage"),
     Served(
         "GET", "/tasks/{task}/timeline", "timeline", without=frozenset({"svg", "html", "named"}), answers="TaskTimeline"
     ),
-    Served("GET", "/tasks/{task}/worktrees", "worktrees list"),
-    Served("GET", "/tasks/{task}/interact", "interact list", answers="list[QuestionRow]"),
+    Served("GET", "/tasks/{task}/worktrees", "worktrees list", paged=_BY_ID),
+    Served("GET", "/tasks/{task}/interact", "interact list", answers="list[QuestionRow]", paged=_BY_ID),
     Served("GET", "/tasks/{task}/notify", "notify list"),
     Served(
         "POST",
@@ -107,6 +134,7 @@ SERVED = (
         "spawn-template",
         without=frozenset({"wait"}),
         answers="list[SpawnedWorker]",
+        makes=_MADE_WORKER,
     ),
     Served("POST", "/tasks/{task}/resume-queue", "resume-queue"),
     Served("POST", "/tasks/{task}/cancel", "cancel", waits=True),
@@ -126,8 +154,20 @@ SERVED = (
         suffix="queue",
         answers="QueueStanding",
     ),
-    Served("POST", "/tasks/{task}/wait-any", "wait-any", waits=True, answers="EndedWorker | StoppedWait"),
-    Served("POST", "/tasks/{task}/wait-all", "wait-all", waits=True, answers="list[EndedWorker] | StoppedWait"),
+    Served(
+        "POST",
+        "/tasks/{task}/wait-any",
+        "wait-any",
+        waits=True,
+        answers="EndedWorker | StoppedWait | TimedOutWait",
+    ),
+    Served(
+        "POST",
+        "/tasks/{task}/wait-all",
+        "wait-all",
+        waits=True,
+        answers="list[EndedWorker] | StoppedWait | TimedOutWait",
+    ),
     Served("POST", "/tasks/{task}/join", "join", without=frozenset({"out"})),
     _one("GET", "why", named=_INSTANCES, without=_SELECTION, answers="WorkerReasons"),
     _one("GET", "result", named=_INSTANCES, without=_SELECTION, answers="WorkerResult"),
@@ -146,16 +186,16 @@ SERVED = (
     _one("POST", "pause", named=_INSTANCES, without=_SELECTION, answers="PausedWorker"),
     _one("POST", "unpause", named=_INSTANCES, without=_SELECTION, answers="PausedWorker"),
     _one("POST", "send"),
-    _one("POST", "resume", without=frozenset({"lost"}), answers="SpawnedWorker"),
-    Served("POST", "/tasks/{task}/retry", "retry", suffix="several"),
-    _one("POST", "retry", named=_INSTANCES, without=_SELECTION, answers="SpawnedWorker"),
+    _one("POST", "resume", without=frozenset({"lost"}), answers="SpawnedWorker", makes=_MADE_WORKER),
+    Served("POST", "/tasks/{task}/retry", "retry", suffix="several", makes=_MADE_WORKER),
+    _one("POST", "retry", named=_INSTANCES, without=_SELECTION, answers="SpawnedWorker", makes=_MADE_WORKER),
     _one(
         "POST",
         "wait",
         named=_INSTANCES,
         without=frozenset({"all", "any"}),
         waits=True,
-        answers="EndedWorker | StoppedWait",
+        answers="EndedWorker | StoppedWait | TimedOutWait",
     ),
     Served("GET", _WORKER, "show", named=_INSTANCES, without=_SELECTION, answers="ShownWorker"),
 )
@@ -183,9 +223,13 @@ def _endpoint(one: Served, command: Command, root: Root, *, force: bool) -> Endp
     where = QUERY if one.method == "GET" else BODY
     parameters = [Input(name, *_PLACES[name], PATH, is_required=True) for name in placed]
     parameters += [
-        Input(name, _schema(parameter, where, waits=one.waits), parameter.help, where, parameter.is_required)
+        Input(
+            name, _schema(parameter, where, waits=one.waits), parameter.help, where,
+            parameter.is_required or name in one.needs, unless=one.needs.get(name, ""),
+        )
         for name, parameter in offered.items()
-    ]
+    ]  # fmt: skip
+    parameters += _PAGED if one.paged else ()
     summary, _, rest = command.help.partition("\n")
     return Endpoint(
         one.method,
@@ -197,7 +241,15 @@ def _endpoint(one: Served, command: Command, root: Root, *, force: bool) -> Endp
         rest.strip(),
         one.answers or command.carry_out.__annotations__["return"],
         waits=one.waits,
+        creates=bool(one.makes),
+        is_paged=bool(one.paged),
     )
+
+
+_PAGED = (
+    Input(LIMIT, {"type": "integer", "minimum": 1, "maximum": 10_000}, "How many rows; all of them without it."),
+    Input(CURSOR, {"type": "string", "maxLength": 400}, "Where the page begins, as the header Link of another says."),
+)
 
 
 _PLACES: dict[str, tuple[Mapping[str, Any], str]] = {
@@ -212,6 +264,8 @@ def _schema(parameter: Parameter, where: str, *, waits: bool) -> dict[str, Any]:
         return {"type": "boolean", **({"default": True} if parameter.default else {})}
     if kind == CHOICE:
         one = {"type": "string", "enum": list(parameter.choices)}
+    elif parameter.choices:  # A text has commas between them; a request has a list, or such a text.
+        return {"type": "array", "items": {"type": "string", "enum": list(parameter.choices)}, "minItems": 1}
     elif kind == WHOLE:
         low, high = parameter.least, parameter.most
         one = {"type": "integer", "minimum": -_LARGEST if low is None else low, "maximum": high or _LARGEST}
@@ -241,37 +295,79 @@ def _carrying_out(
     kinds = {parameter.name: parameter.kind for parameter in command.parameters}
 
     def carry_out(request: CheckedRequest) -> JsonAnswer:
-        given = {parameter.name: request.values[key] for key, parameter in offered.items() if key in request.values}
+        given = {
+            parameter.name: _as_typed(request.values[key], parameter)
+            for key, parameter in offered.items()
+            if key in request.values
+        }
         for name in ("instance", "agent"):
             if f"{{{name}}}" in one.path:
                 key = one.named.get(name, name)
                 given[key] = [request.values[name]] if kinds[key] == TEXTS else request.values[name]
-        if one.waits and "timeout_seconds" in kinds:
+        is_wait = one.waits and "timeout_seconds" in kinds
+        if is_wait:
             given.setdefault("timeout_seconds", _WAIT_S)
         call = called(task=request.values.get("task"), json=True)
         with ending_with(request.broken):
-            carried = command.carry_out(call, **given, **one.always)
-            return _answer(carried, request.deliver if one.command == "wait-any" else None)
+            try:
+                carried = command.carry_out(call, **given, **one.always)
+                return _answer(one, carried, request)
+            except WaitTimedOut as error:
+                if not is_wait:
+                    raise
+                return _timed_out(call.task_to_show(), given.get("instances"), error)
 
     return carry_out
 
 
-def _answer(carried: Carried, deliver: Deliver | None) -> JsonAnswer:
-    """Return the last value that a command shows.
+def _as_typed(value: Any, parameter: Parameter) -> Any:
+    """Return a value as a command line has it: `completed,failed` for a list of choices."""
+    return ",".join(value) if isinstance(value, list) and parameter.kind != TEXTS else value
 
-    Args:
-        deliver: Gives a value to the client before the command goes on.
-    """
+
+def _timed_out(task: TaskDir, instances: list[str] | None, error: WaitTimedOut) -> JsonAnswer:
+    """Return what is known of the workers for which a wait was in vain: that is no fault of whoever waits."""
+    rows = [row for row in list_workers(task)[0] if not instances or row["agentInstance"] in instances]
+    found: TimedOutWait = {"timedOut": True, "detail": error.message, "workers": rows}
+    return JsonAnswer(found, error.exit_code)
+
+
+def _answer(one: Served, carried: Carried, request: CheckedRequest) -> JsonAnswer:
+    """Return the last value that a command shows, or a page of it."""
     values: list[Any] = []
+    more: str | None = None
 
     def take(item: object) -> None:
-        if isinstance(item, Shown):
-            values.append(_whole(item.value))
-            if deliver is not None:
-                deliver(values[-1])
+        nonlocal more
+        if not isinstance(item, Shown):
+            return
+        value = item.value
+        if one.paged and LIMIT in request.values:
+            value, more = page_of_rows(value or (), request.values[LIMIT], request.values.get(CURSOR), one.paged)
+        values.append(_whole(value))
+        if one.command == "wait-any":  # The client has it before the command goes on.
+            request.deliver(values[-1])
 
-    code = take_each(carried, take)
-    return JsonAnswer(values[-1] if values else None, code)
+    if CURSOR in request.values and LIMIT not in request.values:
+        raise UsageError("cursor is given without limit")
+    try:
+        code = take_each(carried, take)
+    except NotFound as error:
+        if values != [[]]:
+            raise
+        code = error.exit_code  # It is told that nothing was found, and there is a place at which nothing is.
+    value = values[-1] if values else None
+    answer = JsonAnswer(value, code, next_page=more)
+    return _made(answer, one.makes) if one.makes else answer
+
+
+def _made(answer: JsonAnswer, path: str) -> JsonAnswer:
+    """Return an answer with what it says of HTTP: something was made, and where it is."""
+    rows = answer.value if isinstance(answer.value, list) else [answer.value]
+    made = [row for row in rows if not row.get("reused")]
+    where = {path.format_map(row) for row in made or rows}
+    location = where.pop() if len(where) == 1 else None
+    return answer._replace(status=201 if made else 200, location=location)
 
 
 def _whole(value: Any) -> Any:

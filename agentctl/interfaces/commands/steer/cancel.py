@@ -8,7 +8,7 @@ from agentctl.domain.names import first_of
 from agentctl.domain.states import TERMINAL
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.worker.ends import HIDDEN
-from agentctl.errors import ExitCode, UsageError
+from agentctl.errors import ExitCode, Next, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
     Carried,
@@ -50,7 +50,7 @@ def cancel(
     """
     selection = Selection(failed, status, agent, words)
     if everyone == (bool(instances) or selection != Selection()):
-        raise UsageError("name or select the workers, or give --all", hint="agentctl list shows them")
+        raise UsageError("name or select the workers, or give --all", hint=Next("look around"))
     if recursive and not everyone:
         raise UsageError(
             "--recursive goes with --all", hint="a named worker is cancelled together with all that it started"

@@ -58,7 +58,8 @@ async function show(isIn) {
   field.removeAttribute('aria-invalid');
   if (isStarted) return;
   isStarted = true;
-  import('./js/main.js');
+  // It fails if the server was restarted with another version since this page was loaded.
+  import('./js/main.js').catch(() => show(false).then(() => tell(OTHER_VERSION)));
 }
 
 /** @param {string} text */
@@ -70,6 +71,7 @@ function tell(text) {
 
 const WRONG = 'That is not the link of this server, or it was used before, or is too old: each works once, and for '
   + 'some minutes. agentctl serve --link prints another.';
+const OTHER_VERSION = 'This page is of another version than the server. Load it anew.';
 const UNHEARD = 'The server cannot be reached. Does agentctl serve still run?';
 
 /**

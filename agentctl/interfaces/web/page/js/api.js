@@ -1,6 +1,7 @@
 // Requests to the interface, as this page, and errors as the server words them.
 import { attempt } from './outstanding.js';
 import { leave, LetOut, signedFetch } from './session.js';
+import { stepInWords } from './text/next_steps.js';
 
 const BASE = '/api/v1';
 /** So long a request waits for its answer; the stream alone has none. */
@@ -8,16 +9,19 @@ const LIMIT_MS = 60_000;
 /** What may be sent twice without being done twice, even without a key. */
 const SAME_TWICE = /\/(cancel|pause|unpause|seen)$|\/interact\//;
 
-/** What was refused, with what is wrong (`message`) and the next step (`hint`). */
+/** What was refused, with what is wrong (`message`) and the next step (`hint`), in words and links of the page. */
 class Refusal extends Error {
   /**
    * @param {number} status
    * @param {Sent.Problem} problem
+   * @param {string} path what was asked for
    */
-  constructor(status, problem) {
+  constructor(status, problem, path = '') {
     super(problem.detail || problem.title || `the server answered ${status}`);
     this.status = status;
-    this.hint = problem.hint ?? '';
+    const { text, link } = stepInWords(problem, path);
+    this.hint = text;
+    this.link = link;
     this.reason = problem.name ?? '';
     this.done = problem.done;
   }
@@ -94,7 +98,7 @@ async function ask(path, query, { limitMs = LIMIT_MS, signal, ...options }) {
     try {
       problem = await response.json();
     } catch { /* An error without a body says enough by its number. */ }
-    throw new Refusal(response.status, problem);
+    throw new Refusal(response.status, problem, path);
   }
   return response;
 }

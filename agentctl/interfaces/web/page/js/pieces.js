@@ -52,7 +52,7 @@ export function Problem({ error, id = undefined }) {
   return html`<div class="problem" role="alert" id=${id}>
     <p><span aria-hidden="true">✗ </span><${Foreign} text=${error.message} /></p>
     ${error.hint && html`<p class="hint"><${Foreign} text=${error.hint} /></p>`}
-    ${error.link && html`<p><a href=${error.link.href} class="foreign">${plain(error.link.text)}</a></p>`}
+    ${error.link && html`<p class="hint"><a href=${error.link.href}><${Foreign} text=${error.link.text} /></a></p>`}
   </div>`;
 }
 

@@ -8,6 +8,7 @@ import { areMarked, marks, unmarkAll, whyHidden } from './marking.js';
 import { digestOf, doneBefore } from './once.js';
 import { copyText, Foreign } from './pieces.js';
 import { fleet, isLive, partsOf, say, useTopics } from './store.js';
+import { stepInWords } from './text/next_steps.js';
 import { counted } from './words.js';
 
 /**
@@ -144,7 +145,8 @@ function tell(action, { workers, below }, namesOf) {
   ];
   const list = [...workers, ...below].flatMap((one) => {
     const alive = (one.survivors ?? []).map(({ pid, command }) => `${pid} ${command ?? ''}`.trim()).join(', ');
-    const detail = one.hint ? `${one.detail} (${one.hint})` : one.detail;
+    const { text: hint } = stepInWords(one, `/tasks/${one.taskId}`);
+    const detail = hint ? `${one.detail} (${hint})` : one.detail;
     const said = [one.startedAs && `${nameOf(one)} ${action.as} ${one.startedAs}`, detail, alive && `alive: ${alive}`];
     const text = said.filter(Boolean).join('; ');
     return text ? [text.startsWith(`${nameOf(one)} `) ? text : `${nameOf(one)}: ${text}`] : [];

@@ -327,5 +327,5 @@ export function unsay(id) {
 
 /** @param {Refused} error */
 export function sayRefusal(error, doing = '') {
-  say(`${doing ? `${doing}: ` : ''}${error.message}`, { isError: true, hint: error.hint });
+  say(`${doing ? `${doing}: ` : ''}${error.message}`, { isError: true, hint: error.hint, link: error.link });
 }

@@ -3,6 +3,7 @@ import { removeWorktree } from './actions.js';
 import { get, workerPath } from './api.js';
 import { html } from './dom.js';
 import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces.js';
+import { FileButton } from './result_files.js';
 import { workerHref } from './router.js';
 import { distinct, plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
@@ -30,7 +31,7 @@ export function ResultTab({ task, instance, worker }) {
     ${data.summary && html`<section><h2>Summary</h2><p class="pre foreign">${plainLines(data.summary)}</p></section>`}
     ${data.text ? html`<section><h2>${data.source === 'stdout' ? 'Output' : 'Answer'}</h2><div class=${`answer pre foreign${data.source === 'stdout' ? ' mono' : ''}`}>${plainLines(data.text)}</div>
       ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
-    ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span></li>`)}</ul></section>`}
+    ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span> <${FileButton} task=${task} instance=${instance} path=${one.path} /></li>`)}</ul></section>`}
     ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
   </div>`;
 }
