@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import expect
@@ -334,8 +335,13 @@ def test_it_can_be_installed(task: Task, site: Site, visit: Visit) -> None:
     assert errors <= {"in-incognito"}  # As each context of a test is.
 
 
+def _script_of(site: Site) -> str:
+    with urllib.request.urlopen(site.url) as answer:
+        return str(re.findall(r'src="(/static/[^"]*/open\.js)"', answer.read().decode())[0])
+
+
 def test_its_files_come_with_their_rules(task: Task, site: Site) -> None:
-    with urllib.request.urlopen(f"{site.url}/static/open.js") as answer:
+    with urllib.request.urlopen(urljoin(site.url, _script_of(site))) as answer:
         policy = answer.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "script-src 'self'" in policy

@@ -10,7 +10,16 @@ import time
 from typing import TypeVar
 
 from agentctl_client import AuthenticatedClient
-from agentctl_client.api.default import cancel_one, interact_list, interact_respond, new, result, spawn, wait
+from agentctl_client.api.default import (
+    cancel_one,
+    interact_list,
+    interact_respond,
+    new,
+    result,
+    spawn,
+    spawn_batch,
+    wait,
+)
 from agentctl_client.models import (
     CancelledTree,
     CancelledWorker,
@@ -21,8 +30,11 @@ from agentctl_client.models import (
     NewBody,
     Problem,
     RecordedAnswer,
+    SpawnBatchBody,
+    SpawnBatchBodyWorkersItem,
     SpawnBody,
     SpawnedWorker,
+    TimedOutWait,
     WaitBody,
     WorkerResult,
 )
@@ -48,6 +60,16 @@ def main(url: str, token: str) -> None:
     asking = told(spawn.sync(task.task_id, client=client, body=asks), SpawnedWorker)
     sleeps = SpawnBody(argv=["sleep", "600"], name="sleeps")
     sleeping = told(spawn.sync(task.task_id, client=client, body=sleeps), SpawnedWorker)
+
+    few = SpawnBatchBody(workers=[SpawnBatchBodyWorkersItem(argv=["true"], timeout_seconds=60) for _ in range(2)])
+    both = spawn_batch.sync(task.task_id, client=client, body=few)
+    if not isinstance(both, list):
+        raise SystemExit(f"not started: {both!r}")
+    names: list[str] = [one.agent_instance for one in both]
+    told(wait.sync(task.task_id, names[0], client=client, body=WaitBody()), EndedWorker)
+    too_soon = WaitBody(timeout_seconds=0)
+    late = told(wait.sync(task.task_id, asking.agent_instance, client=client, body=too_soon), TimedOutWait)
+    assert [row.agent_instance for row in late.workers] == [asking.agent_instance]
 
     while not (questions := interact_list.sync(task.task_id, client=client)):
         time.sleep(0.05)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import Any
 
 from agentctl.errors import Refused, UsageError
@@ -47,10 +48,7 @@ def page_of_rows(rows: Iterable[Any], limit: int, cursor: str | None, identity: 
     before: list[str] = []
     if cursor is not None:
         before, page = _behind(marked, _marks_in(cursor))
-    for one in marked:
-        if len(page) > limit:
-            break
-        page.append(one)
+    page += islice(marked, max(0, limit + 1 - len(page)))
     here, is_last = page[:limit], len(page) <= limit
     marks = [*before, *(mark for mark, _ in here)][-_NAMED:]
     return ListPage([row for _, row in here], None if is_last else ".".join(reversed(marks)))
