@@ -25,7 +25,7 @@ _REAL = {
     "stream": ["stdout", "stderr"],
 }
 #: What would run for long, or start what a generator has thought of.
-_HARMLESS: dict[str, dict[str, Any]] = {"spawn": {"argv": ["true"]}}
+_HARMLESS: dict[str, dict[str, Any]] = {"spawn": {"argv": ["true"]}, "spawn-batch": {"workers": [{"argv": ["true"]}]}}
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def _make_harmless(case: Any, name: str, *, is_positive: bool) -> None:
         return
     if is_positive:
         case.body = _HARMLESS.get(name) or case.body
-        for key in {"timeout_seconds", "grace_seconds"} & case.body.keys():
+        for key in {"timeoutSeconds", "graceSeconds"} & case.body.keys():
             case.body[key] = min(case.body[key], 0.1)
     elif isinstance(case.body.get("argv"), list):
         case.body["argv"] = ["true"]

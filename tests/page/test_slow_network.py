@@ -1,0 +1,97 @@
+"""At stake: over a slow network a second visit is there at once, as little is sent; what comes is read at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.page.seen import row
+from tests.page.site import Site
+from tests.page.visiting import Visit
+from tests.steps import Task, spawn
+from tests.support import worker
+
+#: Of a phone in a train: a round trip takes 400 ms, and a second has 50 kB.
+SLOW = {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
+
+
+class Sent:
+    """What the network has brought since it was asked last: the paths, and how many bytes they took."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._paths: dict[str, str] = {}
+        self._cached: set[str] = set()
+        self.bytes = 0
+        client = visit.context.new_cdp_session(visit.page)
+        client.send("Network.enable")
+        client.send("Network.emulateNetworkConditions", SLOW)
+        client.on(
+            "Network.requestWillBeSent", lambda one: self._paths.update({one["requestId"]: one["request"]["url"]})
+        )
+        client.on("Network.requestServedFromCache", lambda one: self._cached.add(one["requestId"]))
+        client.on("Network.responseReceived", self._received)
+        client.on("Network.dataReceived", self._data)
+
+    def _received(self, one: Any) -> None:
+        if one["response"].get("fromDiskCache") or one["response"].get("fromPrefetchCache"):
+            self._cached.add(one["requestId"])
+
+    def _data(self, one: Any) -> None:
+        self.bytes += one.get("encodedDataLength", 0)
+
+    def paths(self, visit: Visit) -> list[str]:
+        """Return the paths that came over the network, and forget them."""
+        visit.page.wait_for_load_state("load")
+        found = [url for one, url in self._paths.items() if one not in self._cached]
+        self._paths.clear()
+        return [url.removeprefix(visit.site.url).partition("?")[0] for url in found if url.startswith(visit.site.url)]
+
+
+def test_a_second_visit_asks_for_no_file_of_the_page(task: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 600), name="works")
+    sent = Sent(visit)
+    page = visit.open()
+    expect(row(page, "works")).to_be_visible()
+    first, size = sent.paths(visit), sent.bytes
+    assert sum(path.startswith("/static/") for path in first) > 30
+    sent.bytes = 0
+    page.reload()
+    visit.live()
+    expect(row(page, "works")).to_be_visible()
+    second = sent.paths(visit)
+    assert [path for path in second if path.startswith("/static/")] == []
+    assert len(second) < 12, second
+    assert sent.bytes < 20_000 < size < 150_000
+
+
+def test_the_stream_comes_compressed_and_at_once(task: Task, site: Site, visit: Visit) -> None:
+    page = visit.open()
+    with page.expect_response(lambda one: one.url.startswith(f"{site.url}/api/v1/events")) as streamed:
+        page.reload()
+    assert streamed.value.headers["content-encoding"] == "gzip"
+    spawn(worker("sleeps", 600), name="fresh")
+    expect(row(page, "fresh")).to_be_visible()
+
+
+def test_a_task_that_is_not_there_is_told_in_words_of_the_page(task: Task, visit: Visit) -> None:
+    visit.open()
+    page = visit.go("/tasks/nope/timeline")
+    problem = page.get_by_role("alert").first
+    expect(problem).to_contain_text("nope")
+    assert "/api/" not in problem.inner_text()
+    assert "GET " not in problem.inner_text()
+
+
+def test_a_file_of_a_result_is_downloaded(task: Task, site: Site, visit: Visit, tmp_path: Any) -> None:
+    folder = tmp_path / "reported"
+    folder.mkdir()
+    (folder / "report.md").write_text("# found", encoding="ascii")
+    spawn(["agentctl", "report", "result", "--file", "report.md"], "--cwd", str(folder), name="told")
+    site.knows("told", "completed")
+    visit.open()
+    page = visit.go("/tasks/t1/workers/told/result")
+    with page.expect_download() as downloaded:
+        page.get_by_role("button", name="Download report.md").click()
+    assert downloaded.value.suggested_filename == "report.md"
+    assert downloaded.value.path().read_text() == "# found"
