@@ -195,9 +195,12 @@ def test_values_that_are_refused(server: Server, task: str, tmp_path: Path) -> N
                  {"argv": ["true"], "name": "../x"}, {"argv": ["no-such-program"]},
                  {"argv": ["true"], "cwd": str(tmp_path / "missing")}):  # fmt: skip
         assert server.post(f"/tasks/{task}/spawn", body).problem["name"] == "USAGE", body
-    for several in ({}, {"workers": []}, {"workers": [5]}, {"workers": [{"argv": ["true"]}], "name": "x"},
-                    {"workers": [{"argv": ["true"], "nothing": 1}]},
-                    {"workers": [{"argv": ["true"], "maxTurns": 1, "max_turns": 1}]}):  # fmt: skip
+    batches: list[Any] = [
+        {}, {"workers": []}, {"workers": [5]}, {"workers": [{"argv": ["true"]}], "name": "x"},
+        {"workers": [{"argv": ["true"], "nothing": 1}]},
+        {"workers": [{"argv": ["true"], "maxTurns": 1, "max_turns": 1}]},
+    ]  # fmt: skip
+    for several in batches:
         assert server.post(f"/tasks/{task}/spawn-batch", several).problem["name"] == "USAGE", several
     assert server.get("/tasks").done() == before
     assert len(server.get(f"/tasks/{task}/list").done()) == 2

@@ -479,7 +479,7 @@ def test_anybody_gets_the_files_of_the_page_alone(server: Server) -> None:
 def folder_of_the_page(server: Server) -> str:
     """Return the folder in which the page finds its scripts, as its first file names it."""
     page = server.ask("GET", "/", None, token=None).body.decode()
-    return re.findall(r'src="(/static/[0-9a-f]{16}\.[0-9a-f]{16}/)open\.js"', page)[0]
+    return str(re.findall(r'src="(/static/[0-9a-f]{16}\.[0-9a-f]{16}/)open\.js"', page)[0])
 
 
 def test_what_a_browser_keeps_of_the_page_is_of_this_run_alone(root: Path) -> None:
