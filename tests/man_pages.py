@@ -210,7 +210,7 @@ def _typed(one: Parameter) -> str:
         return _value(one.metavar or one.name.upper())
     words = [f"-{one.short}"] * bool(one.short) + [f"--{one.words}"] + [f"--{one.off}"] * bool(one.off)
     names = ", ".join(f"\\fB{escaped(word)}\\fR" for word in words)
-    choices = "|".join(f"\\fB{escaped(choice)}\\fR" for choice in one.choices if one.kind == CHOICE)
+    choices = "|".join(f"\\fB{escaped(choice)}\\fR" for choice in one.choices)
     value = "" if one.kind == FLAG else choices or _value(one.metavar or one.kind.upper())
     return f"{names} {value}".rstrip()
 

@@ -26,6 +26,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 ODD_ERRORS = frozenset(
     {errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EISDIR, errno.EOPNOTSUPP, errno.ENODEV, errno.EWOULDBLOCK}
 )
+#: The error for a link in the place of a folder is that for anything else there.
+_ODD_ON_THE_WAY = ODD_ERRORS | {errno.ENOTDIR}
 #: Of these, a file itself may be the cause, whoever has made it so; of any other error, the disk is, or a limit.
 OF_THE_FILE = ODD_ERRORS | {errno.EACCES, errno.EPERM}
 #: `doctor` does not look into foreign tasks, templates, or the files of other programs.
@@ -162,15 +164,8 @@ def _opened(name: str, flags: int, place: int) -> int:
     try:
         return os.open(name, flags, dir_fd=place)
     except OSError as error:
-        if error.errno in ODD_ERRORS or _is_link(name, place):
-            raise OddFile(f"{name} is a link, or not a plain file: it is not followed") from error
+        if error.errno in _ODD_ON_THE_WAY:
+            raise OddFile(f"{name} is a link, or something else that leads to no plain file") from error
         raise
     except ValueError as error:
         raise OddFile(f"{name!a} cannot be a file") from error
-
-
-def _is_link(name: str, place: int) -> bool:
-    try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
-    except OSError:
-        return False

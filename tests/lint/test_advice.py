@@ -154,6 +154,8 @@ UNFOLLOWED: dict[str, Reason] = {
     "interfaces/words/timeline_svg._Drawing._foot: agentctl timeline --json": Reason.LOOK,
     "interfaces/web/board._unreadable: agentctl doctor": Reason.LOOK,
     "interfaces/web/gate.Gate._early: agentctl serve": Reason.NO_STEP,
+    "interfaces/web/next_requests.REQUESTS: agentctl trust": Reason.NO_STEP,  # Words for what is advised elsewhere.
+    "operations/show/result_files.open_result_file: agentctl result": Reason.LOOK,
     "interfaces/web/gate.Gate._from_elsewhere: agentctl serve": Reason.NO_STEP,
 }
 

@@ -35,9 +35,6 @@ def test_no_link_is_followed_and_nothing_else_is_opened(tmp_path: Path) -> None:
     (base / "up").symlink_to(tmp_path)
     os.mkfifo(base / "fifo")
     for below in ("link", "up/secret", "../secret", "folder/../../secret", "folder", "fifo", "", "folder//file",
-                  "./file", "a\0b"):  # fmt: skip
+                  "./file", "file/x", "a\0b"):  # fmt: skip
         with pytest.raises(OddFile):
             content(base, below)
-    with pytest.raises((OddFile, NotADirectoryError)):
-        content(base, "file/x")
-    assert len(os.listdir("/proc/self/fd")) < 200

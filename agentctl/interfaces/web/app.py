@@ -258,5 +258,5 @@ async def _nothing(_request: Request) -> Response:
     return problem(404, "there is no such path", Next("paths"), code=ExitCode.NOT_FOUND)
 
 
-#: A path that is none is none for any method.
+#: What leads nowhere does so by any method.
 _NOWHERE = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), _nothing)

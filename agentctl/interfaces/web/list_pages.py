@@ -56,7 +56,7 @@ def page_of_rows(rows: Iterable[Any], limit: int, cursor: str | None, identity: 
 
 def _marks_in(cursor: str) -> list[str]:
     if _CURSOR.fullmatch(cursor) is None:
-        raise UsageError("cursor is none that this list has given", hint="leave it out, for the first page")
+        raise UsageError("this list has given no such cursor", hint="leave it out, for the first page")
     return cursor.split(".")
 
 

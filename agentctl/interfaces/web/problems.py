@@ -71,7 +71,7 @@ def problem_response(error: AgentctlError | OSError) -> Response:
     """Return the response for an error that was foreseen."""
     detail, hint = error_and_hint(error)
     if isinstance(error, AgentctlError):
-        return problem(status_of(error), detail, hint, code=error.exit_code, done=_done_before(error))
+        return problem(_status_of(error), detail, hint, code=error.exit_code, done=_done_before(error))
     return problem(503 if error.errno in _OF_NOW else 507, detail, hint)
 
 
@@ -81,7 +81,7 @@ def _done_before(error: AgentctlError) -> DoneBefore | None:
     return {"taskId": error.task_id, "agentInstance": error.instance}
 
 
-def status_of(error: AgentctlError) -> int:
+def _status_of(error: AgentctlError) -> int:
     """Return the status that tells an error."""
     by_kind = (status for kind, status in _BY_KIND if isinstance(error, kind))
     return next(by_kind, STATUS.get(error.exit_code, 409))

@@ -10,6 +10,7 @@ import os
 from typing import IO
 
 from agentctl.adapters.opening import OddFile, open_beneath
+from agentctl.adapters.personal import home_folder
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.errors import Next, NotFound, Refused
 from agentctl.lean import TYPE_CHECKING
@@ -38,7 +39,7 @@ def open_result_file(task: TaskDir, instance: str, path: str) -> IO[bytes]:
                 return os.fdopen(open_beneath(base, os.path.relpath(path, base)), "rb")
             except OddFile as error:
                 raise Refused(error.message) from error
-            except (FileNotFoundError, NotADirectoryError):
+            except FileNotFoundError:
                 raise NotFound(f"{path} is not there any more") from None
             except PermissionError as error:
                 raise Refused(f"{path} cannot be read: {error.strerror}") from error
@@ -60,7 +61,7 @@ def _places(worker: WorkerDir) -> list[tuple[str, str]]:
     person's files is nobody's own.
     """
     root = str(worker.task.root.path)
-    worktree, home = worktree_of(worker), os.path.realpath(os.path.expanduser("~"))
+    worktree, home = worktree_of(worker), os.path.realpath(home_folder(os.environ))
     others = [read_spec(worker.spec).cwd, *([worktree["path"]] if worktree and worktree["path"] else [])]
     own = [one for one in others if os.path.isabs(one) and not f"{home}/".startswith(f"{one.rstrip('/')}/")]
     return [(root, str(worker.path)), *(("/", os.path.normpath(one)) for one in own)]

@@ -57,7 +57,7 @@ class StoppedWait(TypedDict):
 
 
 class TimedOutWait(TypedDict):
-    """A wait over HTTP in whose time nothing has ended: it is no error, and the client may wait again."""
+    """A wait over HTTP in whose time nothing has ended: not an error, and the client may wait again."""
 
     timedOut: bool
     #: In words.

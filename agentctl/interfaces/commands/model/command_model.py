@@ -62,6 +62,8 @@ class Parameter(NamedTuple):
     least: int | None = None
     most: int | None = None
     choices: tuple[str, ...] = ()
+    #: Of a TEXT with commas between its words: which these may be.
+    listed: tuple[str, ...] = ()
     #: Which kind of names a shell is offered for it.
     completes: str = ""
 

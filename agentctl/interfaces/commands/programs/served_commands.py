@@ -264,8 +264,8 @@ def _schema(parameter: Parameter, where: str, *, waits: bool) -> dict[str, Any]:
         return {"type": "boolean", **({"default": True} if parameter.default else {})}
     if kind == CHOICE:
         one = {"type": "string", "enum": list(parameter.choices)}
-    elif parameter.choices:  # A text has commas between them; a request has a list, or such a text.
-        return {"type": "array", "items": {"type": "string", "enum": list(parameter.choices)}, "minItems": 1}
+    elif parameter.listed:  # A text has commas between them; a request has a list, or such a text.
+        return {"type": "array", "items": {"type": "string", "enum": list(parameter.listed)}, "minItems": 1}
     elif kind == WHOLE:
         low, high = parameter.least, parameter.most
         one = {"type": "integer", "minimum": -_LARGEST if low is None else low, "maximum": high or _LARGEST}
@@ -326,7 +326,7 @@ def _as_typed(value: Any, parameter: Parameter) -> Any:
 
 
 def _timed_out(task: TaskDir, instances: list[str] | None, error: WaitTimedOut) -> JsonAnswer:
-    """Return what is known of the workers for which a wait was in vain: that is no fault of whoever waits."""
+    """Return what is known of the workers for which a wait was in vain; whoever waits has done nothing wrong."""
     rows = [row for row in list_workers(task)[0] if not instances or row["agentInstance"] in instances]
     found: TimedOutWait = {"timedOut": True, "detail": error.message, "workers": rows}
     return JsonAnswer(found, error.exit_code)

@@ -141,7 +141,7 @@ while line=$(agentctl wait-any --for completed,failed,cancelled); do echo "$line
                 "Any of completed,failed,cancelled,blocked,stalled,parked; by default all but the last two.",
                 "LIST",
                 typed="for",
-                choices=KINDS,
+                listed=KINDS,
                 completes=END_LIST,
             ),
             RECURSIVE,

@@ -51,7 +51,7 @@ export const STEPS = {
   trust: (_task, of) => ({ text: `Look at it, then trust it in a terminal: agentctl trust ${of}` }),
   'ask a person': () => ({ link: { href: '/', text: 'What is open' } }),
   deny: () => ({ link: { href: '/', text: 'What is open' } }),
-  // What the page itself has asked for in the wrong way is no step of a person's.
+  // What the page itself has asked for in the wrong way is not for a person to mend.
   described: () => ({}),
   paths: () => ({}),
 };
