@@ -77,7 +77,7 @@ def test_what_cannot_be_acted_on_is_left_alone_and_told(server: Server) -> None:
     assert {name: one.get("startedAs") for name, one in tried.items()} == {
         "t1/bad": "bad-2", "t1/x": None, "t1/worse": "worse-2", "t1/y": None,
     }  # fmt: skip
-    assert (tried["t1/x"]["detail"], tried["t1/x"]["hint"]) == ("x has not ended", "agentctl cancel x ends it")
+    assert (tried["t1/x"]["detail"], tried["t1/x"]["hint"]) == ("x has not ended", "POST …/workers/x/cancel ends it")
     again = about(server, "retry", "t1/bad")
     assert said(again["t1/bad"]) == (False, "bad is an earlier try: the newest one of bad is bad-2")
     sent = about(server, "send", *every, text="hello")
