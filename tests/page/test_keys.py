@@ -371,7 +371,7 @@ def test_texts(task: Task, visit: Visit) -> None:
     page.keyboard.press("G")
     wait_until(lambda: page.evaluate(scroll), accept=lambda top: top > 1000, what="the end")
     page.keyboard.press("/")
-    expect(page.get_by_role("searchbox", name="Search in what is loaded")).to_be_focused()
+    expect(page.get_by_role("searchbox", name="Search in all of it")).to_be_focused()
 
 
 # -- focus -------------------------------------------------------------------------------------------------------------

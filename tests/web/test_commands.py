@@ -543,6 +543,31 @@ def test_pages(server: Server, task: str) -> None:
     assert {row["agentInstance"] for row in told["workers"]} == {"good", "bad", "p"}
 
 
+def test_rows_of_an_output_and_what_is_found_in_them(server: Server, task: str) -> None:
+    script = r"printf 'one\n\033[1;31mr\033[Ked\033[m hot\n1 %%\r50 %%\r99 %%'; printf 'Bad\n' >&2"
+    spawned(server, task, ["sh", "-c", script], name="r")
+    ended(server, task, "r")
+    path = f"/tasks/{task}/workers/r/logs"
+    page = server.get(f"{path}?rows=shown").done()
+    assert page["rows"] == [
+        {"at": 0, "spans": [["one"]]}, {"at": 4, "spans": [["red", "bold f1"], [" hot"]]},
+        {"at": 25, "spans": [["99 %"]]},
+    ]  # fmt: skip
+    assert (page["text"], page["begin"], page["end"], page["size"]) == ("", 0, 40, 40)
+    assert [(one["stream"], one["size"], one["writtenAt"] is None) for one in page["streams"]] == [
+        ("stdout", 42, False), ("stderr", 4, False),
+    ]  # fmt: skip
+    source = server.get(f"{path}?rows=source&stream=stderr&from=2").done()
+    assert (source["begin"], source["rows"]) == (0, [{"at": 0, "spans": [["Bad"]]}])
+    assert server.get(f"{path}?rows=source&from=28").done()["rows"][0]["spans"] == [["1 %\\r50 %\\r99 %"]]
+    found = server.get(f"{path}/search?words=RED%20h").done()
+    assert found == {"hits": [{"at": 4, "line": 2}], "looked": 42, "line": 3, "size": 42, "more": False}
+    assert server.get(f"{path}/search?words=50").done()["hits"] == []
+    assert server.get(f"{path}/search?words=99&from=28&line=3").done()["hits"] == [{"at": 28, "line": 3}]
+    assert server.get(f"{path}/search").problem["name"] == "USAGE"
+    assert server.get(f"{path}?rows=other").problem["name"] == "USAGE"
+
+
 def test_what_was_done_is_seen_at_once(server: Server) -> None:
     for number in range(15):
         name = new_task(server, f"t{number}")

@@ -49,8 +49,31 @@ class ActivityPage(_Page):
     """Some rows of the activity of a worker."""
 
     #: As `activity` prints them, each with its `offset`, a `label` of one line, and `cut` if a text in it was cut;
-    #: {offset, problem} for a line that is not a row.
+    #: {offset, problem} for a line that is not a row. `shown`: what a call returned in rows, as a terminal shows it.
     rows: list[dict[str, Any]]
+
+
+class OutputRow(TypedDict):
+    """A row of an output as a terminal would show it."""
+
+    #: Where it begins, in bytes of the file.
+    at: int
+    #: Its parts, each a text, and behind it its style if it has one: words of `bold dim italic underline inverse
+    #: strike`, `f1` for colour 1 of 256 of the text, `b1` for one behind it, `f#0a0b0c` for any colour.
+    spans: list[list[str]]
+    #: It goes on with the row above, which was full.
+    continued: NotRequired[bool]
+
+
+class OutputStream(TypedDict):
+    """What there is of a stream."""
+
+    #: `stdout stderr`.
+    stream: str
+    #: In bytes.
+    size: int
+    #: When something was written to it last; null if nothing was.
+    writtenAt: str | None
 
 
 class OutputPage(_Page):
@@ -58,8 +81,34 @@ class OutputPage(_Page):
 
     #: `stdout stderr`.
     stream: str
-    #: Bytes that are not UTF-8 are `\\xNN` in it.
+    #: Bytes that are not UTF-8 are `\\xNN` in it; empty where rows were asked for.
     text: str
+    #: All rows from `begin` to `end`, where rows were asked for.
+    rows: list[OutputRow]
+    #: Both.
+    streams: list[OutputStream]
+
+
+class OutputHit(TypedDict):
+    """A row in which words were found."""
+
+    #: Where it begins, in bytes of the file.
+    at: int
+    #: The number of its line; the first is 1.
+    line: int
+
+
+class OutputHits(TypedDict):
+    """What was found in a part of an output."""
+
+    hits: list[OutputHit]
+    #: How far was looked, in bytes, and the number of the line that begins there.
+    looked: int
+    line: int
+    #: That of the file.
+    size: int
+    #: There is output behind what was looked at.
+    more: bool
 
 
 class RecordedAnswer(TypedDict):

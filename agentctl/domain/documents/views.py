@@ -272,6 +272,8 @@ class SearchHit(TypedDict):
     end: int | None
     #: 0 for a hit; otherwise how many hits of that worker were left out.
     more: int
+    #: Where the row of the activity, or the line of the output, begins in its file; null for what lies elsewhere.
+    offset: int | None
 
 
 class LogPiece(TypedDict):

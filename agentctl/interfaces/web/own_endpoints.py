@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from agentctl import __version__
@@ -14,12 +13,15 @@ from agentctl.domain.question import Question, question_in
 from agentctl.domain.text.nesting import shallow
 from agentctl.errors import UsageError
 from agentctl.interfaces.web.endpoint import BODY, NAME, PATH, CheckedRequest, Endpoint, Input, JsonAnswer, RawAnswer
+from agentctl.interfaces.web.output_endpoints import OutputEndpoints, shown_in
+from agentctl.interfaces.web.paging import PAGED, behind_page
+from agentctl.interfaces.web.raw_content import BYTES, MOST_RAW, PLAIN, RawContent
 from agentctl.interfaces.words.activity import row_label
-from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.fleet.seen import SeenEnds, ends_to_look_at, nothing_to_look_at
 from agentctl.operations.show.event_pages import page_of_events
 from agentctl.operations.show.result_files import open_result_file
-from agentctl.operations.show.text_pages import output_between, output_in_pieces, page_of_activity, page_of_output
+from agentctl.operations.show.text_pages import page_of_activity
 from agentctl.operations.show.timeline import read_timeline
 from agentctl.operations.show.tree_view import Tree
 from agentctl.operations.start.batch import batch_waits, request_from
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
         ActivityPage,
         EventsPage,
         LookNoted,
-        OutputPage,
         RecordedAnswer,
         ServerAbout,
     )
@@ -43,24 +44,11 @@ if TYPE_CHECKING:
 _QUEUED = "Wait for a slot instead of being refused; by default as the task says."
 _TASK = Input("task", NAME, "The task.", PATH, is_required=True)
 _INSTANCE = Input("instance", NAME, "The worker.", PATH, is_required=True)
-_STREAM = {"type": "string", "enum": ["stdout", "stderr"]}
-_OFFSET = {"type": "integer", "minimum": 0, "maximum": 1 << 50}
 _TEXT = {"type": "string", "maxLength": 1 << 20}
 _OBJECT = {"type": "object"}
 _WORKER = "/tasks/{task}/workers/{instance}"
-_PAGED = (
-    Input("from", _OFFSET, "Where the page begins: an offset in bytes that an earlier page named."),
-    Input("before", _OFFSET, "Where it ends, instead; without both it is the last page."),
-)
-_LONGEST_PAGE = 1 << 20
-#: So much of an output is in one range, and so much is sent in one piece.
-MOST_RAW = 4 << 20
-_PLAIN, _BYTES = "text/plain; charset=utf-8", "application/octet-stream"
-#: So much of a file decides whether it is a text.
-_LOOKED_AT = 1 << 12
-#: What a name in a header must not have.
-_UNSAFE = re.compile(r"[^A-Za-z0-9._+@-]")
-_RANGE = re.compile(r"bytes=([0-9]{1,18})?-([0-9]{1,18})?", re.ASCII)
+#: So much of a file decides whether it is a text, and so much of it is read at once.
+_LOOKED_AT, _PIECE = 1 << 12, 1 << 20
 
 
 _KINDS: Mapping[str, Mapping[str, Any]] = {
@@ -98,8 +86,8 @@ class OwnEndpoints:
         """Return them."""
         return [
             Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers="ServerAbout"),
-            self._events(), self._activity(), self._logs(), self._raw_log(), self._file(), self._tree(),
-            self._picture(), self._spawn(), self._spawn_batch(), self._respond(), self._look(),
+            self._events(), self._activity(), *OutputEndpoints(self._root, force=self._force).all(), self._file(),
+            self._tree(), self._picture(), self._spawn(), self._spawn_batch(), self._respond(), self._look(),
         ]  # fmt: skip
 
     def _tell(self, _call: CheckedRequest) -> JsonAnswer:
@@ -119,7 +107,7 @@ class OwnEndpoints:
         def carry_out(call: CheckedRequest) -> JsonAnswer:
             task, given = self._task(call), call.values
             page = page_of_events(
-                task, begin=given.get("from"), before=_before(call), limit=given.get("limit", 500),
+                task, begin=given.get("from"), before=behind_page(call), limit=given.get("limit", 500),
                 instance=given.get("instance"),
             )  # fmt: skip
             events = [{**shallow(event), "taskId": task.id} for event in page.events]
@@ -143,10 +131,10 @@ class OwnEndpoints:
             worker, given = self._worker(call), call.values
             ended = worker.has_ended  # Before the look: what was written by then is all there is.
             page = page_of_activity(
-                worker, begin=given.get("from"), before=_before(call), limit=given.get("limit", 200),
+                worker, begin=given.get("from"), before=behind_page(call), limit=given.get("limit", 200),
                 is_whole=given.get("whole", False),
             )  # fmt: skip
-            rows = [row if "problem" in row else {**row, "label": row_label(row)} for row in page.rows]
+            rows = [row if "problem" in row else {**row, "label": row_label(row), **shown_in(row)} for row in page.rows]
             found: ActivityPage = {
                 "rows": rows, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
             }  # fmt: skip
@@ -154,54 +142,21 @@ class OwnEndpoints:
 
         return Endpoint(
             "GET", f"{_WORKER}/activity", "activity", "Return the rows of a worker's activity, in pages.", carry_out,
-            (_TASK, _INSTANCE, *_PAGED,
+            (_TASK, _INSTANCE, *PAGED,
              Input("limit", {"type": "integer", "minimum": 1, "maximum": 1000}, "How many rows; 200."),
              Input("whole", {"type": "boolean"}, "Do not cut long texts in them.")),
-            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut.", "ActivityPage",
-        )  # fmt: skip
-
-    def _logs(self) -> Endpoint:
-        def carry_out(call: CheckedRequest) -> JsonAnswer:
-            worker, given = self._worker(call), call.values
-            ended, stream = worker.has_ended, given.get("stream", "stdout")
-            page = page_of_output(
-                worker, stream, begin=given.get("from"), before=_before(call), limit=given.get("limit", 1 << 16)
-            )
-            text = page.data.decode("utf-8", "backslashreplace")
-            found: OutputPage = {
-                "stream": stream, "text": text, "begin": page.begin, "end": page.end, "size": page.size, "ended": ended,
-            }  # fmt: skip
-            return JsonAnswer(found)
-
-        return Endpoint(
-            "GET", f"{_WORKER}/logs", "logs", "Return what a worker printed, in pages.", carry_out,
-            (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one; stdout."), *_PAGED,
-             Input("limit", {"type": "integer", "minimum": 4, "maximum": _LONGEST_PAGE}, "How many bytes; 65536.")),
-            "Bytes that are not UTF-8 are `\\xNN` in the text.", "OutputPage",
-        )  # fmt: skip
-
-    def _raw_log(self) -> Endpoint:
-        def carry_out(call: CheckedRequest) -> RawAnswer:
-            worker, stream = self._worker(call), call.values["stream"]
-            page = page_of_output(worker, stream, begin=0, before=None, limit=0)
-            content = _Content(
-                page.size, partial(output_between, worker, stream), lambda: output_in_pieces(worker, stream, page.size)
-            )
-            return content.answer(call.headers.get("range"), f"{worker.instance}.{stream}", _PLAIN)
-
-        return Endpoint(
-            "GET", f"{_WORKER}/logs/{{stream}}", "logs.raw", "Return the bytes that a worker printed.", carry_out,
-            (_TASK, _INSTANCE, Input("stream", _STREAM, "Which one.", PATH, is_required=True)),
-            f"All of them, or some with `Range: bytes=N-M`, at most {MOST_RAW}.", None, "text/plain",
+            "Each row has its `offset`, a `label` of one line, and `cut` if a text in it was cut; what a call returned"
+            " is `shown` too, in rows as `logs` has them, where a terminal would show more than its text.",
+            "ActivityPage",
         )  # fmt: skip
 
     def _file(self) -> Endpoint:
         def carry_out(call: CheckedRequest) -> RawAnswer:
             path = call.values["path"]
             file = open_result_file(self._task(call), call.values["instance"], path)
-            content = _Content(os.fstat(file.fileno()).st_size, partial(_part_of, file), lambda: _pieces_of(file))
+            content = RawContent(os.fstat(file.fileno()).st_size, partial(_part_of, file), lambda: _pieces_of(file))
             is_text = _is_text(content.between(0, _LOOKED_AT))
-            return content.answer(call.headers.get("range"), os.path.basename(path), _PLAIN if is_text else _BYTES)
+            return content.answer(call.headers.get("range"), os.path.basename(path), PLAIN if is_text else BYTES)
 
         return Endpoint(
             "GET", f"{_WORKER}/file", "result.file", "Return a file that the result of a worker names.", carry_out,
@@ -209,7 +164,7 @@ class OwnEndpoints:
              Input("path", {"type": "string", "minLength": 1, "maxLength": 4096}, "As the result has it.",
                    is_required=True)),
             "Only what the result names, in a folder of the worker, and no link is followed. All of it, or some with"
-            f" `Range: bytes=N-M`, at most {MOST_RAW}.", None, _BYTES,
+            f" `Range: bytes=N-M`, at most {MOST_RAW}.", None, BYTES,
         )  # fmt: skip
 
     def _tree(self) -> Endpoint:
@@ -306,37 +261,6 @@ class OwnEndpoints:
         )  # fmt: skip
 
 
-class _Content(NamedTuple):
-    """What is given out as bytes: all of it, or a part."""
-
-    size: int
-    between: Callable[[int, int], bytes]
-    in_pieces: Callable[[], Iterator[bytes]]
-
-    def answer(self, wanted: str | None, name: str, media_type: str) -> RawAnswer:
-        """Return the answer, as something that is kept and never shown as a page.
-
-        Args:
-            wanted: The header `Range`.
-            name: How the file is called.
-        """
-        headers = {
-            "Accept-Ranges": "bytes", "Content-Disposition": f'attachment; filename="{_UNSAFE.sub("_", name)}"',
-            "Content-Security-Policy": "default-src 'none'; sandbox",
-        }  # fmt: skip
-        span, is_part = _span(wanted, self.size)
-        if span is None:
-            return RawAnswer(b"", media_type, 416, {**headers, "Content-Range": f"bytes */{self.size}"})
-        begin, end = span
-        if not is_part and end > MOST_RAW:
-            return RawAnswer(self.in_pieces(), media_type, 200, {**headers, "Content-Length": str(end)})
-        data = self.between(begin, end)
-        if not is_part:
-            return RawAnswer(data, media_type, 200, headers)
-        content_range = f"bytes {begin}-{begin + max(len(data), 1) - 1}/{self.size}"
-        return RawAnswer(data, media_type, 206, {**headers, "Content-Range": content_range})
-
-
 def _part_of(file: IO[bytes], begin: int, end: int) -> bytes:
     return os.pread(file.fileno(), end - begin, begin)
 
@@ -345,7 +269,7 @@ def _pieces_of(file: IO[bytes]) -> Iterator[bytes]:
     """Yield the content of a file of the size that it had; fewer bytes if it was cut meanwhile."""
     left = os.fstat(file.fileno()).st_size
     with file:
-        while left and (piece := file.read(min(left, _LONGEST_PAGE))):
+        while left and (piece := file.read(min(left, _PIECE))):
             left -= len(piece)
             yield piece
 
@@ -369,31 +293,3 @@ def _shown(name: str, value: Mapping[str, Any] | None) -> Question | None:
 
 def _without_task(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name != "task"}
-
-
-def _before(call: CheckedRequest) -> int | None:
-    """Return where a page ends, if that was said."""
-    before = call.values.get("before")
-    if before is not None and "from" in call.values:
-        raise UsageError("from and before exclude each other")
-    return None if before is None else int(before)
-
-
-def _span(wanted: str | None, size: int) -> tuple[tuple[int, int] | None, bool]:
-    """Return begin and end of what a header `Range` asks for, None if there is nothing of it; and whether it is a part.
-
-    >>> _span("bytes=2-3", 10), _span("bytes=-3", 10), _span("bytes=10-", 10)
-    (((2, 4), True), ((7, 10), True), (None, True))
-    >>> _span(None, 10), _span("lines=1", 10), _span("bytes=3-2", 10)
-    (((0, 10), False), ((0, 10), False), ((0, 10), False))
-    """
-    found = _RANGE.fullmatch(wanted.replace(" ", "")) if wanted is not None else None
-    first, last = (None, None) if found is None else (None if one is None else int(one) for one in found.groups())
-    # What is not understood is ignored, as RFC 9110 says.
-    if first is last is None or (first is not None and last is not None and last < first):
-        return (0, size), False
-    if first is None:
-        begin, end = max(0, size - (last or 0)), size
-    else:
-        begin, end = first, size if last is None else min(size, last + 1)
-    return (None if begin >= end else (begin, min(end, begin + MOST_RAW))), True

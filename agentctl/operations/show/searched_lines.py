@@ -14,8 +14,10 @@ LONGEST_LINE = 4 << 20
 Stopped = Callable[[], bool]
 
 
-def lines_that_may_match(path: AnyPath, query: TextQuery, stopped: Stopped) -> Iterator[bytes]:
-    """Yield the lines of a file that may have all terms of a query, without the newline; none where there is no file.
+def lines_that_may_match(path: AnyPath, query: TextQuery, stopped: Stopped) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a file that may have all terms of a query: (offset, line without the newline).
+
+    None where there is no file.
 
     Args:
         stopped: Asked at each block; once it returns True, nothing more is yielded.
@@ -28,10 +30,13 @@ def lines_that_may_match(path: AnyPath, query: TextQuery, stopped: Stopped) -> I
     except FileNotFoundError:
         return
     try:
+        offset = 0
         for block in _blocks(fd):
             if stopped():
                 return
-            yield from _candidates(block, query)
+            for at, line in _candidates(block, query):
+                yield offset + at, line
+            offset += len(block)
     finally:
         os.close(fd)
 
@@ -51,9 +56,13 @@ def _blocks(fd: int) -> Iterator[bytes]:
         yield rest
 
 
-def _candidates(block: bytes, query: TextQuery) -> Iterator[bytes]:
+def _candidates(block: bytes, query: TextQuery) -> Iterator[tuple[int, bytes]]:
     if not query.needles:
-        yield from filter(None, block.split(b"\n"))
+        at = 0
+        for line in block.split(b"\n"):
+            if line:
+                yield at, line
+            at += len(line) + 1
         return
     lowered = block.lower()
     if not query.may_be_in(lowered):
@@ -64,5 +73,5 @@ def _candidates(block: bytes, query: TextQuery) -> Iterator[bytes]:
         begin, end = lowered.rfind(b"\n", 0, at) + 1, lowered.find(b"\n", at)
         end = len(block) if end < 0 else end
         if query.may_be_in(lowered[begin:end]):
-            yield block[begin:end]
+            yield begin, block[begin:end]
         at = lowered.find(rarest, end)

@@ -10,6 +10,7 @@ from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.domain.activity.row import RowType
 from agentctl.domain.question import Question
+from agentctl.domain.text.terminal_output import rows_of_text
 from agentctl.domain.text.textquery import WIDTH, Excerpt, TextQuery, excerpt_of
 from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
@@ -47,6 +48,8 @@ class Hit(NamedTuple):
     excerpt: Excerpt | None
     #: At most `MOST_COUNTED`.
     more: int = 0
+    #: Where the row of the activity, or the line of the output, begins in its file; None for what lies elsewhere.
+    offset: int | None = None
 
     def to_json(self) -> SearchHit:
         """Return it as `search --json` prints it."""
@@ -54,6 +57,7 @@ class Hit(NamedTuple):
         return {
             "taskId": self.task_id, "agentInstance": self.instance, "source": self.source, "at": self.at,
             "excerpt": text, "begin": begin, "end": end, "more": self.more,
+            "offset": self.offset,
         }  # fmt: skip
 
 
@@ -63,6 +67,7 @@ class _Found(NamedTuple):
     source: str
     at: str | None
     text: str
+    offset: int | None = None
 
 
 class Search:
@@ -125,7 +130,8 @@ class Search:
                 continue
             count += 1
             if count <= self._most:
-                yield Hit(task_id, instance, one.source, one.at, excerpt_of(one.text, *span, self._width))
+                found = excerpt_of(one.text, *span, self._width)
+                yield Hit(task_id, instance, one.source, one.at, found, offset=one.offset)
             elif count >= self._most + MOST_COUNTED or self._stopped():
                 break
         if count > self._most:
@@ -139,7 +145,7 @@ class Search:
         for source in ("stdout", "stderr") if self._with_logs else ():
             path = worker.stdout if source == "stdout" else worker.stderr
             lines = lines_that_may_match(path, self._query, self._stopped)
-            yield from self._read(_Found(source, None, line.decode("utf-8", "replace")) for line in lines)
+            yield from self._read(_Found(source, None, _as_shown(line), offset) for offset, line in lines)
 
     def _read(self, texts: Iterator[_Found]) -> Iterator[_Found]:
         """Yield texts until a file cannot be read; note why."""
@@ -187,7 +193,7 @@ def _asked(question: Question) -> str:
 
 
 def _of_activity(worker: WorkerDir, query: TextQuery, stopped: Stopped) -> Iterator[_Found]:
-    for line in lines_that_may_match(worker.activity, query, stopped):
+    for offset, line in lines_that_may_match(worker.activity, query, stopped):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
@@ -195,13 +201,19 @@ def _of_activity(worker: WorkerDir, query: TextQuery, stopped: Stopped) -> Itera
         if isinstance(row, dict) and row.get("type") != RowType.USAGE:
             kind = str(row.get("type"))
             source = "received" if kind == RowType.MESSAGE and row.get("name") == "user" else _SOURCES.get(kind, "said")
-            yield _Found(source, _time(row.get("at")), _text_of(row, with_name=source != "received"))
+            yield _Found(source, _time(row.get("at")), _text_of(row, with_name=source != "received"), offset)
 
 
 def _text_of(row: Mapping[str, Any], *, with_name: bool) -> str:
     """Return everything that a row says in words, as one text."""
     name = row.get("name") if with_name else None
     return _joined(row.get("agentType"), name, row.get("text"), _as_text(row.get("detail")))
+
+
+def _as_shown(line: bytes) -> str:
+    """Return a line of an output as a terminal shows it."""
+    text = line.decode("utf-8", "replace")
+    return " ".join(row.text for row in rows_of_text(text)) if b"\x1b" in line or b"\r" in line else text
 
 
 def _joined(*parts: object) -> str:

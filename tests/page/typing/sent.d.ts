@@ -135,8 +135,21 @@ declare namespace Sent {
   }
   interface EventsPage { events: Event[]; more: boolean; earlier: boolean }
 
-  /** A part of an output, in bytes of its file. */
-  interface LogPage { text: string; begin: number; end: number; size: number; ended: boolean }
+  /** A row of an output: parts, each a text, and behind it its style if it has one. */
+  interface OutputRow { at: number; spans: string[][]; continued?: boolean }
+  interface LogStream { stream: string; size: number; writtenAt: string | null }
+  /** A part of an output, in bytes of its file: all its rows from `begin` to `end`. */
+  interface LogPage {
+    stream: string;
+    rows: OutputRow[];
+    begin: number;
+    end: number;
+    size: number;
+    ended: boolean;
+    streams: LogStream[];
+  }
+  interface LogHit { at: number; line: number }
+  interface LogHits { hits: LogHit[]; looked: number; line: number; size: number; more: boolean }
 
   type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
 
@@ -155,6 +168,8 @@ declare namespace Sent {
     agentType?: string;
     name?: string;
     text?: string;
+    /** The text as a terminal shows it, where that is more than text. */
+    shown?: OutputRow[];
     detail?: any;
     percent?: number;
   }
@@ -278,6 +293,7 @@ declare namespace Sent {
     source: string;
     at?: string;
     excerpt?: string;
+    offset?: number | null;
     begin?: number;
     end?: number;
     more?: number;

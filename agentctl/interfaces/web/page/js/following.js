@@ -44,15 +44,20 @@ export function usePolling(load, deps) {
 /**
  * Keep the place of the reader while a text grows at both ends.
  * @param {{ box: Ref<HTMLElement | null>, revision: unknown, onOlder: () => void, hasOlder: boolean,
- *   startsAtEnd?: boolean }} options
+ *   onNewer?: () => void, hasNewer?: boolean, startsAtEnd?: boolean }} options `hasNewer`: there is more below what is
+ *   here, so its end is not the end of the text
  * @returns {{ isFollowing: boolean, toEnd: () => void, leave: () => void }}
  */
-export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = true }) {
+export function useFollowing({
+  box, revision, onOlder, hasOlder, onNewer = () => {}, hasNewer = false, startsAtEnd = true,
+}) {
   const follows = useRef(startsAtEnd);
   const [isFollowing, setFollowing] = useState(startsAtEnd);
   const anchor = useRef(/** @type {{ element: Element, top: number } | null} */ (null));
   const older = useRef(/** @type {(() => void) | null} */ (onOlder));
   older.current = hasOlder ? onOlder : null;
+  const newer = useRef(/** @type {(() => void) | null} */ (null));
+  newer.current = hasNewer ? onNewer : null;
 
   // What is at the top of the screen now keeps its place when something is put above it.
   const noteAnchor = () => {
@@ -78,11 +83,12 @@ export function useFollowing({ box, revision, onOlder, hasOlder, startsAtEnd = t
   }, [revision]);
 
   useScrolled((isUp) => {
-    if (isAtEnd()) follows.current = true;
+    if (isAtEnd() && !newer.current) follows.current = true;
     else if (isUp) follows.current = false;
     setFollowing(follows.current);
     noteAnchor();
     if (upperEdge() - (topOf(box.current) ?? 0) < OLDER_PX) older.current?.();
+    if (main().scrollHeight - main().scrollTop - main().clientHeight < OLDER_PX) newer.current?.();
   });
   useEnd(box, follows);
 

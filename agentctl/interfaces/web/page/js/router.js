@@ -40,6 +40,21 @@ export function go(href, { isReplacing = false } = {}) {
   changedNow('route');
 }
 
+/**
+ * Keep in the address what is seen of a view, without drawing it anew; an empty value is not kept.
+ * @param {Record<string, string>} values
+ */
+export function keepInAddress(values) {
+  const url = new URL(location.href);
+  for (const [name, value] of Object.entries(values)) {
+    if (value) url.searchParams.set(name, value);
+    else url.searchParams.delete(name);
+  }
+  if (url.href === location.href) return;
+  history.replaceState(history.state, '', url.pathname + url.search);
+  route.place = placeOf(location.href);
+}
+
 /** Back to where one came from; to the list, for whoever came by a link. */
 export function back() {
   if (route.depth > 0) history.back();

@@ -136,11 +136,14 @@ const NONE = [];
  * Where a hit is: in a text of which the server says the place, at that place.
  * @param {Sent.Hit} hit
  */
-function hrefOf({ taskId, agentInstance, source, offset }) {
+function hrefOf({ taskId, agentInstance, source, offset, excerpt, begin, end }) {
   if (!agentInstance) return taskHref(taskId);
   const place = new URLSearchParams();
-  if (source === 'stdout' || source === 'stderr') place.set('stream', source);
   if (offset != null) place.set('at', String(offset));
+  if (source === 'stdout' || source === 'stderr') {
+    place.set('stream', source);
+    place.set('find', [...(excerpt ?? '')].slice(begin ?? 0, end ?? 0).join(''));
+  }
   const query = String(place);
   return workerHref(taskId, agentInstance, TAB_OF[source] ?? '') + (query ? `?${query}` : '');
 }

@@ -3,11 +3,12 @@
 
 const PHASES = new Map([['start', 0], ['progress', 1], ['end', 2]]);
 /** @type {Array<keyof Fields>} */
-const FIELDS = ['parent', 'status', 'agentType', 'name', 'text', 'detail', 'percent'];
+const FIELDS = ['parent', 'status', 'agentType', 'name', 'text', 'shown', 'detail', 'percent'];
 
 /**
  * What rows tell of a block, each the latest.
- * @typedef {Pick<Sent.ActivityRow, 'parent' | 'status' | 'agentType' | 'name' | 'text' | 'detail' | 'percent'>} Fields
+ * @typedef {Pick<Sent.ActivityRow, 'parent' | 'status' | 'agentType' | 'name' | 'text' | 'shown' | 'detail'
+ *   | 'percent'>} Fields
  *
  * One thing that a worker said or did. `has`: which row each field is from; `cuts`: of which field the text is cut, and
  * where the whole one is; `call`: of a sub-agent the call that started it; `revision` counts its changes.

@@ -5,6 +5,9 @@ import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
 import { Arrow, Loading, Problem } from './pieces.js';
 import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
+import { route } from './router.js';
+import { reveal } from './scrolling.js';
+import { ShownRows } from './shown_rows.js';
 import { sayRefusal } from './store.js';
 import { callsIn, stampOf, TranscriptBlocks } from './transcript_blocks.js';
 import { clock, counted, duration, secondsSince, table } from './words.js';
@@ -48,9 +51,10 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   };
 
   const path = workerPath(task, instance, 'activity');
-  const begin = async () => {
+  const [wanted] = useState(() => Number(route.place.query.get('at') ?? -1));
+  const begin = async (at = -1) => {
     try {
-      const page = await get(path, { limit: PAGE });
+      const page = await get(path, { limit: PAGE, ...(at >= 0 ? { from: at } : {}) });
       const blocks = new TranscriptBlocks();
       blocks.add(page.rows);
       const { begin: from, end, size } = page;
@@ -62,12 +66,15 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     }
   };
   useEffect(() => {
-    begin();
+    // The row of a search is the first one that is here: those above it come as soon as there is room.
+    begin(wanted).then(() => requestAnimationFrame(() => {
+      if (wanted >= 0) reveal(box.current?.firstElementChild, 'start');
+    }));
   }, [path]);
   usePolling(async () => {
     const now = state.current;
     if (!now) {
-      await begin();
+      await begin(wanted);
       return 'nothing';
     }
     if (now.ended) return 'ended';
@@ -98,7 +105,9 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     }
     now.isLoading = false;
   };
-  const following = useFollowing({ box, revision, onOlder: loadOlder, hasOlder: (state.current?.begin ?? 0) > 0 });
+  const following = useFollowing({
+    box, revision, onOlder: loadOlder, hasOlder: (state.current?.begin ?? 0) > 0, startsAtEnd: wanted < 0,
+  });
   useScrollKeys(following.toEnd);
   /** @param {Block} block */
   const showWhole = async (block) => {
@@ -177,7 +186,7 @@ function Call({ block, context }) {
         <span class="telling foreign">${short}</span> <${Outcome} block=${block} /></button>
       ${isOpen && html`<div class="call-parts">
         ${arguments_.length > 0 && html`<div class="arguments">${arguments_.map(([key, value]) => html`<div class="argument" key=${key}><span class="name foreign">${distinct(key)}</span><${Long} block=${block} field=${`detail ${key}`} text=${typeof value === 'string' ? value : JSON.stringify(value, null, 1)} context=${context} isMono isCutBy="detail" /></div>`)}</div>`}
-        ${block.text && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} context=${context} isMono isOutput /></div>`}
+        ${block.text && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} rows=${block.shown} context=${context} isMono isOutput /></div>`}
         ${!block.text && block.status && block.status !== 'running' && html`<p class="quiet">It returned nothing.</p>`}
       </div>`}
     </div>
@@ -209,9 +218,9 @@ function SubAgent({ block, context }) {
 /**
  * A text, folded where it is long; what the server has cut is fetched when one wants to see it.
  * @param {{ block: Block, field: string, text: unknown, context: Context, isMono?: boolean,
- *   isOutput?: boolean, isCutBy?: string }} props
+ *   isOutput?: boolean, isCutBy?: string, rows?: Sent.OutputRow[] }} props `rows`: the text as a terminal shows it
  */
-function Long({ block, field, text, context, isMono = false, isOutput = false, isCutBy = field }) {
+function Long({ block, field, text, context, isMono = false, isOutput = false, isCutBy = field, rows }) {
   const key = `${block.key} ${field} all`;
   const isWhole = context.folds.get(key) ?? false;
   const string = String(text ?? '');
@@ -222,7 +231,8 @@ function Long({ block, field, text, context, isMono = false, isOutput = false, i
     if (isCut) await context.showWhole(block);
     context.fold(block, key, isCut || !isWhole);
   };
-  return html`<span class=${`long foreign${isMono ? ' mono' : ''}`}>${isOutput ? plainOutput(shown) : plainLines(shown)}${isLong && !isWhole ? '…' : ''}</span>
+  const drawn = rows && html`<${ShownRows} rows=${isLong && !isWhole ? rows.slice(0, FOLDED_LINES) : rows} />`;
+  return html`<span class=${`long foreign${isMono ? ' mono' : ''}`}>${drawn ? drawn : isOutput ? plainOutput(shown) : plainLines(shown)}${isLong && !isWhole ? '…' : ''}</span>
     ${(isLong || isCut) && html`<button type="button" class="small plain" onClick=${toggle}>${isWhole && !isCut ? 'Show less' : isCut ? 'Show all' : `Show all (${lineCount(string) > FOLDED_LINES ? counted(lineCount(string), 'line') : counted(string.length, 'character')})`}</button>`}`;
 }
 

@@ -1,0 +1,127 @@
+"""At stake: what a program prints is seen as it would be in a terminal, and any place of it is found again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.page.site import Site
+from tests.page.visiting import Visit
+from tests.steps import Task, spawn
+from tests.support import wait_until
+
+#: As a build prints it: grep's colours, a progress bar, a sign that turns, several bars; and what nobody is to see.
+COLOURED = (
+    r"printf '\033]0;title\007src\033[K:\033[01;31m\033[Kold\033[m\033[K = 25\n';"
+    r"printf '\033[?25l\033[2K\033[1G* installing\033[2K\033[1G+ installed\033[?25h\n';"
+    r"printf '\033[38;2;255;250;0mtrue\033[0m \033[38;5;196m256\033[m \033[1;4mboth\033[m\n';"
+    r"for n in 1 50 100; do printf '\rDownloading %d %%' $n; done"
+)
+
+
+def output(page: Page, stream: str = "stdout", name: str = "prints") -> Locator:
+    return page.get_by_role("region", name=f"{stream} of {name}")
+
+
+def lines(page: Page, stream: str = "stdout") -> list[str]:
+    return [line for line in str(output(page, stream).inner_text()).splitlines() if line.strip()]
+
+
+def test_colours_and_a_progress_bar(task: Task, visit: Visit) -> None:
+    spawn(["sh", "-c", f"{COLOURED}; exec sleep 600"], name="prints")
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("100 %")
+    assert lines(page) == ["src:old = 25", "+ installed", "true 256 both", "Downloading 100 %"]
+    ground, red = (output(page).get_by_text(text, exact=True).evaluate("(one) => getComputedStyle(one).color")
+                   for text in ("+ installed", "old"))  # fmt: skip
+    assert ground != red
+    assert output(page).get_by_text("256").evaluate("(one) => one.style.getPropertyValue('--f')") == "#ff0000"
+    expect(output(page).get_by_text("both")).to_have_css("font-weight", "700")
+    # Yellow on white would not be seen: colours of a program's own are kept readable on the ground.
+    colour = output(page).get_by_text("true").evaluate("(one) => getComputedStyle(one).color")
+    assert re.search(r"oklch\(0\.[0-5]", colour), colour
+    page.get_by_role("button", name="Raw").click()
+    expect(output(page)).to_contain_text("\\x1b[01;31m\\x1b[Kold")
+    expect(output(page)).to_contain_text("\\rDownloading 50 %")
+
+
+def test_a_progress_bar_is_one_line_while_it_grows(task: Task, visit: Visit, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    waits = f"while [ ! -e {go} ]; do sleep 0.1; done"
+    spawn(["sh", "-c", rf"printf '\r1 %%'; {waits}; printf '\r99 %%\nend\n'"], name="prints")
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("1 %")
+    go.touch()
+    expect(output(page)).to_contain_text("end")
+    assert lines(page) == ["99 %", "end"]
+
+
+def test_a_failed_worker_opens_on_what_it_wrote_to_stderr(task: Task, visit: Visit) -> None:
+    spawn(["sh", "-c", "echo fine; echo 'GPL in a dependency' >&2; exit 1"], "--wait", name="prints", check=False)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page, "stderr")).to_contain_text("GPL in a dependency")
+    expect(page.get_by_role("button", name="stderr 20 B")).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="both").click()
+    both = page.get_by_role("region", name="both streams of prints")
+    expect(both).to_contain_text("GPL in a dependency")
+    expect(both).to_contain_text("fine")
+    expect(both).to_contain_text("Nothing tells in which order these two came")
+    expect(page).to_have_url(re.compile("stream=both"))
+
+
+def test_both_streams_as_they_come(task: Task, visit: Visit, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    waits = "while [ ! -e {} ]; do sleep 0.1; done"
+    script = f"echo one; {waits.format(first)}; echo two >&2; {waits.format(second)}; echo three; exec sleep 600"
+    spawn(["sh", "-c", script], name="prints")
+    page = visit.open("/tasks/t1/workers/prints/output?stream=both")
+    both = page.get_by_role("region", name="both streams of prints")
+    for file, text in ((None, "one"), (first, "two"), (second, "three")):
+        if file is not None:
+            file.touch()
+        expect(both).to_contain_text(text)
+    assert [line for line in both.inner_text().splitlines() if line.strip()] == [
+        "stdout", "one", "stderr", "two", "stdout", "three",
+    ]  # fmt: skip
+
+
+def test_any_place_of_a_large_log(task: Task, visit: Visit, site: Site) -> None:
+    spawn(["true"], "--wait", name="prints")
+    numbered = b"".join(b"step %08d of the build\n" % number for number in range(5000))
+    filler = b"a line like any other line of a long build\n" * 25_000
+    with (task.agent("prints") / "stdout.log").open("wb") as file:
+        file.write(numbered)
+        for _ in range(44):
+            file.write(filler)
+        file.write(b"\x1b[32mthe last line\x1b[m\n")
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("the last line")
+    page.keyboard.press("g")
+    expect(output(page).get_by_text("step 00000000 of the build", exact=True)).to_be_in_viewport()
+    page.keyboard.press("G")
+    expect(output(page).get_by_text("the last line")).to_be_in_viewport()
+    field = page.get_by_role("searchbox", name="Search in all of it")
+    field.fill("STEP 00000123")
+    expect(page.get_by_role("status").filter(has_text="1 of 1 line in")).to_be_visible()
+    found = output(page).get_by_text("step 00000123")
+    expect(found).to_be_in_viewport()
+    expect(found).to_have_css("outline-style", "solid")
+    expect(page).to_have_url(re.compile(r"at=[0-9]+"))
+    page.reload()
+    visit.live()
+    expect(output(page).get_by_text("step 00000123")).to_be_in_viewport()
+    expect(page.get_by_role("status").filter(has_text="1 of 1 line in")).to_be_visible()
+    field.fill("step 0000012")
+    expect(page.get_by_role("status").filter(has_text="of 10 lines in")).to_be_visible()
+    assert output(page).locator("mark").count() == 10
+    field.fill("no such words")
+    expect(page.get_by_role("status").filter(has_text="not found in")).to_be_visible()
+    field.fill("")
+    nodes = "() => document.querySelectorAll('*').length"
+    for _ in range(12):
+        page.get_by_role("main").evaluate("(one) => { one.scrollTop = one.scrollHeight; }")
+        page.wait_for_function("() => document.querySelectorAll('.printed').length > 0")
+        assert page.evaluate(nodes) < 3000
+    wait_until(lambda: "at=" in page.url, what="the place in the address")
