@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.steps import held, new_task, spawn, spawn_batch
-from tests.support import run, start, wait_until
+from tests.support import PROGRAM, run, start, wait_until
+from tests.terminal import Terminal, on_a_terminal
 
 
 def line_of(process: subprocess.Popen[str]) -> str:
@@ -127,3 +128,34 @@ def test_a_reader_that_goes_away_ends_the_follower_quietly(root: Path, tmp_path:
     follower.wait(timeout=30)
     task.ended("a")
     wait_until(lambda: run("logs", "a", "--tail", "1").out, accept=lambda last: last == "100000\n")
+
+
+COLOURED = r"printf 'src\033[K:\033[01;31m\033[Kold\033[m\n\033]0;title\007'; printf '1 %%\r50 %%\r99 %%'; echo bad >&2"
+
+
+def seen(*words: str, **environ: str) -> str:
+    """Return what a terminal gets from a command, with the ends of its lines as they were printed."""
+    _, sent = on_a_terminal([*PROGRAM, *words], env=environ)
+    return sent.decode().replace("\r\n", "\n")
+
+
+def test_a_terminal_shows_the_output_as_it_was_meant(root: Path) -> None:
+    new_task()
+    spawn(["sh", "-c", COLOURED], "--wait", name="a")
+    assert seen("logs", "a") == "src:\x1b[1;31mold\x1b[0m\n99 %\nbad\n"
+    assert seen("logs", "a", NO_COLOR="1") == "src:old\n99 %\nbad\n"
+    assert seen("logs", "a", TERM="dumb") == "src:old\n99 %\nbad\n"
+    assert "\x1b]0;title" in seen("logs", "a", "--raw")
+    assert "\x1b]0;title" in run("logs", "a").out
+    assert seen("logs", "a", "--stderr") == "bad\n"
+
+
+def test_a_follower_at_a_terminal_sees_the_present_state_of_a_progress_bar(root: Path, tmp_path: Path) -> None:
+    new_task()
+    script = f"printf '\\r1 %%'; {waits_for(tmp_path / 'gate')}; printf '\\r\\033[2K99 %%'"
+    spawn(["sh", "-c", script], name="a")
+    follower = Terminal([*PROGRAM, "logs", "-f", "a"])
+    follower.until("1 %")
+    (tmp_path / "gate").touch()
+    follower.end()
+    assert follower.sent == b"1 %\r\x1b[K99 %\r\n"

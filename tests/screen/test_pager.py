@@ -424,7 +424,7 @@ def test_nothing_that_a_worker_prints_is_obeyed_by_the_terminal(log: Path) -> No
 
     async def steps(pilot: Pilot[None]) -> None:
         assert rows_of(pager)[:5] == [
-            "\\x1b[2J\\x1b]0;owned\\x07", "\\u202eevil\\u2066", "\\x9b31m\\xff\\x00", "\\u200f\\u2028", "[bold]x[/]",
+            "", "\\u202eevil\\u2066", "\\x9b31m\\xff", "\\u200f\\u2028", "[bold]x[/]",
         ]  # fmt: skip
         text = "".join(segment.text for y in range(pager.size.height) for segment in pager.render_line(y))
         assert text.isprintable()
@@ -451,6 +451,23 @@ def test_a_line_of_megabytes_is_drawn_and_searched_at_once(tmp_path: Path, kind:
         assert time.process_time() - began < 5
         await search(pilot, "omega")
         assert drawn(pager, "current-hit") == ["omega"]
+
+    run(pager, steps)
+
+
+def test_an_output_has_its_colours_and_a_progress_bar_its_present_state(log: Path) -> None:
+    pager = log_of(log, b"src:\x1b[01;31m\x1b[Kold\x1b[m\x1b[K \x1b[38;2;1;2;3;4mtrue\x1b[m\n1 %\r50 %\r99 %")
+
+    async def steps(pilot: Pilot[None]) -> None:
+        assert rows_of(pager)[:2] == ["src:old true", "99 %"]
+        styles = {segment.text: segment.style for segment in pager.render_line(0) if segment.style is not None}
+        assert styles["old"].bold
+        assert styles["old"].color != styles["src:"].color
+        assert styles["true"].underline
+        assert styles["true"].color is not None
+        assert styles["true"].color.triplet == (1, 2, 3)
+        await search(pilot, "old true")
+        assert drawn(pager, "current-hit") == ["old true"]
 
     run(pager, steps)
 

@@ -217,6 +217,9 @@ def test_what_a_worker_writes_is_shown_and_not_obeyed(root: Path, tmp_path: Path
 
     async def steps(screen: Screen) -> None:
         await opened(screen, "a1")
+        await screen.shows("ab\n", "[red]markup[/red]")
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", screen.text())
+        await screen.press("R")
         await screen.shows(r"a\x1b[2J\x1b]0;title\x07b", "[red]markup[/red]", r"\x9bx")
         for digit in "345678":
             await screen.press(digit)

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from agentctl.domain.activity.rows import read_line
 from agentctl.domain.activity.seen import SeenHashes
 from agentctl.domain.activity.transcript import Transcript
 from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.text.terminal_output import TerminalOutput
 from agentctl.interfaces.screen.texts import activity_source
 from agentctl.interfaces.screen.texts.activity_source import ActivitySource
 from agentctl.interfaces.screen.texts.events_source import EventsSource
@@ -88,45 +90,37 @@ BYTES = st.lists(st.binary(max_size=8) | PARTS, max_size=20).map(b"".join)
 
 
 def decoded(data: bytes) -> str:
-    return plain(data.decode("utf-8", "backslashreplace"), keep="\n\t")
-
-
-@pytest.mark.slow
-@given(BYTES.map(lambda data: data.replace(b"\r", b"")))
-@example(b"x" * (LONGEST_LINE - 1) + "漢".encode() * 9)
-def test_the_pieces_of_a_log_are_the_whole_and_short(data: bytes) -> None:
-    lines = of_growing(LogSource, [data])
-    assert "".join(lines) == decoded(data).replace("\n", "")
-    assert all(len(line) <= 4 * LONGEST_LINE for line in lines)
+    return plain(data.decode("utf-8", "backslashreplace"), keep="\n\t").expandtabs()
 
 
 @given(BYTES, st.lists(st.integers(0, 60_000), max_size=5))
-def test_a_log_that_grows_has_the_same_lines_as_one_that_was_there(data: bytes, cuts: list[int]) -> None:
-    assert of_growing(LogSource, in_pieces(data, cuts)) == of_growing(LogSource, [data])
+@example(b"\x1b[31m" + b"line\n" * 40_000 + b"a\nb\n\x1b[2Ac\n" + b"\x1b[A\x1b[2Kx\n" * 5000, [])
+def test_a_log_is_shown_as_a_terminal_shows_it(data: bytes, cuts: list[int]) -> None:
+    terminal = TerminalOutput()
+    terminal.feed(data)
+    rows = [row.text for row in (*terminal.settled(), *terminal.rows())]
+    assert of_growing(LogSource, in_pieces(data, cuts)) == rows
+    assert all(len(row) <= 4 * LONGEST_LINE for row in rows)
 
 
-@given(st.binary(max_size=200).map(lambda data: data.replace(b"\r", b"")))
-def test_short_lines_are_the_lines_of_the_file(data: bytes) -> None:
-    lines = data.split(b"\n")
-    assert of_growing(LogSource, [data]) == [decoded(line) for line in (lines if lines[-1] else lines[:-1])]
+@given(BYTES, st.lists(st.integers(0, 60_000), max_size=5))
+def test_the_source_of_a_log_is_all_of_it(data: bytes, cuts: list[int]) -> None:
+    lines = of_growing(partial(LogSource, is_spelled_out=True), in_pieces(data, cuts))
+    if b"\t" not in data:
+        assert "".join(lines) == decoded(data).replace("\n", "")
+    assert all(len(line) <= 4 * LONGEST_LINE for line in lines)
 
 
 @pytest.mark.parametrize(
     ("written", "seen"),
     [
         (b"10%\r20%\r", ["20%"]), (b"10%\r20%", ["20%"]), (b"one\r\ntwo\r\n", ["one", "two"]), (b"\r\n\n", ["", ""]),
-        (b"working...\rdone\nnext", ["done", "next"]),
+        (b"working...\r\x1b[Kdone\nnext", ["done", "next"]),
+        (b"".join(b"\r%d of 9999" % number for number in range(9000)), ["8999 of 9999"]),
     ],
 )  # fmt: skip
 def test_of_a_progress_line_the_last_state_is_shown(written: bytes, seen: list[str]) -> None:
     assert of_growing(LogSource, [written]) == seen
-
-
-def test_a_long_progress_line_is_cut_where_it_begins_anew() -> None:
-    states = [f"{number} of 9999" for number in range(2000)]
-    lines = of_growing(LogSource, ["\r".join(states).encode()])
-    assert lines[-1] == states[-1]
-    assert set(lines) <= set(states)
 
 
 def test_a_hole_is_passed_without_being_read(tmp_path: Path) -> None:

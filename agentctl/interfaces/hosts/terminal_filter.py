@@ -12,9 +12,11 @@ import re
 from agentctl.domain.text.plaintext import ESCAPES
 
 _KEPT = {"\n", "\t"}
-_SEQUENCE = re.compile(r"\x1b\[([0-9;]{0,20})([A-Za-z])|\x1b\[\?25([hl])")
+_SEQUENCE = re.compile(r"\r?\x1b\[([0-9;]{0,20})([A-Za-z])|\x1b\[\?25([hl])")
+#: Begins the line anew in which the terminal stands, as `logs -f` does with a progress bar.
+_ANEW = "\r\x1b[K"
 #: An escape sequence, or an end of a line, of which more may follow.
-_UNFINISHED = re.compile(r"\x1b(?:\[(?:[0-9;]{0,20}|\?2?5?))?\Z|\r\Z")
+_UNFINISHED = re.compile(r"\r?\x1b(?:\[(?:[0-9;]{0,20}|\?2?5?))?\Z|\r\Z")
 #: Looks that hide nothing: neither invisible (8) nor blinking.
 _LOOKS = frozenset({"", "0", "1", "2", "3", "4", "7", "9", "22", "23", "24", "27", "29", "39", "49"}) | {
     str(base + colour) for base in (30, 40, 90, 100) for colour in range(8)
@@ -60,8 +62,10 @@ class TerminalFilter:
         return "".join([*parts, self._escaped(text[start:])])
 
     def _passes(self, found: re.Match[str]) -> bool:
-        if found[3] is not None:
-            return self.draws
+        if found[0] == _ANEW or found[3] is not None:
+            return self.draws or found[0] == _ANEW
+        if found[0][0] == "\r" and not self.draws:
+            return False
         if found[2] == "m":
             return _is_look(found[1].split(";"))
         return self.draws and found[2] in _MOTIONS

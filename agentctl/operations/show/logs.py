@@ -51,6 +51,19 @@ def follow_logs(
                 watch.sleep(None)
 
 
+def streams_by_time(task: TaskDir, instance: str, streams: Sequence[str]) -> Sequence[str]:
+    """Return streams in the order in which they were written to last: nothing else tells which one was earlier."""
+    worker = find_worker(task, instance)
+    return sorted(streams, key=lambda name: _written_at(getattr(worker, name)))
+
+
+def _written_at(path: FilePath) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def is_live(worker: WorkerDir) -> bool:
     """Return whether a worker may still write."""
     return not worker.has_ended and judge(worker) in _LIVE

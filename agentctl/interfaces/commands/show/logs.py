@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Iterable, Iterator
 from functools import partial
+from shutil import get_terminal_size
 
-from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     FLAG,
@@ -25,11 +26,12 @@ from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLO
 from agentctl.interfaces.commands.parts.json_text import as_json
 from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, workers_chosen
 from agentctl.interfaces.commands.show.drawn_words import drawn_entry
+from agentctl.interfaces.commands.show.printed_rows import PrintedRows
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.activity import follow_transcript, has_transcript
-from agentctl.operations.show.logs import follow_events, follow_logs
+from agentctl.operations.show.logs import follow_events, follow_logs, streams_by_time
 from agentctl.operations.where.locating import find_worker
 
 if TYPE_CHECKING:
@@ -57,9 +59,11 @@ def logs(
     """Print the output of a worker.
 
     For an agent this is a transcript: what it and its sub-agents said, called and returned; --raw, --stdout or
-    --stderr print the output of its program instead. For a command this is what it printed: on a terminal control
-    characters are shown, not obeyed; to a pipe every byte is passed unchanged. With -f it continues until the worker
-    has ended. Of several workers one stands after the other, each below its name.
+    --stderr print the output of its program instead. For a command this is what it printed: on a terminal as a
+    terminal shows it, in its colours (unless NO_COLOR is set), a progress bar with its present state, and nothing else
+    that a terminal would obey; to a pipe every byte is passed unchanged. Nothing tells in which order two streams came:
+    the one that was written to last stands last. With -f what comes is printed as it comes, until the worker has ended.
+    Of several workers one stands after the other, each below its name.
     """
     if raw and call.json:
         raise UsageError("--raw and --json exclude each other")
@@ -80,7 +84,13 @@ def logs(
             texts = map(paragraph, entries)
             yield from (Shown(_piece("transcript", text, owner)) if call.json else Raw(text) for text in texts)
             continue
-        yield from _output(call, follow_logs(task, name, streams=streams, follow=follow, tail=tail), owner, raw=raw)
+        is_drawn = call.draws and not raw
+        order = streams_by_time(task, name, streams) if is_drawn else streams
+        chunks = follow_logs(task, name, streams=order, follow=follow, tail=tail)
+        if is_drawn:
+            yield from map(Raw, filter(None, drawn_output(chunks, follows=follow, is_seen=True)))
+        else:
+            yield from _output(call, chunks, owner)
     return ExitCode.DONE
 
 
@@ -89,18 +99,16 @@ def _picture(entry: TranscriptEntry) -> Picture:
     return Picture(drawn_entry(entry))
 
 
-def _output(call: Invocation, chunks: Chunks, owner: str | None, *, raw: bool) -> Iterator[Shown[LogPiece] | Raw]:
-    """Yield what one worker printed.
+def _output(call: Invocation, chunks: Chunks, owner: str | None) -> Iterator[Shown[LogPiece] | Raw]:
+    """Yield what one worker printed, byte for byte, or as JSON.
 
     Args:
         owner: Its name, where there are several.
     """
     if call.json:
-        yield from (Shown(_piece(stream, text, owner)) for stream, text in decoded(chunks))
-    elif raw or not call.draws:
-        yield from (Raw(chunk) for _, chunk in chunks)
+        yield from (Shown(_piece(stream, text, owner)) for stream, text in _decoded(chunks))
     else:
-        yield from (Raw(plain(text, keep="\n\t")) for _, text in decoded(chunks))
+        yield from (Raw(chunk) for _, chunk in chunks)
 
 
 def _piece(stream: str, text: str, owner: str | None) -> LogPiece:
@@ -108,7 +116,29 @@ def _piece(stream: str, text: str, owner: str | None) -> LogPiece:
     return piece if owner is None else {**piece, "agentInstance": owner}
 
 
-def decoded(chunks: Chunks) -> Iterator[tuple[str, str]]:
+def drawn_output(chunks: Chunks, *, follows: bool, is_seen: bool) -> Iterator[str]:
+    """Yield what is printed of an output as a terminal shows it; a stream begins in a line of its own.
+
+    Args:
+        is_seen: A person sees it at a terminal, as it is printed.
+    """
+    can_move = is_seen and os.environ.get("TERM", "dumb") != "dumb"
+    columns = get_terminal_size().columns if can_move and follows else None
+    has_colours = can_move and not os.environ.get("NO_COLOR")
+    printers: dict[str, PrintedRows] = {}
+    last: str | None = None
+    for stream, chunk in chunks:
+        if last not in (None, stream):
+            yield printers[last].end_line() if follows else printers.pop(last).end()
+        last = stream
+        if stream not in printers:
+            printers[stream] = PrintedRows(has_colours=has_colours, follows=follows, columns=columns)
+        yield printers[stream].feed(chunk)
+    for printer in printers.values():
+        yield printer.end()
+
+
+def _decoded(chunks: Chunks) -> Iterator[tuple[str, str]]:
     """Yield the text of each stream as it comes; a character may be split across two chunks."""
     make = codecs.getincrementaldecoder("utf-8")
     decoders: dict[str, codecs.IncrementalDecoder] = {}
@@ -151,7 +181,7 @@ agentctl logs explore-1 --stderr > errors.txt
             Parameter("tail", WHOLE, "Only the last N lines.", "N", least=0),
             Parameter("stdout", FLAG, "Only its stdout."),
             Parameter("stderr", FLAG, "Only its stderr."),
-            Parameter("raw", FLAG, "The bytes unchanged: no transcript, and control characters pass."),
+            Parameter("raw", FLAG, "The bytes unchanged: no transcript, and what a terminal would obey passes."),
             PLAIN,
             *SELECT,
         ),

@@ -11,13 +11,12 @@ from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL, Status
-from agentctl.domain.text.plaintext import plain
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import Raw, Showing
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.parts.told_ends import end_of_row, ended_line
 from agentctl.interfaces.commands.parts.wait_notes import AskedHere
-from agentctl.interfaces.commands.show.logs import decoded
+from agentctl.interfaces.commands.show.logs import drawn_output
 from agentctl.interfaces.commands.watch.sentences import Fact, SaidFacts, asks_key
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.lean import TYPE_CHECKING
@@ -59,7 +58,7 @@ def _follow(call: Invocation, task: TaskDir, instance: str, fleet: Fleet) -> Gen
             for fact in questions.without(said.new(worker)):
                 if output is None or not is_over:
                     yield text.line(fact.text)
-            output = output or _OutputThread(task, instance)
+            output = output or _OutputThread(task, instance, is_seen=call.draws)
             if is_over:
                 questions.close()
                 yield from map(text.piece, output.rest())
@@ -170,8 +169,8 @@ class _OutputThread:
     The thread does not keep this process alive, which may be interrupted at any time.
     """
 
-    def __init__(self, task: TaskDir, instance: str) -> None:
-        self._task, self._instance = task, instance
+    def __init__(self, task: TaskDir, instance: str, *, is_seen: bool) -> None:
+        self._task, self._instance, self._is_seen = task, instance, is_seen
         self._error: BaseException | None = None
         #: Bounded: where nobody reads what is printed, no more of a long log is read.
         self._pieces: queue.Queue[str | None] = queue.Queue(_MOST_PIECES)
@@ -212,8 +211,9 @@ class _OutputThread:
                 for entry in follow_transcript(self._task, self._instance, follow=True, tail=None):
                     self._put(paragraph(entry))
             else:
-                for _, text in decoded(follow_logs(self._task, self._instance, follow=True, tail=None)):
-                    self._put(plain(text, keep="\n\t"))
+                chunks = follow_logs(self._task, self._instance, follow=True, tail=None)
+                for text in filter(None, drawn_output(chunks, follows=True, is_seen=self._is_seen)):
+                    self._put(text)
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             self._error = error
         finally:

@@ -1,202 +1,209 @@
-"""The raw output of a worker for the pager: lines, by the offsets of chunks of them.
+"""The output of a worker for the pager, as a terminal shows it: rows, by the offsets of chunks of them.
 
-A paragraph is a line, or a part of a line that is too long, cut where no character is divided. Remembered is where each
-chunk of about 16 KiB begins, so a log takes a thousandth of its size in memory, even one of empty lines.
+Remembered is where each chunk of about 16 KiB begins, and with which pen, so a log takes a thousandth of its size in
+memory, even one of empty lines. A chunk begins with a row above which nothing moves that comes later; it is interpreted
+again when it is drawn.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 
 from agentctl.adapters.files import AnyPath
-from agentctl.domain.text.plaintext import plain
+from agentctl.domain.text.terminal_output import (
+    COLUMNS,
+    ROWS,
+    Pen,
+    SpelledOutput,
+    TerminalOutput,
+    TerminalRow,
+    without_styles,
+)
 from agentctl.interfaces.screen.texts.needle import Needle
-from agentctl.interfaces.screen.texts.shown import LONGEST_LINE, ShownLine, Spot
+from agentctl.interfaces.screen.texts.shown import ShownLine, Spot
 from agentctl.interfaces.screen.texts.source_file import BLOCK, SourceFile
 from agentctl.lean import NamedTuple
 
-#: A chunk ends at the last newline in so many bytes, and is closed once so many have come.
-_CHUNK, _ENOUGH = 1 << 14, 1 << 14 | 1 << 13
+#: So long is a chunk, and so long may one be that is interpreted again; the rows of a longer one are kept.
+_CHUNK, _LONGEST_CHUNK = 1 << 14, 1 << 17
 _CACHED = 32
+_MORE_THAN_TEXT = re.compile(rb"[^\n\x20-\x7e]")
 
 
 class _Extent(NamedTuple):
-    """What has been read: bytes, chunks with the open one, paragraphs.
+    """What has been read: bytes, whole chunks, the rows in them, and those behind them.
 
     They are one value, so that no other thread sees half of a change.
     """
 
     read: int = 0
     chunks: int = 0
-    paragraphs: int = 0
+    rows_in_chunks: int = 0
+    rows: tuple[TerminalRow, ...] = ()
 
 
 class _ChunkIndex:
-    """Of each chunk where it begins and ends, and the number of its first paragraph."""
+    """Of each whole chunk where it begins and ends, its pen, and the number of its first row."""
 
     def __init__(self) -> None:
         self.begins, self.ends, self.firsts = array("Q"), array("Q"), array("Q")
+        self.pens: list[Pen] = []
         self.extent = _Extent()
-        self.cached: OrderedDict[tuple[int, int], list[bytes]] = OrderedDict()
+        #: The rows of chunks that are too long to be interpreted again.
+        self.kept: dict[int, tuple[TerminalRow, ...]] = {}
+        self.cached: OrderedDict[int, tuple[TerminalRow, ...]] = OrderedDict()
+
+    def chunk_of(self, number: int) -> int | None:
+        """Return the whole chunk with a row; None if it is behind them."""
+        extent = self.extent
+        return bisect_right(self.firsts, number, 0, extent.chunks) - 1 if number < extent.rows_in_chunks else None
 
 
 class LogSource:
-    """One stream of a worker's output, `stdout` or `stderr`."""
+    """One stream of a worker's output, `stdout` or `stderr`.
 
-    def __init__(self, path: AnyPath) -> None:
+    Args:
+        is_spelled_out: Nothing is interpreted: control characters are spelled out.
+    """
+
+    def __init__(self, path: AnyPath, *, is_spelled_out: bool = False) -> None:
         self.paths: tuple[AnyPath, ...] = (path,)
         self.problem: str | None = None
         self.generation = 0
         self._file = SourceFile(path)
+        self._make = SpelledOutput if is_spelled_out else TerminalOutput
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
         self._index = _ChunkIndex()
-        #: Where the open chunk begins, and the number of its first paragraph.
-        self._open, self._first = 0, 0
+        self._output: TerminalOutput | SpelledOutput = self._make()
+        #: The open chunk: where it begins, its pen, and those of its rows that have settled.
+        self._open, self._pen, self._rows = 0, Pen(), list[TerminalRow]()
+        #: The rows of whole chunks.
+        self._count = 0
 
     def __len__(self) -> int:
-        return self._index.extent.paragraphs
+        extent = self._index.extent
+        return extent.rows_in_chunks + len(extent.rows)
 
     def grow(self) -> bool:
         """Read on; return whether there is more to read at once."""
         if self._file.is_replaced(self._index.extent.read):
-            self._open = self._first = 0
-            self._index = _ChunkIndex()
+            self._begin_anew()
             self.generation += 1
-        data = self._file.read(BLOCK, self._open)
-        if len(data) == BLOCK and not any(data) and self._is_behind_hole():
-            return True
-        self._take(data)
+        end = self._output.end
+        data = self._file.read(BLOCK, end)
+        if len(data) == BLOCK and not any(data):
+            self._output.skip_to(max(self._file.after_hole(end), end + BLOCK))
+        else:
+            self._take(data)
+        index = self._index
+        rows = (*self._rows, *self._output.rows())
+        index.extent = _Extent(self._output.end, len(index.ends), self._count, rows)
         return len(data) == BLOCK
 
     def _take(self, data: bytes) -> None:
-        """Close the whole chunks in `data`, which begins at the open one; count what is in the open one at the end."""
-        at = 0
-        while len(data) - at >= _ENOUGH:
-            size, paragraphs = _chunk_in(data[at : at + _ENOUGH])
-            self._close(size, paragraphs)
-            at += size
-        if len(data) < BLOCK:
-            rest = data[at:]
-            chunks = self._begin_chunk()
-            self._index.extent = _Extent(self._open + len(rest), chunks, self._first + sum(1 for _ in _pieces(rest)))
+        passed = self._pass(data) if len(data) == BLOCK and not _MORE_THAN_TEXT.search(data) else 0
+        self._output.feed(data[passed:])
+        for row in self._output.settled():
+            if row.at - self._open >= _CHUNK and not row.is_tied:
+                self._close(row.at, row.pen)
+            self._rows.append(row)
 
-    def _close(self, size: int, paragraphs: int) -> None:
+    def _pass(self, data: bytes) -> int:
+        """Pass over lines of text alone, above the last ones, as far as possible; return how many bytes."""
+        lines = data.split(b"\n")
+        size = len(data) - sum(map(len, lines[-ROWS - 1 :])) - min(ROWS, len(lines) - 1)
+        if size < _CHUNK or max(map(len, lines)) > COLUMNS or not self._output.pass_lines(size):
+            return 0
+        self._rows += self._output.settled()
+        at = begin = self._output.end - size
+        if at > self._open:
+            self._close(at, self._output.pen)
+        while at - begin < size:
+            end = data.rfind(b"\n", at - begin, min(at - begin + _CHUNK, size)) + 1
+            self._add(begin + end, data.count(b"\n", at - begin, end))
+            at = begin + end
+        return size
+
+    def _close(self, end: int, pen: Pen) -> None:
+        """Close the open chunk; the next one begins with a pen."""
+        if end - self._open > _LONGEST_CHUNK:
+            self._index.kept[len(self._index.ends)] = tuple(self._rows)
+        self._add(end, len(self._rows))
+        self._pen, self._rows = pen, []
+
+    def _add(self, end: int, rows: int) -> None:
         index = self._index
-        chunks = self._begin_chunk()
-        index.ends.append(self._open + size)
-        self._open += size
-        self._first += paragraphs
-        index.extent = _Extent(self._open, chunks, self._first)
-
-    def _begin_chunk(self) -> int:
-        """Remember where the open chunk begins, unless that is known; return how many chunks there are with it."""
-        index = self._index
-        if len(index.begins) == len(index.ends):
-            index.begins.append(self._open)
-            index.firsts.append(self._first)
-        return len(index.begins)
-
-    def _is_behind_hole(self) -> bool:
-        """Go on behind the hole in the file that is here; return whether there is one."""
-        behind, index = self._file.after_hole(self._open), self._index
-        if behind == self._open:
-            return False
-        if len(index.begins) > len(index.ends):
-            index.begins[-1] = behind
-        self._open = behind
-        index.extent = index.extent._replace(read=behind, paragraphs=self._first)
-        return True
+        index.begins.append(self._open)
+        index.ends.append(end)
+        index.firsts.append(self._count)
+        index.pens.append(self._pen)
+        self._open, self._count = end, self._count + rows
 
     def paragraph(self, number: int) -> tuple[ShownLine, ...]:
-        """Return a line, or a part of one."""
+        """Return a row."""
         index = self._index
-        chunk = bisect_right(index.firsts, number, 0, index.extent.chunks) - 1
-        pieces = self._pieces_of(index, chunk) if chunk >= 0 else []
-        place = number - index.firsts[chunk] if chunk >= 0 else 0
-        return (ShownLine(_shown(pieces[place]) if place < len(pieces) else ""),)
+        extent, chunk = index.extent, index.chunk_of(number)
+        if chunk is None:
+            rows, place = extent.rows, number - extent.rows_in_chunks
+        else:
+            rows, place = self._rows_of(index, chunk), number - index.firsts[chunk]
+        return (_shown(rows[place]) if place < len(rows) else ShownLine(""),)
 
-    def _pieces_of(self, index: _ChunkIndex, chunk: int) -> list[bytes]:
-        begin = index.begins[chunk]
-        end = index.ends[chunk] if chunk < len(index.ends) else index.extent.read
-        found = index.cached.get((begin, end))
+    def _rows_of(self, index: _ChunkIndex, chunk: int) -> tuple[TerminalRow, ...]:
+        found = index.kept.get(chunk) or index.cached.get(chunk)
         if found is None:
-            found = list(_pieces(self._file.read(end - begin, begin)))
-            index.cached[begin, end] = found
+            begin = index.begins[chunk]
+            found = self._interpreted(index, chunk, self._file.read(index.ends[chunk] - begin, begin))
+            index.cached[chunk] = found
             while len(index.cached) > _CACHED:
                 index.cached.popitem(last=False)
         return found
 
+    def _interpreted(self, index: _ChunkIndex, chunk: int, data: bytes) -> tuple[TerminalRow, ...]:
+        output = self._make(index.begins[chunk], index.pens[chunk])
+        output.feed(data)
+        return (*output.settled(), *output.rows())
+
     def stretch(self, number: int) -> tuple[int, int]:
         """Return the paragraphs that are searched together: (the first, the one behind the last)."""
-        index, (_, chunks, paragraphs) = self._index, self._index.extent
-        chunk = bisect_right(index.firsts, number, 0, chunks) - 1
-        return index.firsts[chunk], index.firsts[chunk + 1] if chunk + 1 < chunks else paragraphs
+        index = self._index
+        extent, chunk = index.extent, index.chunk_of(number)
+        if chunk is None:
+            return extent.rows_in_chunks, extent.rows_in_chunks + len(extent.rows)
+        return index.firsts[chunk], index.firsts[chunk + 1] if chunk + 1 < extent.chunks else extent.rows_in_chunks
 
     def hits(self, needle: Needle, first: int, last: int) -> Iterator[Spot]:
         """Yield the lines with a needle, from paragraph `first` to before `last`, which are of one stretch."""
         index = self._index
-        chunk = bisect_right(index.firsts, first, 0, index.extent.chunks) - 1
-        begin = index.begins[chunk]
-        end = index.ends[chunk] if chunk < len(index.ends) else index.extent.read
-        data = self._file.read(end - begin, begin)
-        if not needle.may_be_in(data):
-            return
-        for number, piece in enumerate(_pieces(data), index.firsts[chunk]):
-            is_wanted = first <= number < last and needle.may_be_in(piece)
-            if is_wanted and needle.is_in(ShownLine(_shown(piece)).drawn):
+        extent, chunk = index.extent, index.chunk_of(first)
+        if chunk is None:
+            rows, begin = extent.rows, extent.rows_in_chunks
+        else:
+            rows, begin = self._rows_with(index, chunk, needle), index.firsts[chunk]
+        for number, row in enumerate(rows, begin):
+            if first <= number < last and needle.is_in(row.text):
                 yield Spot(number)
+
+    def _rows_with(self, index: _ChunkIndex, chunk: int, needle: Needle) -> tuple[TerminalRow, ...]:
+        """Return the rows of a chunk; none where its bytes say already that none has the needle."""
+        if chunk in index.kept:
+            return index.kept[chunk]
+        begin = index.begins[chunk]
+        data = self._file.read(index.ends[chunk] - begin, begin)
+        text = without_styles(data)
+        return () if text is not None and not needle.may_be_in(text) else self._interpreted(index, chunk, data)
 
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
 
 
-def _chunk_in(data: bytes) -> tuple[int, int]:
-    """Return the size of the first chunk of `data`, which is long enough to tell, and how many paragraphs it has."""
-    size = data.rfind(b"\n", 0, _CHUNK) + 1
-    lines = data[:size].split(b"\n")
-    if size and max(map(len, lines)) <= LONGEST_LINE:
-        return size, len(lines) - 1
-    size = paragraphs = 0
-    for piece in _pieces(data):
-        size, paragraphs = size + len(piece), paragraphs + 1
-        if size >= _CHUNK:
-            break
-    return size, paragraphs
-
-
-def _pieces(data: bytes) -> Iterator[bytes]:
-    """Yield each line with its newline; a line that is too long in parts.
-
-    It is cut behind the last carriage return, where a progress bar begins anew, or else before the character that would
-    be divided.
-    """
-    at = 0
-    while at < len(data):
-        end = data.find(b"\n", at, at + LONGEST_LINE + 1) + 1
-        if not end:
-            end = at + LONGEST_LINE
-            if end < len(data):
-                end = data.rfind(b"\r", at, end) + 1 or _before_character(data, at, end)
-        yield data[at:end]
-        at = end
-
-
-def _before_character(data: bytes, begin: int, end: int) -> int:
-    """Return the last offset up to `end` at which no character of UTF-8 is divided."""
-    for back in range(1, 4):
-        byte = data[end - back]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return end - back if length > back and end - back > begin else end
-        if byte < 0x80:
-            return end
-    return end
-
-
-def _shown(piece: bytes) -> str:
-    """Return a piece as a terminal would show it in the end: of a line that returns to its start, what came last."""
-    line = piece.rstrip(b"\r\n")
-    return plain(line[line.rfind(b"\r") + 1 :].decode("utf-8", "backslashreplace"), keep="\t")
+def _shown(row: TerminalRow) -> ShownLine:
+    is_usual = not any(span.style for span in row.spans)
+    return ShownLine(row.text, spans=() if is_usual else row.spans)

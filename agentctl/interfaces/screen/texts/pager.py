@@ -20,8 +20,8 @@ The mouse wheel scrolls three rows. Scrolling up stops following.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -36,6 +36,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 from textual.worker import get_current_worker
 
+from agentctl.domain.text.terminal_output import StyledText
 from agentctl.interfaces.screen.texts.layout import head_of, usable_hang
 from agentctl.interfaces.screen.texts.needle import Needle
 from agentctl.interfaces.screen.texts.reading_on import FolderWatch, ReadingOn
@@ -47,6 +48,8 @@ from agentctl.interfaces.words.looks.look import STYLES
 
 _WHEEL_ROWS = 3
 _SIDE_CELLS = 8
+#: The words of a style other than colours, as rich calls them.
+_FLAGS = {name: name for name in ("bold", "dim", "italic", "underline", "strike")} | {"inverse": "reverse"}
 #: Longer lines are not scrolled to.
 _MOST_SIDE_CELLS = 1 << 16
 
@@ -272,6 +275,8 @@ class Pager(Widget, can_focus=True):
         parts = [(0, line.stamp, self._style("stamp")), (line.stamp, len(text), usual)]
         if line.looks:
             parts = [one for begin, end, style in parts for one in _with_looks(begin, end, style, line.looks)]
+        if line.spans:
+            parts = list(_styled(line.spans, usual))
         if self._count is not None:
             is_current = row.anchor[:2] == self._hit
             hit = self._style("current-hit" if is_current else "hit")
@@ -506,8 +511,28 @@ def _with_looks(begin: int, end: int, usual: Style, looks: Sequence[LookRange]) 
     yield at, end, usual
 
 
+def _styled(spans: Iterable[StyledText], usual: Style) -> Iterator[tuple[int, int, Style]]:
+    """Yield the parts of a line that has styles of its own."""
+    begin = 0
+    for text, style in spans:
+        yield begin, begin + len(text), usual + _rich_style(style) if style else usual
+        begin += len(text)
+
+
+@lru_cache(1024)
+def _rich_style(style: str) -> Style:
+    """Return what rich has for a style of an output."""
+    flags, colours = dict[str, bool](), dict[str, str]()
+    for word in style.split():
+        if word in _FLAGS:
+            flags[_FLAGS[word]] = True
+        else:
+            colours["color" if word[0] == "f" else "bgcolor"] = word[1:] if word[1] == "#" else f"color({word[1:]})"
+    return Style(**colours, **flags)  # type: ignore[arg-type]
+
+
 def _with_hits(
-    parts: list[tuple[int, int, Style]], hits: list[tuple[int, int]], style: Style
+    parts: Sequence[tuple[int, int, Style]], hits: list[tuple[int, int]], style: Style
 ) -> list[tuple[int, int, Style]]:
     """Return parts of a line with hits laid over them."""
     at, found = 0, []

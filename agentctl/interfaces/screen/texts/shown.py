@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from agentctl.domain.text.plaintext import plain, whole
+from agentctl.domain.text.terminal_output import StyledText
 from agentctl.errors import AgentctlError
 from agentctl.interfaces.screen.texts.needle import Needle
 from agentctl.interfaces.words.looks.look import SpanLine, TextLook
@@ -45,6 +46,8 @@ class ShownLine(NamedTuple):
     hang: int = 0
     #: The parts of `drawn` that do not look as the rest of the line does, in order.
     looks: tuple[LookRange, ...] = ()
+    #: Of an output with styles of its own: these; together they are the text.
+    spans: tuple[StyledText, ...] = ()
 
     @property
     def drawn(self) -> str:

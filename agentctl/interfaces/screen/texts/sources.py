@@ -164,14 +164,14 @@ def transcript_of(worker: WorkerDir, *, is_source: bool = True) -> ActivitySourc
     return ActivitySource(worker.activity, is_source=is_source)
 
 
-def stdout_of(worker: WorkerDir) -> LogSource:
+def stdout_of(worker: WorkerDir, *, is_spelled_out: bool = False) -> LogSource:
     """Return what a worker printed."""
-    return LogSource(worker.stdout)
+    return LogSource(worker.stdout, is_spelled_out=is_spelled_out)
 
 
-def stderr_of(worker: WorkerDir) -> LogSource:
+def stderr_of(worker: WorkerDir, *, is_spelled_out: bool = False) -> LogSource:
     """Return what a worker printed to stderr."""
-    return LogSource(worker.stderr)
+    return LogSource(worker.stderr, is_spelled_out=is_spelled_out)
 
 
 def events_of(worker: WorkerDir) -> EventsSource:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -12,10 +13,12 @@ from textual.containers import Grid, Vertical
 from textual.screen import Screen
 from textual.widgets import Static
 
+from agentctl.adapters.files import AnyPath
+from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.interfaces.screen.keys_footer import KeysFooter
 from agentctl.interfaces.screen.texts.pager import Pager
-from agentctl.interfaces.screen.texts.sources import stdout_of, transcript_of
+from agentctl.interfaces.screen.texts.sources import stderr_of, stdout_of, transcript_of
 from agentctl.operations.fleet.glance import FleetWorker
 from agentctl.operations.show.activity import has_transcript
 
@@ -89,5 +92,16 @@ class LogsScreen(Screen[None]):
 
 def _pager_of(worker: FleetWorker) -> Pager:
     folder = worker.task.worker(worker.row["agentInstance"])
-    source = transcript_of(folder) if has_transcript(folder) else stdout_of(folder)
-    return Pager(source, watches=True)
+    if has_transcript(folder):
+        return Pager(transcript_of(folder), watches=True)
+    # A log that has something: of a failed worker that is what it wrote to stderr.
+    is_failed = worker.row["status"] == Status.FAILED
+    size, errors = (_size_of(path) for path in (folder.stdout, folder.stderr))
+    return Pager(stderr_of(folder) if errors and (is_failed or not size) else stdout_of(folder), watches=True)
+
+
+def _size_of(path: AnyPath) -> int:
+    try:
+        return os.stat(path, follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0
