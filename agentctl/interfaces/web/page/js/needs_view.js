@@ -6,7 +6,7 @@ import { useKeys } from './keys.js';
 import { MarkBox, marks, noSelection, toggleMark, useMarking } from './marking.js';
 import { Arrow, Foreign, Sign, WorkerTime } from './pieces.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
-import { go, workerHref } from './router.js';
+import { go, route, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { follow, reveal, useLastScroll, useScrolled, useStaying } from './scrolling.js';
 import { about, changed, connection, fleet, partsOf, sending, useTopics } from './store.js';
@@ -30,7 +30,7 @@ const heights = new Map();
 /** @type {Sent.Need[]} */
 const OVER = ['done', 'earlier'];
 /** What a person has chosen to see, kept while the page is. */
-export const chosen = { filter: '', cursor: '', folded: new Map(OVER.map((need) => [need, true])) };
+export const chosen = { cursor: '', folded: new Map(OVER.map((need) => [need, true])) };
 
 /**
  * The line under the pointer and the one with the focus stay where they are.
@@ -39,10 +39,10 @@ export const chosen = { filter: '', cursor: '', folded: new Map(OVER.map((need) 
 const held = { pointer: null, focus: null };
 
 export function NeedsView({ scope = null, emptyWords = 'No worker has been started yet.' }) {
-  useTopics('fleet', 'chosen');
+  useTopics('fleet', 'chosen', 'route');
   const rowHeight = useRowHeight();
   const box = useRef(null);
-  const shows = filterOf(chosen.filter);
+  const shows = filterOf(route.filter);
   const isIn = scope ? scopeOf(scope) : null;
   /** @param {string} key */
   const whyHidden = (key) => {
@@ -136,7 +136,7 @@ export function NeedsView({ scope = null, emptyWords = 'No worker has been start
       return asksOf(key).length > 1 ? key : next;
     }, focusOn),
   });
-  useMarking({ order: () => keys, why: whyHidden, filter: chosen.filter }, keyNow, () => move(at() + 1));
+  useMarking({ order: () => keys, why: whyHidden, filter: route.filter }, keyNow, () => move(at() + 1));
   useWorkerKeys(keyNow);
 
   useLastScroll(fleet.isKnown, () => {

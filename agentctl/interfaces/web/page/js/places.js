@@ -6,6 +6,32 @@ export const WORKER_TABS = [
 export const TASK_TABS = ['workers', 'timeline', 'usage', 'events'];
 
 /**
+ * What may stand in an address behind its `?`, so that it is kept over a load and in a link; what is not there is as
+ * usual. `filter`: of the lists. `q`, `logs`: of a search. `question`: the one that is meant. `stream`, `find`, `at`:
+ * of an output. `file`, `since`: of a diff.
+ * @typedef {'filter'|'q'|'logs'|'question'|'stream'|'find'|'at'|'file'|'since'} Query
+ */
+
+/** The views that are a list of workers: these have a filter. */
+const LISTS = new Set(['needs', 'tree', 'task']);
+
+/** @param {Place} place */
+export const isList = (place) => LISTS.has(place.view) && (place.view !== 'task' || place.tab === 'workers');
+
+/**
+ * Put a value behind the `?` of an address, or take it out where it is empty.
+ * @param {URLSearchParams} query
+ * @param {Query} name
+ * @param {string} value
+ */
+export function withValue(query, name, value) {
+  const made = new URLSearchParams(query);
+  if (value) made.set(name, value);
+  else made.delete(name);
+  return made;
+}
+
+/**
  * What an address names; `task`, `instance` and `tab` are empty where a view has none.
  * @typedef {{ view: 'needs'|'tree'|'search'|'task'|'worker'|'nowhere', task: string, instance: string, tab: string,
  *   query: URLSearchParams }} Place

@@ -1,7 +1,12 @@
 // What the address says is shown, and how one gets from one to the other.
 import { segments } from './api.js';
-import { placeOf } from './places.js';
-import { changedNow } from './store.js';
+import { isList, placeOf, withValue } from './places.js';
+import { changed, changedNow, useTopics } from './store.js';
+
+/** @import { Place, Query } from './places.js' */
+
+/** Browsers refuse an address at each key that is typed: Safari more than 100 in 30 seconds. */
+const WRITES_MS = 350;
 
 /**
  * @param {string} task
@@ -11,29 +16,99 @@ export const workerHref = (task, instance, tab = '') => `/tasks/${segments(task)
 /** @param {string} task */
 export const taskHref = (task, tab = '') => `/tasks/${segments(task)}${tab && tab !== 'workers' ? `/${tab}` : ''}`;
 
+/** @type {{ depth?: number, scroll?: number }} */
+const before = history.state ?? {};
+const first = placeOf(location.href);
+
 export const route = {
-  place: placeOf(location.href),
-  depth: history.state?.depth ?? 0,
+  place: first,
+  depth: before.depth ?? 0,
   /** @type {Map<number, number>} */
-  scrolls: new Map(),
-  isBack: false,
+  scrolls: new Map(before.scroll ? [[before.depth ?? 0, before.scroll]] : []),
+  isBack: Boolean(before.scroll),
+  /** The filter goes along from list to list. */
+  filter: first.query.get('filter') ?? '',
 };
 
 const scroller = () => document.getElementById('main');
 const noteScroll = () => route.scrolls.set(route.depth, scroller()?.scrollTop ?? 0);
+
+/** @param {Place} place */
+function setPlace(place) {
+  route.place = place;
+  if (isList(place)) route.filter = place.query.get('filter') ?? '';
+}
+
+let timer = 0;
+
+/** Have the address say what is shown, with what was changed in it since it was written. */
+function write(state = history.state) {
+  clearTimeout(timer);
+  timer = 0;
+  const query = `${route.place.query}`;
+  history.replaceState(state, '', `${location.pathname}${query && `?${query}`}${location.hash}`);
+}
+const writeNow = () => {
+  if (timer) write();
+};
+
+/**
+ * Have the address of what is shown say one thing more, without telling anybody. No step leads back to what it said
+ * before; an empty value is not in it.
+ * @param {Query} name
+ * @param {string} value
+ */
+export function noteQuery(name, value) {
+  const { place } = route;
+  if ((place.query.get(name) ?? '') === value) return;
+  setPlace({ ...place, query: withValue(place.query, name, value) });
+  if (!timer) timer = setTimeout(write, WRITES_MS);
+}
+
+/**
+ * The same, and what shows the address is drawn again.
+ * @param {Query} name
+ * @param {string} value
+ */
+export function setQuery(name, value) {
+  noteQuery(name, value);
+  changed('route');
+}
+
+/**
+ * A value that stands in the address, and how it is changed. The usual one does not stand there.
+ * @param {Query} name
+ * @returns {[value: string, set: (value: string) => void]}
+ */
+export function useAddress(name, usual = '') {
+  useTopics('route');
+  return [route.place.query.get(name) ?? usual, (value) => setQuery(name, value === usual ? '' : value)];
+}
+
+/**
+ * An address with the present filter, where it is that of a list and has none of its own.
+ * @param {string} href
+ */
+function filtered(href) {
+  const url = new URL(href, location.href);
+  if (!route.filter || url.searchParams.has('filter') || !isList(placeOf(url.href))) return href;
+  url.searchParams.set('filter', route.filter);
+  return url.pathname + url.search + url.hash;
+}
 
 /**
  * Show what an address says. It is drawn before the next key, which is for what that shows: `]` twice goes on by two.
  * @param {string} href
  */
 export function go(href, { isReplacing = false } = {}) {
+  writeNow();
   if (!isReplacing) noteScroll();
   const depth = route.depth + (isReplacing ? 0 : 1);
-  history[isReplacing ? 'replaceState' : 'pushState']({ depth }, '', href);
+  history[isReplacing ? 'replaceState' : 'pushState']({ depth }, '', filtered(href));
   const was = route.place;
   route.depth = depth;
   route.isBack = false;
-  route.place = placeOf(location.href);
+  setPlace(placeOf(location.href));
   const { place } = route;
   const isSame = was.view === place.view && was.task === place.task && was.instance === place.instance;
   if (!isReplacing && !isSame) route.scrolls.delete(depth);
@@ -57,6 +132,7 @@ export function keepInAddress(values) {
 
 /** Back to where one came from; to the list, for whoever came by a link. */
 export function back() {
+  writeNow();
   if (route.depth > 0) history.back();
   else if (route.place.view !== 'needs') go('/', { isReplacing: true });
 }
@@ -65,12 +141,17 @@ export function back() {
 export const lastScroll = () => (route.isBack ? route.scrolls.get(route.depth) : undefined);
 
 addEventListener('popstate', (event) => {
+  clearTimeout(timer); // What was to be written is about the address that was left.
+  timer = 0;
   noteScroll();
   route.depth = event.state?.depth ?? 0;
   route.isBack = true;
-  route.place = placeOf(location.href);
+  setPlace(placeOf(location.href));
   changedNow('route');
 });
+
+// Whoever loads the page anew finds it at its place.
+addEventListener('pagehide', () => write({ depth: route.depth, scroll: scroller()?.scrollTop ?? 0 }));
 
 // Links of the page itself need no load; those of a picture are not HTML, and have but the attribute.
 document.addEventListener('click', (event) => {

@@ -6,14 +6,15 @@ import { Dispatch } from './dispatch_form.js';
 import { useKeys } from './keys.js';
 import { Outstanding } from './outstanding.js';
 import { areMarked, MarkedCount, unmarkAll } from './marking.js';
-import { chosen, NeedsView } from './needs_view.js';
+import { NeedsView } from './needs_view.js';
 import { Foreign } from './pieces.js';
 import { oneLine } from './safe_text.js';
-import { back, go, route } from './router.js';
+import { isList } from './places.js';
+import { back, go, route, setQuery } from './router.js';
 import { toBegin } from './scrolling.js';
 import { SearchView } from './search_view.js';
 import { MarksBar } from './several.js';
-import { about, changed, connection, fleet, said, unsay, useTopics } from './store.js';
+import { about, connection, fleet, said, unsay, useTopics } from './store.js';
 import { TaskView } from './task_view.js';
 import { nextTheme, themeNow, themeWords } from './theme.js';
 import { TreeView } from './tree_view.js';
@@ -46,7 +47,6 @@ export function App() {
   useTopics('route', 'about');
   const { place } = route;
   const frame = useRef(null);
-  const isFiltered = () => ['needs', 'tree', 'task'].includes(route.place.view);
   const isFirst = useRef(true);
   const placeKey = `${place.view} ${place.task ?? ''} ${place.instance ?? ''}`;
   useKeys({
@@ -60,10 +60,8 @@ export function App() {
     tree: () => go(place.view === 'tree' ? '/' : '/tree'),
     back: () => {
       if (areMarked()) unmarkAll();
-      else if (isFiltered() && chosen.filter) {
-        chosen.filter = '';
-        changed('chosen');
-      } else if (focused()?.closest('.question') && !focused()?.matches('[data-key]')) lineOf(focused())?.focus();
+      else if (isList(route.place) && route.filter) setQuery('filter', '');
+      else if (focused()?.closest('.question') && !focused()?.matches('[data-key]')) lineOf(focused())?.focus();
       else back();
     },
   });
@@ -115,7 +113,6 @@ function NavLinks({ isBar = false }) {
 
 function Head() {
   useTopics('route', 'about');
-  const { view } = route.place;
   return html`<header class="head">
     <a class="skip" href="#main" onClick=${(event) => {
       event.preventDefault();
@@ -123,7 +120,7 @@ function Head() {
     }}>To the content</a>
     <a class="brand" href="/" aria-label="agentctl: all workers"><img src="/static/icons/mark.svg" width="22" height="22" alt="" /><span>agentctl</span></a>
     <nav class="wide-only" aria-label="Views"><${NavLinks} /></nav>
-    ${['needs', 'tree'].includes(view) || (view === 'task' && route.place.tab === 'workers') ? html`<${Filter} />` : html`<span class="grow"></span>`}
+    ${isList(route.place) ? html`<${Filter} />` : html`<span class="grow"></span>`}
     <${MarkedCount} />
     <${Link} />
     ${about.readOnly && html`<span class="tag" title="This page was started to look only">read only</span>`}
@@ -134,24 +131,19 @@ function Head() {
 }
 
 function Filter() {
-  useTopics('chosen');
+  useTopics('route');
   const field = useRef(null);
   return html`<form class="filter" role="search" onSubmit=${(event) => {
     event.preventDefault();
     field.current.blur();
   }}>
-    <input id="filter" ref=${field} type="search" value=${chosen.filter} placeholder="Filter:  s:failed  a:explore  -t:old" aria-label="Filter the workers" autocomplete="off" autocapitalize="none" spellcheck="false"
-      onInput=${(event) => {
-        chosen.filter = event.target.value;
-        changed('chosen');
-      }}
+    <input id="filter" ref=${field} type="search" value=${route.filter} placeholder="Filter:  s:failed  a:explore  -t:old" aria-label="Filter the workers" autocomplete="off" autocapitalize="none" spellcheck="false"
+      onInput=${(event) => setQuery('filter', event.target.value)}
       onKeyDown=${(event) => {
         if (event.key !== 'Escape') return;
         event.preventDefault();
-        if (chosen.filter) {
-          chosen.filter = '';
-          changed('chosen');
-        } else field.current.blur();
+        if (route.filter) setQuery('filter', '');
+        else field.current.blur();
       }} />
   </form>`;
 }

@@ -5,9 +5,8 @@ import { filterOf } from './filtering.js';
 import { ITEM_SIGNS, itemLabel } from './item_words.js';
 import { isBound, isField, sayWhy, useKeys } from './keys.js';
 import { marks, noSelection, toggleMark, useMarking } from './marking.js';
-import { chosen } from './needs_view.js';
 import { Sign, WorkerTime } from './pieces.js';
-import { go, taskHref, workerHref } from './router.js';
+import { go, route, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { reveal, useLastScroll, useStaying } from './scrolling.js';
 import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
@@ -104,13 +103,13 @@ function useItems(keys) {
 }
 
 export function TreeView() {
-  useTopics('fleet', 'chosen');
+  useTopics('fleet', 'chosen', 'route');
   const rowHeight = useRowHeight(30, 48);
   const box = useRef(null);
   const [, draw] = useState(0);
   const wanted = useRef(false);
   const typed = useRef({ text: '', at: 0, isOn: false });
-  const shows = filterOf(chosen.filter);
+  const shows = filterOf(route.filter);
   /** @param {Line} line */
   const isOpen = (line) => opened.has(line.id) || Boolean(shows && line.kind !== 'item' && !opened.has(`-${line.id}`) && below.has(line.id));
   const below = belowOf(fleet.tasks, fleet.workers, shows);
@@ -238,7 +237,7 @@ export function TreeView() {
       if (!worker) return 'gone';
       return !shows || shows(worker, fleet.tasks.get(worker.taskId)) ? '' : 'hidden by the filter';
     },
-    filter: chosen.filter,
+    filter: route.filter,
   }, keyNow, () => moveTo(at + 1));
   useWorkerKeys(keyNow);
 
