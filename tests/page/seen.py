@@ -56,6 +56,14 @@ def tree_item(page: Page, name: str) -> Locator:
     return page.get_by_role("treeitem").filter(has=page.locator(".label", has_text=re.compile(rf"^{re.escape(name)}$")))
 
 
+def unfold(page: Page, name: str) -> None:
+    """Open a line of the tree, unless it is open: what is alive opens by itself."""
+    line = tree_item(page, name)
+    if line.get_attribute("aria-expanded") == "false":
+        line.locator(".twist").click()
+    expect(line).to_have_attribute("aria-expanded", "true")
+
+
 def tree_lines(page: Page) -> list[dict[str, Any]]:
     """Return the lines of the tree: label, level, whether open, from top to bottom."""
     found: list[dict[str, Any]] = page.evaluate("""() => [...document.querySelectorAll('[role=treeitem]')]

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.page.install import axe_script
-from tests.page.seen import insist, pressed, question, row, settled, tree_item, until_said
+from tests.page.seen import insist, pressed, question, row, settled, tree_item, unfold, until_said
 from tests.page.visiting import PHONE, Visit
 from tests.page.world import populate, views
 from tests.steps import Task
@@ -110,8 +110,7 @@ def test_axe_finds_nothing(task: Task, tmp_path: Path, visiting: Callable[..., V
 def opened(visit: Visit, checker: Checker) -> None:
     """Look at an open tree and an open transcript."""
     page = visit.go("/tree")
-    tree_item(page, "t1").locator(".twist").click()
-    tree_item(page, "agent").locator(".twist").click()
+    unfold(page, "agent")
     expect(tree_item(page, "Find sessions")).to_be_visible()
     checker.look("the open tree")
     visit.go("/tasks/t1/workers/reviewed")

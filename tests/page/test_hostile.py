@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.agent_steps import agent, blocked, ends, plays
-from tests.page.seen import question, settled, tree_item
+from tests.page.seen import question, settled, unfold
 from tests.page.site import Site
 from tests.page.visiting import Visit
 from tests.repositories import git, new_repository
@@ -167,8 +167,8 @@ def test_what_an_agent_says_and_does(task: Task, hurt: Visit, tmp_path: Path, ho
     expect(page.get_by_role("dialog")).to_be_visible()
     page.keyboard.press("Escape")
     hurt.go("/tree")
-    tree_item(page, "t1").locator(".twist").click()
-    tree_item(page, "a").locator(".twist").click()
+    unfold(page, "t1")
+    unfold(page, "a")
     expect(page.get_by_role("treeitem").nth(4)).to_be_visible()
     page.get_by_role("treeitem").nth(4).focus()
     page.keyboard.press("*")

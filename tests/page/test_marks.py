@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.agent_steps import agent, blocked, ends
-from tests.page.seen import group, question, row, says, settled, tree_item
+from tests.page.seen import group, question, row, says, settled, tree_item, unfold
 from tests.page.visiting import PHONE, Visit
 from tests.steps import Task, spawn, statuses
 from tests.support import alike, run, wait_until, worker
@@ -250,7 +250,7 @@ def test_a_box_by_keys_alone(task: Task, visit: Visit) -> None:
 def test_marks_are_the_same_in_the_tree(task: Task, visit: Visit) -> None:
     at_work(task, *"abc")
     page = visit.open("/tree")
-    tree_item(page, "t1").locator(".twist").click()
+    unfold(page, "t1")
     tree_item(page, "a").locator(".mark-box").click()
     expect(tree_item(page, "a")).to_have_attribute("aria-checked", "true")
     tree_item(page, "b").click(modifiers=["Shift"])
@@ -431,7 +431,7 @@ def test_keys_act_again_after_a_second(task: Task, visit: Visit, ms: int, acts: 
 def test_letters_behind_f_are_no_keys_wherever_the_focus_was(task: Task, visit: Visit) -> None:
     at_work(task, "fox")
     page = visit.open("/tree")
-    tree_item(page, "t1").locator(".twist").click()
+    unfold(page, "t1")
     page.evaluate("document.activeElement.blur()")
     page.keyboard.press("f")
     expect(page.locator(":focus")).to_have_attribute("role", "treeitem")

@@ -1,4 +1,4 @@
-"""At stake: the tree has every task, worker and sub-agent in its place, folded until somebody opens it."""
+"""At stake: the tree has every task, worker and sub-agent in its place; what is alive is open, the rest is folded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from tests.agent_steps import agent, plays
-from tests.page.seen import tree_item, tree_lines
+from tests.page.seen import tree_item, tree_lines, unfold
 from tests.page.visiting import Visit
 from tests.steps import Task, spawn
 from tests.support import run, worker
@@ -43,21 +43,46 @@ me.waiting["hang"] = "hang"
 def opened(page: Page, *names: str) -> None:
     """Open lines by a click on what is before them."""
     for name in names:
-        tree_item(page, name).locator(".twist").click()
-        expect(tree_item(page, name)).to_have_attribute("aria-expanded", "true")
+        unfold(page, name)
 
 
 def labels(page: Page) -> list[str]:
     return [line["label"] for line in tree_lines(page)]
 
 
-def test_it_is_folded_at_first_and_opens_level_by_level(task: Task, visit: Visit, tmp_path: Path) -> None:
+def folded(page: Page, name: str) -> None:
+    """Fold a line by a click on what is before it."""
+    tree_item(page, name).locator(".twist").click()
+    expect(tree_item(page, name)).to_have_attribute("aria-expanded", "false")
+
+
+def test_what_is_alive_is_open_and_a_fold_stays(task: Task, visit: Visit, tmp_path: Path) -> None:
+    run("new", "Over", "--id", "over")
+    spawn(worker("exits", 0), "--wait", "--task", "over", name="ended")
+    run("new", "Asking", "--id", "asking")
+    spawn(worker("asks", "--kind", "confirm", "Really?"), "--task", "asking", name="asker")
+    gate = tmp_path / "gate"
+    spawn(worker("exits", 0, "--after-file", gate), "--task", "t1", name="works")
+    page = visit.open("/tree")
+    expect(tree_item(page, "asker")).to_be_visible()
+    expect(tree_item(page, "works")).to_be_visible()
+    expect(tree_item(page, "over")).to_have_attribute("aria-expanded", "false")
+    folded(page, "asking")
+    gate.touch()
+    expect(tree_item(page, "works")).to_contain_text("completed")
+    page.reload()
+    expect(tree_item(page, "works")).to_be_visible()
+    expect(tree_item(page, "asking")).to_have_attribute("aria-expanded", "false")
+
+
+def test_it_opens_level_by_level(task: Task, visit: Visit, tmp_path: Path) -> None:
     agent(plays(tmp_path, NESTED))
     spawn(worker("exits", 3), "--wait", name="fails", check=False)
     page = visit.open("/tree")
-    expect(page.get_by_role("treeitem")).to_have_count(1)
+    expect(page.get_by_role("treeitem")).to_have_count(3)
     top = tree_item(page, "t1")
-    expect(top).to_have_attribute("aria-expanded", "false")
+    folded(page, "t1")
+    expect(page.get_by_role("treeitem")).to_have_count(1)
     expect(top).to_contain_text(re.compile(r"1\s*run"))
     expect(top).to_contain_text(re.compile(r"1\s*failed"))
     opened(page, "t1")
@@ -115,7 +140,8 @@ def test_sub_tasks_are_below_the_worker_that_made_them(task: Task, visit: Visit)
     spawn(worker("sleeps", 60), name="asker")
     spawn(worker("asks", "--kind", "confirm", "Really?"), "--task", "below", name="deep")
     page = visit.open("/tree")
-    expect(tree_item(page, "below")).to_contain_text(re.compile(r"1\s*ask"))
+    folded(page, "below")
+    expect(tree_item(page, "below")).to_contain_text(re.compile(r"1\s*blocked"))
 
 
 def test_by_keys_alone(task: Task, visit: Visit, tmp_path: Path) -> None:
@@ -129,6 +155,8 @@ def test_by_keys_alone(task: Task, visit: Visit, tmp_path: Path) -> None:
 
     page.keyboard.press("g")
     at("t1")
+    page.keyboard.press("ArrowLeft")
+    expect(tree_item(page, "t1")).to_have_attribute("aria-expanded", "false")
     page.keyboard.press("ArrowRight")
     expect(tree_item(page, "t1")).to_have_attribute("aria-expanded", "true")
     at("t1")

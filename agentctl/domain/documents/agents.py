@@ -76,6 +76,20 @@ class ShownAgent(AgentRow):
     definition: AgentDefinition
 
 
+class DriverRow(TypedDict):
+    """A driver, and what a start may ask of it."""
+
+    driver: str
+    #: The program that it starts, as it is looked for; empty of plain models.
+    program: str
+    installed: bool
+    #: The version with which it was tried; null if none was: it runs only where somebody names it.
+    tested: str | None
+    #: The options of `spawn` that it honours -> the values that are known; none: any text or number. Of permissions and
+    #: models, others are taken too.
+    takes: dict[str, list[str]]
+
+
 class TrustRow(TypedDict):
     """Something that is trusted, or that needs trust."""
 

@@ -86,12 +86,19 @@ class OwnEndpoints:
         """Return them."""
         return [
             Endpoint("GET", "/about", "about", "Say which server this is.", self._tell, answers="ServerAbout"),
+            Endpoint("GET", "/drivers", "drivers", "Say what a start may ask of each driver.", self._drivers,
+                     answers="list[DriverRow]"),
             self._events(), self._activity(), *OutputEndpoints(self._root, force=self._force).all(), self._file(),
             self._tree(), self._picture(), self._spawn(), self._spawn_batch(), self._respond(), self._look(),
         ]  # fmt: skip
 
     def _tell(self, _call: CheckedRequest) -> JsonAnswer:
         return JsonAnswer(self._about)
+
+    def _drivers(self, _call: CheckedRequest) -> JsonAnswer:
+        from agentctl.operations.trust.driver_choices import driver_choices  # It reads the rows of programs.
+
+        return JsonAnswer(driver_choices())
 
     def _task(self, call: CheckedRequest) -> TaskDir:
         return find_task(call.values["task"], root=str(self._root.path), force=self._force)

@@ -1,4 +1,4 @@
 """Which agents, templates and settings of a root may be used, and how a person allows it by `trust`.
 
-Doors: `definitions`, `root_settings`, `templates`, `trusting`.
+Doors: `definitions`, `driver_choices`, `root_settings`, `templates`, `trusting`.
 """

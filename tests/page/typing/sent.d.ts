@@ -300,7 +300,9 @@ declare namespace Sent {
     /** Where it is in its file, in bytes. */
     offset?: number | null;
   }
-  interface Agent { name: string; description?: string; usable: boolean; installed?: boolean }
+  interface Agent { name: string; description?: string; usable: boolean; installed?: boolean; driver?: string | null }
+  /** What a start may ask of a driver: options -> the values that are known. */
+  interface Driver { driver: string; installed: boolean; tested: string | null; takes: Record<string, string[] | undefined> }
 
   /** What a command tells of each worker that it was about. */
   interface Done {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EMPTY, orderOf, titleFor } from '../../../agentctl/interfaces/web/page/js/dispatch_order.js';
+import {
+  EMPTY, namesCompleted, orderOf, taskFor, titleFor,
+} from '../../../agentctl/interfaces/web/page/js/dispatch_order.js';
 
 const order = (more) => orderOf({ ...EMPTY, ...more });
 const refused = (more) => {
@@ -38,4 +40,20 @@ test('the title is the beginning of the work', () => {
   assert.equal(titleFor({ ...EMPTY, prompt: `\n ${'x'.repeat(100)}\nmore` }), 'x'.repeat(60));
   assert.equal(titleFor({ ...EMPTY, what: '!', command: 'make', prompt: 'other' }), 'make');
   assert.equal(titleFor(EMPTY), 'Task');
+});
+
+test('the task is the one that is looked at, else the last, else the only one, else none', () => {
+  assert.equal(taskFor('a', 'b', ['a', 'b', 'c']), 'a');
+  assert.equal(taskFor('foreign', 'b', ['a', 'b']), 'b');
+  assert.equal(taskFor(undefined, 'gone', ['a', 'b']), '');
+  assert.equal(taskFor(undefined, '', ['a']), 'a');
+  assert.equal(taskFor('', '', []), '');
+});
+
+test('one more name behind those that were typed', () => {
+  const names = ['build', 'lint', 'test'];
+  assert.deepEqual(namesCompleted('', names), names);
+  assert.deepEqual(namesCompleted('li', names), names);
+  assert.deepEqual(namesCompleted('build, li', names), ['build, lint', 'build, test']);
+  assert.deepEqual(namesCompleted('build lint ', names), ['build lint test']);
 });

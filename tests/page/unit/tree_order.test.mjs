@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { belowOf, countsOf, itemLines, linesOf } from '../../../agentctl/interfaces/web/page/js/tree_order.js';
+import { aliveOf, belowOf, countsOf, itemLines, linesOf } from '../../../agentctl/interfaces/web/page/js/tree_order.js';
 
 const tasks = (...all) => new Map(all.map((one) => [one.taskId, { state: 'working', ...one }]));
 const workers = (...all) => new Map(all.map((one) => [`${one.taskId}/${one.agentInstance}`, { status: 'running', ...one }]));
@@ -80,4 +80,16 @@ test('closed lines hide what is below them', () => {
   const below = belowOf(tasks({ taskId: 'top' }), workers({ taskId: 'top', agentInstance: 'a' }), null);
   const lines = linesOf(below, new Map(), () => false, () => true);
   assert.deepEqual(lines.map((line) => [line.id, line.open, line.position, line.size]), [['t:top', false, 1, 1]]);
+});
+
+test('alive is what somebody works, waits or asks below', () => {
+  const below = belowOf(
+    tasks({ taskId: 'top' }, { taskId: 'sub', parent: 'top', parentInstance: 'a' }, { taskId: 'over' },
+      { taskId: 'empty' }),
+    workers({ taskId: 'top', agentInstance: 'a', status: 'completed' },
+      { taskId: 'sub', agentInstance: 'b', status: 'queued' },
+      { taskId: 'over', agentInstance: 'c', status: 'failed', paused: true }),
+    null,
+  );
+  assert.deepEqual(aliveOf(countsOf(below)).sort(), ['t:sub', 't:top', 'w:top/a']);
 });

@@ -143,7 +143,7 @@ def _task(glance: Glance, task: FleetTask, line: ListLine, width: int, now: date
     counted = [
         _counted(totals.workers, str(totals.workers), "worker") or "no workers",
         f"{totals.live} live" if totals.live else "",
-        f"{totals.asking} ask" if totals.asking > 1 else "1 asks" if totals.asking else "",
+        f"{totals.asking} blocked" if totals.asking else "",
     ]
     failed = f"{totals.failed} failed  " if totals.failed else ""
     known = known_below(glance, task.task.id)

@@ -1,7 +1,7 @@
 // The form that starts a worker. What was typed is kept until it has been started.
 import { get, post, segments } from './api.js';
 import { sendByKey } from './dialogs.js';
-import { EMPTY, orderOf, titleFor } from './dispatch_order.js';
+import { EMPTY, namesCompleted, orderOf, taskFor, titleFor } from './dispatch_order.js';
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { keep, kept } from './kept.js';
 import { useOnce } from './once.js';
@@ -9,11 +9,15 @@ import { Foreign, Problem } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { fleet, say, useTopics } from './store.js';
+import { TERMINAL } from './words.js';
 
 /** @import { Form } from './dispatch_order.js' */
 
 const DRAFT = 'dispatch';
 const NEW_TASK = '+';
+const OTHER = '…';
+/** So many names are offered: a browser shows no more of them at once. */
+const MOST_NAMES = 200;
 
 /** @param {Form} form */
 const hasWork = (form) => Boolean(form.prompt || form.command);
@@ -24,9 +28,14 @@ export function Dispatch({ close, task: first }) {
   const [form, setForm] = useState(() => {
     /** @type {Form} */
     const draft = { ...EMPTY, ...kept(DRAFT) };
-    return first && !hasWork(draft) ? { ...draft, task: first } : draft;
+    const isBegun = hasWork(draft);
+    const own = [...fleet.tasks.values()].filter((one) => one.own !== false).map((one) => one.taskId);
+    if (draft.task === NEW_TASK && isBegun) return draft;
+    return { ...draft, task: taskFor(isBegun ? '' : first, draft.task, own) };
   });
   const [agents, setAgents] = useState(/** @type {Sent.Agent[] | null} */ (null));
+  const [drivers, setDrivers] = useState(/** @type {Sent.Driver[]} */ ([]));
+  const [others, setOthers] = useState(/** @type {string[]} */ ([]));
   const [error, setError] = useState(/** @type {Refused | null} */ (null));
   const [isBusy, setBusy] = useState(false);
   const [isFirst] = useState(() => !hasWork({ ...EMPTY, ...kept(DRAFT) }));
@@ -52,6 +61,7 @@ export function Dispatch({ close, task: first }) {
         set('what', usable.find((one) => one.name === 'general')?.name ?? usable[0]?.name ?? '!');
       }
     }, setError);
+    get('/drivers').then(setDrivers, () => {}); // Without it, its fields take any text.
   }, []);
   // Where this part of the page came only after its dialog had opened.
   useLayoutEffect(() => box.current.querySelector('textarea').focus(), []);
@@ -61,8 +71,10 @@ export function Dispatch({ close, task: first }) {
 
   const tasks = useMemo(() => [...fleet.tasks.values()].filter((one) => one.own !== false)
     .sort((a, b) => (b.totals?.began ?? '').localeCompare(a.totals?.began ?? '')), [fleet.tasks, fleet.shape]);
-  const latestTask = form.task === NEW_TASK ? NEW_TASK : tasks[0]?.taskId ?? NEW_TASK;
-  const known = tasks.some((one) => one.taskId === form.task) ? form.task : latestTask;
+  const known = tasks.some((one) => one.taskId === form.task) ? form.task : NEW_TASK;
+  const names = useMemo(() => [...fleet.workers.values()].filter((one) => one.taskId === known)
+    .sort((a, b) => Number(TERMINAL.has(a.status)) - Number(TERMINAL.has(b.status)))
+    .map((one) => one.agentInstance), [known, fleet.workers, fleet.shape]);
 
   /** @param {SubmitEvent} event */
   const submit = async (event) => {
@@ -105,6 +117,28 @@ export function Dispatch({ close, task: first }) {
   const check = (name, label) => html`<label class="check"><input type="checkbox" checked=${form[name]} onChange=${(event) => set(name, event.target.checked)} /><span>${label}</span></label>`;
   const isCommand = form.what === '!';
   const agent = agents?.find((one) => one.name === form.what);
+  const driver = drivers.find((one) => one.driver === (form.driver || agent?.driver));
+  /**
+   * An option of the driver: its values to choose from, or a text; nothing where it has no such option.
+   * @param {'model' | 'effort' | 'permissions' | 'budget' | 'turns'} name
+   * @param {string} option
+   * @param {string} label
+   */
+  const driverField = (name, option, label, more = {}, otherWords = '') => {
+    const values = driver?.takes[option];
+    if (driver && !values && !form[name]) return null;
+    if (name === 'model' || !values?.length) {
+      return html`${field(name, label, { ...more, list: values?.length ? `known-${name}` : undefined })}${values?.length ? html`<datalist id=${`known-${name}`}>${values.map((one) => html`<option key=${one} value=${one} />`)}</datalist>` : ''}`;
+    }
+    const isOther = others.includes(name) || (form[name] !== '' && !values.includes(form[name]));
+    return html`<label class="field"><span>${label}</span><select value=${isOther ? OTHER : form[name]} onChange=${(event) => {
+      const { value } = event.target;
+      setOthers((was) => (value === OTHER ? [...was, name] : was.filter((one) => one !== name)));
+      set(name, value === OTHER ? '' : value);
+    }}><option value="">as its definition says</option>${values.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
+      ${otherWords && html`<option value=${OTHER}>${otherWords}</option>`}</select></label>
+      ${isOther && field(name, otherWords, more)}`;
+  };
   return html`<form ref=${box} class="dispatch" onSubmit=${submit} onKeyDown=${sendByKey}>
     <h2 id="dialog-title">New worker</h2>
     <div class="pair">
@@ -128,10 +162,14 @@ export function Dispatch({ close, task: first }) {
     <div class="pair">${field('name', 'Name (by default made up)')}${field('folder', 'Folder (by default that of the server)')}</div>
     <details><summary>More options</summary><div>
       <div>${check('worktree', 'In a git worktree and on a branch of its own')}${!isCommand && check('keep', 'Keep it after its answer, for messages')}</div>
-      ${!isCommand && html`<div class="pair">${field('model', 'Model')}${field('effort', 'Effort (low, medium, high)')}
-        ${field('permissions', 'Permissions (ask, allow, deny, or rules in JSON)')}${field('driver', 'Driver (claude, codex)')}
-        ${field('budget', 'At most, in US dollars', { inputmode: 'decimal' })}${field('turns', 'At most, in turns', { inputmode: 'numeric' })}</div>`}
-      <div class="pair">${field('after', 'After these workers')}${field('priority', 'Priority in the queue', { inputmode: 'numeric' })}
+      ${!isCommand && html`<div class="pair"><label class="field"><span>Driver</span><select value=${form.driver} onChange=${(event) => set('driver', event.target.value)}>
+          <option value="">${agent?.driver ? `as its definition says: ${plain(agent.driver)}` : 'the first that is installed'}</option>
+          ${drivers.map((one) => html`<option key=${one.driver} value=${one.driver} disabled=${!one.installed}>${plain(one.driver)}${one.installed ? one.tested === null ? ' (never tried)' : '' : ' (not installed)'}</option>`)}
+          ${form.driver && !drivers.some((one) => one.driver === form.driver) && html`<option value=${form.driver}>${plain(form.driver)}</option>`}</select></label>
+        ${driverField('model', 'model', 'Model')}${driverField('effort', 'effort', 'Effort')}
+        ${driverField('permissions', 'permissions', 'Permissions', {}, 'Rules, in JSON')}
+        ${driverField('budget', 'max_budget_usd', 'At most, in US dollars', { inputmode: 'decimal' })}${driverField('turns', 'max_turns', 'At most, in turns', { inputmode: 'numeric' })}</div>`}
+      <div class="pair">${field('after', 'After these workers', { list: 'known-names', placeholder: 'their names' })}<datalist id="known-names">${namesCompleted(form.after, names).slice(0, MOST_NAMES).map((one) => html`<option key=${one} value=${one} />`)}</datalist>${field('priority', 'Priority in the queue', { inputmode: 'numeric' })}
         ${field('timeout', 'At most, in seconds', { inputmode: 'decimal' })}${field('retries', 'Further tries where it fails', { inputmode: 'numeric' })}</div>
     </div></details>
     <${Problem} error=${error} />

@@ -17,6 +17,33 @@ export function titleFor(form) {
   return text.trim().split('\n')[0].slice(0, 60) || 'Task';
 }
 
+/**
+ * The task that a new worker is for, unless one is chosen: the one that is looked at, the one chosen last here, the
+ * only one. There is no other guess: the newest task may be anybody's.
+ * @param {string | undefined} inView
+ * @param {string} last
+ * @param {string[]} own
+ * @returns {string} empty for none
+ */
+export function taskFor(inView, last, own) {
+  const known = [inView, last].find((task) => task && own.includes(task));
+  return known ?? (own.length === 1 ? own[0] : '');
+}
+
+const PARTS = /[\s,]+/;
+
+/**
+ * What a field of several names may become by one more name.
+ * @param {string} text
+ * @param {string[]} names
+ */
+export function namesCompleted(text, names) {
+  const typed = text.split(PARTS);
+  const before = text.slice(0, text.length - (typed.at(-1) ?? '').length);
+  const given = new Set(before.split(PARTS));
+  return names.filter((name) => !given.has(name)).map((name) => before + name);
+}
+
 /** @type {Array<['priority' | 'retries' | 'timeout' | 'budget' | 'turns', option: string]>} */
 const NUMBERS = [
   ['priority', 'priority'], ['retries', 'retries'], ['timeout', 'timeout_seconds'], ['budget', 'max_budget_usd'],
@@ -40,7 +67,7 @@ export function orderOf(form) {
   if (form.folder.trim()) order.cwd = form.folder.trim();
   if (form.name.trim()) order.name = form.name.trim();
   if (form.worktree) order.worktree = true;
-  if (form.after.trim()) order.after = form.after.trim().split(/[\s,]+/);
+  if (form.after.trim()) order.after = form.after.trim().split(PARTS);
   for (const [field, option] of NUMBERS) {
     const text = String(form[field]).trim();
     if (!text || (form.what === '!' && (field === 'budget' || field === 'turns'))) continue;

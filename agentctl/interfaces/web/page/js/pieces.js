@@ -118,10 +118,23 @@ export function NotYet({ error, isLoading, what }) {
 /**
  * The tabs of a view, each with an address of its own; changing the tab is not a step that leads back.
  * @param {{ label: string, names: string[], current: string, hrefOf: (name: string) => string,
- *   wordsOf: (name: string) => string | object }} props
+ *   wordsOf: (name: string) => string | object, isEmpty?: (name: string) => boolean }} props `isEmpty`: there is
+ *   nothing in a tab; it can be opened all the same
  */
-export function Tabs({ label, names, current, hrefOf, wordsOf }) {
+export function Tabs({ label, names, current, hrefOf, wordsOf, isEmpty = () => false }) {
   const box = useRef(null);
+  const [isMore, setMore] = useState('');
+  /** To which sides there are more of them than there is room for. */
+  const look = () => {
+    if (!box.current) return; // It was told of behind the last frame.
+    const { scrollLeft, scrollWidth, clientWidth } = box.current;
+    setMore(`${scrollLeft > 4 ? 'more-before' : ''} ${scrollLeft < scrollWidth - clientWidth - 4 ? 'more-behind' : ''}`);
+  };
+  useEffect(() => {
+    const observer = new ResizeObserver(look);
+    observer.observe(box.current);
+    return () => observer.disconnect();
+  }, []);
   useLayoutEffect(() => {
     const here = box.current.querySelector('[aria-current]');
     if (here) box.current.scrollLeft = here.offsetLeft - (box.current.clientWidth - here.clientWidth) / 2;
@@ -132,7 +145,7 @@ export function Tabs({ label, names, current, hrefOf, wordsOf }) {
     event.preventDefault();
     go(event.currentTarget.getAttribute('href') ?? '', { isReplacing: true });
   };
-  return html`<nav class="tabs" aria-label=${label} ref=${box}>${names.map((name) => html`<a key=${name} href=${hrefOf(name)} aria-current=${current === name ? 'page' : undefined} onClick=${click}>${wordsOf(name)}</a>`)}</nav>`;
+  return html`<nav class=${`tabs ${isMore}`} aria-label=${label} ref=${box} onScroll=${look}>${names.map((name) => html`<a key=${name} class=${isEmpty(name) ? 'empty-tab' : ''} title=${isEmpty(name) ? 'There is nothing in it' : undefined} href=${hrefOf(name)} aria-current=${current === name ? 'page' : undefined} onClick=${click}>${wordsOf(name)}</a>`)}</nav>`;
 }
 
 /**

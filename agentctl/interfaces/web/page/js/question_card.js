@@ -10,6 +10,7 @@ import { workerHref } from './router.js';
 import { distinct, oneLine, plain, plainLines } from './safe_text.js';
 import { reveal } from './scrolling.js';
 import { about, answered, changed, fleet, lostAnswers, noteShown, say, sending, tellWho } from './store.js';
+import { optionWords } from './text/option_words.js';
 import { counted } from './words.js';
 
 /** How long a question is on the screen before an answer counts. */
@@ -128,6 +129,9 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
   const [chosen, setChosen] = useState(() => new Set());
   const [isDenying, setDenying] = useState(false);
   const [text, setText] = useDraft(`answer.${key}`);
+  const options = optionsOf(question);
+  // Beside options a text is the exception: its field is folded, unless something is in it already.
+  const [isWriting, setWriting] = useState(!options.length || Boolean(text));
   const [reason, setReason] = useState('');
   const root = useRef(null);
   const field = useRef(null);
@@ -152,7 +156,6 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     };
   }, []);
 
-  const options = optionsOf(question);
   const denial = denialOf(question);
   /** @param {string} id */
   const isAllowing = (id) => meaningOf(question, id).startsWith('allow');
@@ -243,8 +246,9 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
         return true;
       },
       write: () => {
-        if (!field.current) return about.readOnly ? ONLY_LOOK : 'the question takes none but its options';
-        field.current.focus();
+        if (about.readOnly) return ONLY_LOOK;
+        if (!question.takesText) return 'the question takes none but its options';
+        startWriting();
         return true;
       },
       deny: () => {
@@ -262,16 +266,28 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
   useLayoutEffect(() => {
     if (isDenying) reasonField.current?.focus();
   }, [isDenying]);
+  const isCalled = useRef(false);
+  const startWriting = () => {
+    isCalled.current = true;
+    setWriting(true);
+    field.current?.focus();
+  };
+  useLayoutEffect(() => {
+    if (isWriting && isCalled.current) field.current?.focus();
+  }, [isWriting]);
 
   /** @param {KeyboardEvent} event */
   const leave = (event) => {
     if (event.key !== 'Escape') return;
     event.stopPropagation();
     setDenying(false);
+    if (options.length && !text) setWriting(false);
     toLine();
   };
   const by = question.askedBy ? ` (${oneLine(question.askedByType || 'a sub-agent', 40)})` : '';
   const asked = distinctQuestion(question);
+  const isExplained = !question.isPermission && options.some(([id, label]) => optionWords(id, label)[1]);
+  const other = question.takesText && !isWriting && html`<button type="button" class="other" onClick=${startWriting} disabled=${isBusy}>Other… <kbd aria-hidden="true">i</kbd></button>`;
 
   return html`<article class="question" ref=${root} tabindex="-1" ...${aim} data-question=${key} aria-labelledby=${domId}>
     <header>
@@ -291,15 +307,16 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     ${about.readOnly ? html`<ul class="answers quiet" aria-label="Possible answers">${options.map(([id, label]) => html`<li key=${id} class="tag foreign">${distinct(label)}</li>`)}</ul>`
     : question.multiple ? html`<fieldset disabled=${isBusy} class="choices"><legend class="unseen">Answers</legend>
         ${options.map(([id, label], index) => html`<label key=${id} class="choice"><input type="checkbox" checked=${chosen.has(id)} onChange=${() => choose(id)} />
-          ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<span class="foreign">${distinct(label)}</span>${question.default === id && html`<span class="quiet">default</span>`}</label>`)}
-        <div class="buttons"><button type="button" class="primary" onClick=${giveChosen} disabled=${isBusy}>Answer with ${chosen.size || 'the'} chosen</button></div>
+          ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<${OptionWords} question=${question} id=${id} label=${label} /></label>`)}
+        <div class="buttons"><button type="button" class="primary" onClick=${giveChosen} disabled=${isBusy}>Answer with ${chosen.size || 'the'} chosen</button>${other}</div>
       </fieldset>`
-    : options.length > 0 && html`<div class="answers" role="group" aria-label="Answers">
+    : options.length > 0 && html`<div class=${`answers${isExplained ? ' explained' : ''}`} role="group" aria-label="Answers">
         ${options.map(([id, label], index) => html`<button key=${id} type="button" onClick=${() => tap(id, label)} disabled=${isBusy || !mayGive(id)}
             class=${isAllowing(id) ? 'allow' : meaningOf(question, id) === 'deny' ? 'deny' : ''}
             aria-describedby=${isAllowing(id) && !isWhole ? `${domId}-unseen` : undefined}>
-          ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<span class="foreign">${distinct(label)}</span>${question.default === id && html`<span class="quiet">default</span>`}</button>`)}
+          ${index < 9 && html`<kbd aria-hidden="true">${index + 1}</kbd>`}<${OptionWords} question=${question} id=${id} label=${label} /></button>`)}
         ${denial && !isDenying && html`<button type="button" class="deny" onClick=${() => setDenying(true)} disabled=${isBusy}>Deny with a reason… <kbd aria-hidden="true">D</kbd></button>`}
+        ${other}
       </div>`}
     ${question.isPermission && question.isWhole && !isWhole && !about.readOnly && html`<p class="hint" id=${`${domId}-unseen`}>Scroll the call to its end: it can be allowed once all of it has been on the screen.</p>`}
     ${isDenying && html`<form class="write" onSubmit=${deny}>
@@ -307,9 +324,9 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
         <input ref=${reasonField} value=${reason} onInput=${(event) => setReason(event.target.value)} onKeyDown=${leave} autocomplete="off" disabled=${isBusy} /></label>
       <div class="buttons"><button type="button" onClick=${() => setDenying(false)}>Not now</button><button class="danger" disabled=${isBusy}>Deny</button></div>
     </form>`}
-    ${question.takesText && !about.readOnly && html`<form class="write" onSubmit=${giveText}>
-      <label class="field"><span>${options.length ? 'Or another answer' : 'Answer'}${question.default && !options.length ? html` <span class="quiet foreign">(default: ${oneLine(question.default, 80)})</span>` : ''}</span>
-        <textarea ref=${field} rows="1" value=${text} onInput=${(event) => setText(event.target.value)} disabled=${isBusy}
+    ${question.takesText && isWriting && !about.readOnly && html`<form class="write" onSubmit=${giveText}>
+      <label class="field"><span class="unseen">${options.length ? 'Another answer' : 'Answer'}</span>
+        <textarea ref=${field} rows="1" value=${text} placeholder=${options.length ? 'Another answer' : question.default ? `Answer (by default: ${oneLine(question.default, 80)})` : 'Answer'} onInput=${(event) => setText(event.target.value)} disabled=${isBusy}
           aria-invalid=${error ? 'true' : undefined} aria-describedby=${error ? `${domId}-problem` : undefined}
           onKeyDown=${(event) => {
             if (event.key === 'Enter' && !event.shiftKey && !event.isComposing && !event.ctrlKey && !event.metaKey) {
@@ -323,6 +340,16 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     <${Problem} error=${error} id=${`${domId}-problem`} />
     <${Outstanding} of=${workerPath(task, instance, 'interact', question.id)} />
   </article>`;
+}
+
+/**
+ * The label of an option, whole; what a question says about it is its second line.
+ * @param {{ question: Sent.Question, id: string, label: string }} props
+ */
+function OptionWords({ question, id, label }) {
+  const [name, about] = question.isPermission ? [label, ''] : optionWords(id, label);
+  return html`<span class="option"><span class="foreign">${distinct(name)}</span>${question.default === id && html` <span class="quiet">default</span>`}
+    ${about && html`<span class="about foreign">${distinct(about)}</span>`}</span>`;
 }
 
 /** @param {Sent.Question} question */

@@ -106,6 +106,15 @@ export function countsOf(below) {
   return known;
 }
 
+const ALIVE = ['running', 'blocked', 'paused', 'queued'];
+
+/**
+ * The lines below which somebody works, waits or asks.
+ * @param {Map<string, Map<string, number>>} counts
+ */
+export const aliveOf = (counts) => [...counts].filter(([id, states]) => id && ALIVE.some((state) => states.has(state)))
+  .map(([id]) => id);
+
 /**
  * @param {Map<string, number>} counts
  * @param {string} state

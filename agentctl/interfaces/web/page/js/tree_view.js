@@ -10,7 +10,7 @@ import { go, route, taskHref, workerHref } from './router.js';
 import { oneLine, plain } from './safe_text.js';
 import { reveal, useLastScroll, useStaying } from './scrolling.js';
 import { about, changed, fleet, isLive, partsOf, useTopics } from './store.js';
-import { belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
+import { aliveOf, belowOf, countsOf, itemLines, linesOf } from './tree_order.js';
 import {
   costWords, duration, holdWords, saidOf, secondsSince, shortNumber, signOf, signOfTask, table, tokensOf,
 } from './words.js';
@@ -25,6 +25,7 @@ const TYPING_MS = 1000;
 /** So many are fetched at a time: all lines of a large tree can be opened by one key. */
 const MOST_LOADS = 4;
 
+/** The ids of open lines; of those that a person has folded with a `~`, and while there is a filter with a `-`. */
 const opened = new Set(sessionStorage.getItem(OPENED)?.split('\n'));
 const keepOpened = () => sessionStorage.setItem(OPENED, [...opened].slice(-500).join('\n'));
 const cursor = { id: '' };
@@ -38,7 +39,7 @@ const items = new Map();
 
 const TYPE_SIGNS = table({ message: '“', thought: '…', note: '*', progress: '%', question: '?' });
 const COUNT_SIGNS = [
-  ['blocked', '?', 'ask'], ['running', '●', 'run'], ['paused', '‖', 'paused'], ['queued', '·', 'queued'],
+  ['blocked', '?', 'blocked'], ['running', '●', 'running'], ['paused', '‖', 'paused'], ['queued', '·', 'queued'],
   ['failed', '✗', 'failed'], ['completed', '✓', 'completed'], ['cancelled', '-', 'cancelled'],
 ];
 
@@ -102,6 +103,16 @@ function useItems(keys) {
   }, [keys.join(' ')]);
 }
 
+/**
+ * Open what is alive, once: a line stays open behind its end, and folded if a person has folded it.
+ * @param {Map<string, Map<string, number>>} counts
+ */
+function openAlive(counts) {
+  const ids = aliveOf(counts).filter((id) => !opened.has(id) && !opened.has(`~${id}`));
+  for (const id of ids) opened.add(id);
+  if (ids.length) keepOpened();
+}
+
 export function TreeView() {
   useTopics('fleet', 'chosen', 'route');
   const rowHeight = useRowHeight(30, 48);
@@ -114,6 +125,7 @@ export function TreeView() {
   const isOpen = (line) => opened.has(line.id) || Boolean(shows && line.kind !== 'item' && !opened.has(`-${line.id}`) && below.has(line.id));
   const below = belowOf(fleet.tasks, fleet.workers, shows);
   const counts = countsOf(below);
+  if (!shows) openAlive(counts);
   const openKeys = [...opened].filter((id) => id.startsWith('w:')).map((id) => id.slice(2))
     .filter((key) => fleet.workers.has(key));
   useItems(openKeys);
@@ -167,9 +179,10 @@ export function TreeView() {
     if (open) {
       opened.add(line.id);
       opened.delete(`-${line.id}`);
+      opened.delete(`~${line.id}`);
     } else {
       opened.delete(line.id);
-      if (shows) opened.add(`-${line.id}`);
+      opened.add(`${shows ? '-' : '~'}${line.id}`);
     }
     keepOpened();
     draw((count) => count + 1);

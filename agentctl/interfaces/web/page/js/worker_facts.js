@@ -7,6 +7,7 @@ import { FileButton } from './result_files.js';
 import { workerHref } from './router.js';
 import { distinct, plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
+import { isTelling, labelOf, valueWords } from './text/fact_words.js';
 import { bytes, clock, endWords, signOf, table } from './words.js';
 
 const AGAIN_MS = 3000;
@@ -115,23 +116,33 @@ export function DetailsTab({ task, instance, worker }) {
   const { data, error, isLoading, again } = useShown(task, instance, [worker.status]);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<div class="details">
-    <p class="buttons"><button type="button" class="small" onClick=${again}>Look again</button></p>
-    ${data.folder && html`<p class="pad-below">Its folder: <${Command} text=${data.folder} /></p>`}
-    <${Value} value=${data} depth=${0} />
+    <p class="facts-line">${data.folder && html`<span>Its folder <${Command} text=${data.folder} /></span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
+    <${Facts} value=${data} />
+    <details><summary>All of it, as JSON</summary><pre class="preview foreign">${plainLines(JSON.stringify(data, null, 1))}</pre></details>
   </div>`;
 }
 
+/**
+ * What a document says, in words: single values first, then a section for each part.
+ * @param {{ value: object, depth?: number }} props
+ */
+function Facts({ value, depth = 0 }) {
+  const entries = Object.entries(value).filter(([key, one]) => isTelling(key, one));
+  /** @param {unknown} one */
+  const isPart = (one) => typeof one === 'object' && !Array.isArray(one) && depth < 2;
+  return html`<dl class="facts">${entries.filter(([, one]) => !isPart(one)).map(([key, one]) => html`<div key=${key}><dt class="foreign">${plain(labelOf(key))}</dt><dd><${Value} name=${key} value=${one} /></dd></div>`)}</dl>
+    ${entries.filter(([, one]) => isPart(one)).map(([key, one]) => html`<section key=${key} class="facts-part"><h2 class="foreign">${plain(labelOf(key))}</h2><${Facts} value=${one} depth=${depth + 1} /></section>`)}`;
+}
+
 const LONG = 2000;
-/** @param {{ value: unknown, depth: number }} props */
-function Value({ value, depth }) {
-  if (value === null || value === undefined) return html`<span class="quiet">–</span>`;
-  if (typeof value !== 'object') {
-    const text = plainLines(value);
+const MANY = 8;
+/** @param {{ name: string, value: unknown }} props */
+function Value({ name, value }) {
+  if (typeof value !== 'object' || value === null) {
+    const text = plainLines(valueWords(name, value));
     return text.length > LONG ? html`<details><summary>${plain(text.slice(0, 100))}…</summary><span class="pre foreign">${text}</span></details>` : html`<span class="pre foreign">${text}</span>`;
   }
-  const entries = Object.entries(value).filter(([, one]) => one !== null && one !== undefined);
-  if (!entries.length) return html`<span class="quiet">none</span>`;
-  if (Array.isArray(value) && value.every((one) => typeof one !== 'object')) return html`<span class="pre foreign mono">${plainLines(value.map((one) => (/[\s"']/.test(one) || one === '' ? JSON.stringify(one) : one)).join(' '))}</span>`;
-  if (depth > 8) return html`<span class="pre foreign">${plainLines(JSON.stringify(value))}</span>`;
-  return html`<dl class=${`facts${depth ? ' nested' : ''}`}>${entries.map(([key, one]) => html`<div key=${key}><dt class="foreign">${plain(key)}</dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}</dl>`;
+  if (!Array.isArray(value) || value.some((one) => typeof one === 'object')) return html`<span class="pre foreign mono">${plainLines(JSON.stringify(value, null, 1))}</span>`;
+  const text = plainLines(value.map((one) => (/[\s"']/.test(one) || one === '' ? JSON.stringify(one) : one)).join(' '));
+  return value.length > MANY && name !== 'argv' ? html`<details><summary>${value.length}</summary><span class="pre foreign mono">${text}</span></details>` : html`<span class="pre foreign mono">${text}</span>`;
 }

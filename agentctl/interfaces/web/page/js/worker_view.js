@@ -1,14 +1,12 @@
 // One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
-import {
-  actionsFor, cancelWorker, copyName, learnFurtherRuns, markSeen, pauseWorker, retryWorker, sendToWorker, unpauseWorker,
-} from './actions.js';
+import { learnFurtherRuns, markSeen } from './actions.js';
 import { get, workerPath } from './api.js';
 import { DiffTab } from './diff_view.js';
 import { html, useEffect, useRef, useState } from './dom.js';
 import { EventsTab } from './events_view.js';
 import { useKeys } from './keys.js';
 import { LogsTab } from './logs_view.js';
-import { Foreign, Loading, Problem, Sign, Tabs, WorkerTime } from './pieces.js';
+import { Foreign, Loading, Problem, Tabs, useFetched } from './pieces.js';
 import { WORKER_TABS } from './places.js';
 import { cardKey, openQuestions, QuestionCard, questionKeys } from './question_card.js';
 import { go, taskHref, workerHref } from './router.js';
@@ -17,10 +15,10 @@ import { reveal } from './scrolling.js';
 import { about, fleet, keyOf, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
-import {
-  agentWords, costWords, endWords, LOOKED_AT, progressWords, shortNumber, signOf, standing, table, TERMINAL, tokensOf,
-} from './words.js';
+import { emptyTabs } from './text/worker_steps.js';
+import { LOOKED_AT, table, TERMINAL } from './words.js';
 import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
+import { WorkerHead } from './worker_head.js';
 import { useWorkerKeys } from './worker_keys.js';
 
 /** @import { Place } from './places.js' */
@@ -100,7 +98,8 @@ export function WorkerView({ place }) {
   const Tab = TABS[tab];
   const asks = questions.length > 0 && html`<${Asking} key=${key} task=${task} instance=${instance} workerKey=${key} questions=${questions} wanted=${place.query.get('question')} />`;
   const isFollowing = tab === 'transcript' || tab === 'output';
-  return html`<${WorkerHead} worker=${worker} task=${task} instance=${instance} tab=${tab} />
+  return html`<${WorkerHead} worker=${worker} task=${task} instance=${instance} tab=${tab} questions=${questions.length} />
+    <${WorkerTabs} worker=${worker} task=${task} instance=${instance} tab=${tab} />
     <div class="worker-body">
       ${!isFollowing && tab !== 'questions' && asks}
       <${Tab} key=${`${key} ${tab}`} task=${task} instance=${instance} worker=${worker} workerKey=${key} asks=${asks} />
@@ -108,41 +107,22 @@ export function WorkerView({ place }) {
 }
 
 /** @param {{ worker: Sent.Worker, task: string, instance: string, tab: string }} props */
-function WorkerHead({ worker, task, instance, tab }) {
-  const can = actionsFor(worker);
-  const sign = signOf(worker);
-  const tokens = tokensOf(worker);
-  const cost = costWords(worker.usage?.costUsd);
-  const ended = TERMINAL.has(worker.status);
-  const unusual = worker.reason ? '' : standing(worker);
-  return html`<div class="worker-head">
-    <p class="crumbs"><a href="/">All</a> <span aria-hidden="true">/</span> <a class="foreign" href=${taskHref(task)}>${plain(task)}</a>${worker.parent && html` <span aria-hidden="true">/</span> <a class="foreign" href=${workerHref(task, worker.parent)}>${plain(worker.parent)}</a>`}</p>
-    <div class="title">
-      <h1><${Sign} sign=${sign} /> <span class="foreign">${plain(instance)}</span></h1>
-      <p class="facts-line">
-        <span class=${sign.role}>${worker.idle ? 'waits for a message' : ended ? endWords(worker) : sign.words}</span>
-        ${unusual && unusual !== sign.words && html`<span class="blocked">${unusual}</span>`}
-        ${agentWords(worker) && html`<span class="agent foreign">${agentWords(worker)}</span>`}
-        <${WorkerTime} worker=${worker} />
-        ${(worker.attempt ?? 1) > 1 && html`<span>attempt ${worker.attempt}</span>`}
-        ${tokens > 0 && html`<span>${shortNumber(tokens)} tokens</span>`}
-        ${cost && html`<span>${cost}</span>`}
-        ${!ended && worker.progress && html`<span class="foreign">${progressWords(worker.progress)}</span>`}
-      </p>
-      <div class="buttons">
-        ${can.send && html`<button type="button" onClick=${() => sendToWorker(task, instance)}>Send…<kbd aria-hidden="true">s</kbd></button>`}
-        ${can.resume && html`<button type="button" onClick=${() => sendToWorker(task, instance)}>Continue…<kbd aria-hidden="true">s</kbd></button>`}
-        ${can.pause && html`<button type="button" onClick=${() => pauseWorker(task, instance)}>Pause<kbd aria-hidden="true">p</kbd></button>`}
-        ${can.unpause && html`<button type="button" onClick=${() => unpauseWorker(task, instance)}>Continue<kbd aria-hidden="true">p</kbd></button>`}
-        ${can.retry && html`<button type="button" onClick=${() => retryWorker(task, instance)}>Try again<kbd aria-hidden="true">r</kbd></button>`}
-        ${can.seen && html`<button type="button" onClick=${() => markSeen(task, instance)}>Mark as seen<kbd aria-hidden="true">v</kbd></button>`}
-        <button type="button" onClick=${() => copyName(task, instance)}>Copy name</button>
-        ${can.cancel && html`<button type="button" class="danger" onClick=${() => cancelWorker(task, instance)}>Cancel…<kbd aria-hidden="true">x</kbd></button>`}
-      </div>
-    </div>
-  </div>
-  <${Tabs} label=${`About ${plain(instance)}`} names=${WORKER_TABS} current=${tab} hrefOf=${(name) => workerHref(task, instance, name)}
-    wordsOf=${(name) => html`${TAB_WORDS[name]}${name === 'diff' && worker.changedFiles ? html` <span class="count">${worker.changedFiles}</span>` : ''}${name === 'questions' && worker.questions?.length ? html` <span class="badge">${worker.questions.length}</span>` : ''}`} />`;
+function WorkerTabs({ worker, task, instance, tab }) {
+  const ids = (worker.questions ?? []).map((one) => one.id).join();
+  /** @returns {Promise<Sent.Shown>} */
+  const load = () => get(workerPath(task, instance));
+  const { data } = useFetched(load, [task, instance, worker.status, ids]);
+  const empty = emptyTabs(worker, data);
+  const open = worker.questions?.length ?? 0;
+  const asked = data?.questions?.length ?? 0;
+  /** @type {(name: string) => object | string} */
+  const countOf = (name) => {
+    if (name === 'diff' && worker.changedFiles) return html` <span class="count">${worker.changedFiles}</span>`;
+    if (name !== 'questions' || !(open || asked)) return '';
+    return open ? html` <span class="badge">${open}</span>` : html` <span class="count">${asked}</span>`;
+  };
+  return html`<${Tabs} label=${`About ${plain(instance)}`} names=${WORKER_TABS} current=${tab} hrefOf=${(/** @type {string} */ name) => workerHref(task, instance, name)}
+    isEmpty=${(/** @type {string} */ name) => empty.has(name)} wordsOf=${(/** @type {string} */ name) => html`${TAB_WORDS[name]}${countOf(name)}`} />`;
 }
 
 /**
