@@ -17,8 +17,9 @@ from tests.page.world import populate, views
 from tests.steps import Task
 
 SETTINGS: dict[str, dict[str, Any]] = {
-    "light": {"color_scheme": "light"},
-    "dark": {"color_scheme": "dark"},
+    "light": {"color_scheme": "light", "viewport": {"width": 1440, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+    "zoomed": {"viewport": {"width": 720, "height": 450}, "device_scale_factor": 2},
     "phone": {"viewport": PHONE, "has_touch": True, "is_mobile": True, "device_scale_factor": 2},
 }
 _AXE = """async () => (await axe.run(document, { resultTypes: ['violations'] })).violations

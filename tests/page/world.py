@@ -47,6 +47,9 @@ def populate(task: Task, folder: Path) -> None:
     spawn(worker("exits", 3), "--wait", name="failed", check=False)
     agent(plays(folder, _EDITS + "me.answer('I moved the parsing into a function.')\n"), "--worktree", name="reviewed")
     ends("reviewed")
+    agent(plays(folder, "from pathlib import Path\nPath('a.txt').write_text('other\\n')\nme.answer('Done.')\n"),
+          "--worktree", name="overlaps")  # fmt: skip
+    ends("overlaps")
     spawn(worker("exits", 0), "--wait", name="completed")
     spawn(["sh", "-c", "seq 300; echo to stderr >&2; exec sleep 600"], name="running")
     agent(plays(folder, _EDITS + "me.waiting['hang'] = 'hang'\n"), name="agent")

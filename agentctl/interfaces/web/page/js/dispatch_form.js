@@ -135,7 +135,7 @@ export function Dispatch({ close, task: first }) {
       const { value } = event.target;
       setOthers((was) => (value === OTHER ? [...was, name] : was.filter((one) => one !== name)));
       set(name, value === OTHER ? '' : value);
-    }}><option value="">as its definition says</option>${values.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
+    }}><option value="">by default</option>${values.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
       ${otherWords && html`<option value=${OTHER}>${otherWords}</option>`}</select></label>
       ${isOther && field(name, otherWords, more)}`;
   };
@@ -163,7 +163,7 @@ export function Dispatch({ close, task: first }) {
     <details><summary>More options</summary><div>
       <div>${check('worktree', 'In a git worktree and on a branch of its own')}${!isCommand && check('keep', 'Keep it after its answer, for messages')}</div>
       ${!isCommand && html`<div class="pair"><label class="field"><span>Driver</span><select value=${form.driver} onChange=${(event) => set('driver', event.target.value)}>
-          <option value="">${agent?.driver ? `as its definition says: ${plain(agent.driver)}` : 'the first that is installed'}</option>
+          <option value="">${agent?.driver ? `by default: ${plain(agent.driver)}` : 'the first that is installed'}</option>
           ${drivers.map((one) => html`<option key=${one.driver} value=${one.driver} disabled=${!one.installed}>${plain(one.driver)}${one.installed ? one.tested === null ? ' (never tried)' : '' : ' (not installed)'}</option>`)}
           ${form.driver && !drivers.some((one) => one.driver === form.driver) && html`<option value=${form.driver}>${plain(form.driver)}</option>`}</select></label>
         ${driverField('model', 'model', 'Model')}${driverField('effort', 'effort', 'Effort')}

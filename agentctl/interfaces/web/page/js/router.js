@@ -40,13 +40,22 @@ function setPlace(place) {
 }
 
 let timer = 0;
+let writtenAt = -WRITES_MS;
 
-/** Have the address say what is shown, with what was changed in it since it was written. */
-function write(state = history.state) {
+/** Have the address say what is shown, and its entry where the page is scrolled to: a load comes back to both. */
+function write() {
   clearTimeout(timer);
   timer = 0;
+  writtenAt = performance.now();
   const query = `${route.place.query}`;
+  const state = { depth: route.depth, scroll: scroller()?.scrollTop ?? 0 };
   history.replaceState(state, '', `${location.pathname}${query && `?${query}`}${location.hash}`);
+}
+/** @param {number} ms */
+function writeIn(ms) {
+  clearTimeout(timer);
+  if (ms > 0) timer = setTimeout(write, ms);
+  else write();
 }
 const writeNow = () => {
   if (timer) write();
@@ -62,7 +71,7 @@ export function noteQuery(name, value) {
   const { place } = route;
   if ((place.query.get(name) ?? '') === value) return;
   setPlace({ ...place, query: withValue(place.query, name, value) });
-  if (!timer) timer = setTimeout(write, WRITES_MS);
+  writeIn(writtenAt + WRITES_MS - performance.now());
 }
 
 /**
@@ -150,8 +159,9 @@ addEventListener('popstate', (event) => {
   changedNow('route');
 });
 
-// Whoever loads the page anew finds it at its place.
-addEventListener('pagehide', () => write({ depth: route.depth, scroll: scroller()?.scrollTop ?? 0 }));
+document.addEventListener('scroll', (event) => {
+  if (event.target === scroller()) writeIn(WRITES_MS); // Once it rests.
+}, { capture: true, passive: true });
 
 // Links of the page itself need no load; those of a picture are not HTML, and have but the attribute.
 document.addEventListener('click', (event) => {

@@ -124,7 +124,7 @@ function Head() {
     <${MarkedCount} />
     <${Link} />
     ${about.readOnly && html`<span class="tag" title="This page was started to look only">read only</span>`}
-    ${!about.readOnly && html`<button type="button" class="primary wide-only" onClick=${() => openDispatch(route.place.task)}>New worker<kbd aria-hidden="true">n</kbd></button>`}
+    ${!about.readOnly && html`<button type="button" class=${`${isList(route.place) ? 'primary ' : ''}wide-only`} onClick=${() => openDispatch(route.place.task)}>New worker<kbd aria-hidden="true">n</kbd></button>`}
     <button type="button" class="icon-button wide-only" onClick=${openHelp} aria-label="All keys">?</button>
     <button type="button" class="icon-button" onClick=${() => openDialog(Settings)} aria-label="Settings">⚙</button>
   </header>`;

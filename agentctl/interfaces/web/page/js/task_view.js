@@ -51,11 +51,11 @@ export function TaskView({ place }) {
         <p class="facts-line">${task && html`<span class=${signOfTask(task).role}>${plain(task.status)}</span>`}<code class="foreign">${plain(id)}</code>${task?.own === false && html`<span class="tag">foreign: it can only be looked at</span>`}${task?.held && html`<span class="tag blocked foreign">${holdWords(task)}</span>`}
           ${totals.workers != null && html`<span>${counted(totals.workers, 'worker')}${live ? `, ${live} live` : ''}</span>`}
           ${asking > 0 && html`<span class="blocked">${asking} blocked</span>`}${failed > 0 && html`<span class="failed">${failed} failed</span>`}${tokens > 0 && html`<span>${totals.lacksTokens ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${costUsd > 0 && html`<span>${totals.lacksCost ? '≥' : ''}${costWords(costUsd)}</span>`}
-          ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), live > 0)}</span>` : ''}</p></div>
-      ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
-      ${task?.own && !about.readOnly && html`<div class="buttons">${task.held?.taskId === id
+          ${totals.began && until ? html`<span class="time">${duration(secondsSince(totals.began, until), live > 0)}</span>` : ''}</p>
+        ${task?.own && !about.readOnly && html`<div class="buttons">${task.held?.taskId === id
         ? html`<button type="button" onClick=${() => letQueueGo(id)}>Let the queue go</button>`
-        : html`<button type="button" onClick=${() => holdQueue(id)}>Hold the queue</button>`}</div>`}
+        : html`<button type="button" onClick=${() => holdQueue(id)}>Hold the queue</button>`}</div>`}</div>
+      ${children.length > 0 && html`<p class="children">Below it: ${children.map((one) => html`<a key=${one.taskId} class="tag" href=${taskHref(one.taskId)}><${Sign} sign=${signOfTask(one)} /><span class="foreign">${plain(one.taskId)}</span></a> `)}</p>`}
     </div>
     <${Tabs} label="About the task" names=${TASK_TABS} current=${tab} hrefOf=${(name) => taskHref(id, name)} wordsOf=${(name) => WORDS[name]} />
     <div class="worker-body">${{

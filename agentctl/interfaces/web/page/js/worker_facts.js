@@ -60,7 +60,7 @@ function Worktree({ worktree, task, instance, again, live }) {
       ${worktree.next && html`<div><dt>Next</dt><dd><${Command} text=${worktree.next} /></dd></div>`}
     </dl>
     <p class="buttons"><a class="button" href=${workerHref(task, instance, 'diff')}>See the diff</a>
-      ${!worktree.removed && !live && !about.readOnly && html`<button type="button" class="danger" onClick=${() => removeWorktree(task, instance, again)}>Remove worktree…</button>`}</p>`;
+      ${!worktree.removed && !live && !about.readOnly && html`<button type="button" onClick=${() => removeWorktree(task, instance, again)}>Remove worktree…</button>`}</p>`;
 }
 
 /** @param {{ task: string, instance: string, worker: Sent.Worker }} props */
