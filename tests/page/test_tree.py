@@ -155,10 +155,9 @@ def test_by_keys_alone(task: Task, visit: Visit, tmp_path: Path) -> None:
 
     page.keyboard.press("g")
     at("t1")
-    page.keyboard.press("ArrowLeft")
-    expect(tree_item(page, "t1")).to_have_attribute("aria-expanded", "false")
-    page.keyboard.press("ArrowRight")
-    expect(tree_item(page, "t1")).to_have_attribute("aria-expanded", "true")
+    for key, is_open in (("ArrowLeft", "false"), ("ArrowRight", "true")):
+        page.keyboard.press(key)
+        expect(tree_item(page, "t1")).to_have_attribute("aria-expanded", is_open)
     at("t1")
     page.keyboard.press("ArrowRight")
     at("a")
