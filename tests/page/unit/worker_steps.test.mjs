@@ -18,7 +18,7 @@ test('the next step follows from the state', () => {
   }
 });
 
-test('what is shown already is no next step', () => {
+test('a step that is on the screen is not offered', () => {
   assert.equal(nextStep(worker({ status: 'failed' }), 'why', 0), '');
   assert.equal(nextStep(worker({ ...done, changedFiles: 1 }), 'diff', 0), '');
   assert.equal(nextStep(worker({}), 'questions', 1), 'answer');
