@@ -41,7 +41,8 @@ WITH_NUL = f"{HOSTILE}\x00 \ud800 \udc00\ud800 end"
 _LOOK = """() => ({
   ran: window.ran ?? 0,
   inserted: document.querySelectorAll('main script, main style, main iframe, main meta, main link, main object,'
-    + ' main [onerror], main [onload], main img:not([src^="blob:"]), a[href^="javascript" i], a[href*="evil"]').length,
+    + ' main [onerror], main [onload], main img:not([src^="blob:"]), a[href^="javascript" i],'
+    + ' a[href*="evil"]:not([rel="noreferrer noopener"])').length,
   bare: [...new Set(document.body.innerText.match(new RegExp(FORBIDDEN, 'g')) ?? [])]
     .map((one) => one.charCodeAt(0).toString(16)),
   longest: Math.max(0, ...(window.tasks ?? [])),

@@ -20,6 +20,7 @@ PRESSED = {
     "n / t Esc ?": "test_everywhere",
     "j ↓ k ↑ g Home G End Enter o Tab": "test_lists",
     "1 9 i D": "test_questions",
+    "a": "tests/page/test_texts.py, test_an_edit_is_allowed_by_its_diff_and_its_arguments_are_a_key_away",
     "x p s r C": "test_a_worker",
     "v y d [ ]": "test_what_is_known_of_a_worker",
     "l → h ← * f": "tests/page/test_tree.py, test_by_keys_alone",

@@ -16,7 +16,8 @@ def test_libraries_are_those_of_the_list() -> None:
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in VENDOR.iterdir() if path.name not in {"README.md", "SHA256SUMS"}
     }  # fmt: skip
-    assert {"preact.js", "preact-hooks.js", "htm.js", "LICENSE-preact", "LICENSE-htm"} == listed.keys()
+    libraries = {"preact.js", "preact-hooks.js", "htm.js", "markdown-it.js"}
+    assert libraries | {"LICENSE-preact", "LICENSE-htm", "LICENSE-markdown-it"} == listed.keys()
 
 
 def test_what_the_page_loads_is_there_and_nothing_lies_elsewhere() -> None:
@@ -42,7 +43,9 @@ def test_all_scripts_come_with_the_page() -> None:
     files = shipped_files()
     scripts = {name: file.decode() for name, file in files.items() if name.endswith(".js")}
     later = {(name, found) for name, text in scripts.items() for found in re.findall(r"\bimport\(([^)]*)\)", text)}
-    assert later == {("open.js", "'./js/main.js'")}, "that is there once the server has proved itself"
+    at_once = ("js/text/markdown_library.js", "'../../vendor/markdown-it.js'")
+    assert later == {("open.js", "'./js/main.js'"), at_once}, "that is there once the server has proved itself"
+    assert re.search(r"(?m)^import\(", scripts[at_once[0]]), "it is asked for at once, and never later"
     preloaded = set(re.findall(rf'rel="modulepreload" href="{PREFIX}([^"]*)"', files[INDEX].decode()))
     assert preloaded == scripts.keys() - {"open.js"}
     assert not any(re.search(r"\bWorker\(|serviceWorker|createElement\('script'", text) for text in scripts.values())

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from '../vendor
 import htm from '../vendor/htm.js';
 
 export const html = htm.bind(h);
-export { render, useEffect, useLayoutEffect, useMemo, useRef, useState };
+export { h, render, useEffect, useLayoutEffect, useMemo, useRef, useState };
 
 /** What has the focus. */
 export const focused = () => /** @type {HTMLElement | null} */ (document.activeElement);

@@ -23,6 +23,7 @@ export const KEYS = [
   ['Questions', [...'123456789'], 'digit', 'Give this answer, or choose it where several may be chosen'],
   ['Questions', ['i'], 'write', 'Write an answer'],
   ['Questions', ['D'], 'deny', 'Deny, with a reason'],
+  ['Questions', ['a'], 'showRaw', 'A call as its arguments, or as what it would do'],
   ['A worker', ['x'], 'cancel', 'Cancel it (asks first)'],
   ['A worker', ['p'], 'pause', 'Pause it, or let it continue'],
   ['A worker', ['s'], 'send', 'Send a message; an ended agent is continued with it'],

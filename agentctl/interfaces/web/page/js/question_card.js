@@ -2,21 +2,29 @@
 import { focused, html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { respond } from './actions.js';
 import { useAim } from './aiming.js';
+import { Arguments, CallLook } from './call_look.js';
 import { sendByKey, useDraft } from './dialogs.js';
 import { workerPath } from './api.js';
 import { Outstanding } from './outstanding.js';
+import { Markdown } from './markdown_view.js';
 import { Problem, Since } from './pieces.js';
 import { workerHref } from './router.js';
-import { distinct, oneLine, plain, plainLines } from './safe_text.js';
+import { distinct, oneLine, plain } from './safe_text.js';
 import { reveal } from './scrolling.js';
 import { about, answered, changed, fleet, lostAnswers, noteShown, say, sending, tellWho } from './store.js';
+import { askedLook } from './text/known_calls.js';
 import { optionWords } from './text/option_words.js';
 import { counted } from './words.js';
+
+/** @import { Look } from './text/known_calls.js' */
 
 /** How long a question is on the screen before an answer counts. */
 const SETTLES_MS = 300;
 const MOST_TEXT = 24_000;
 const ONLY_LOOK = 'this page may only look';
+/** What an agent asks may be Markdown, and nothing of it is out of sight: no character, and no address. */
+const AMONG_OTHERS = { level: 4, safe: distinct, isWholeShown: true };
+const ALONE = { ...AMONG_OTHERS, level: 3 };
 
 /**
  * The answers that a button or a digit may give here. The server says which.
@@ -35,16 +43,11 @@ const meaningOf = (question, id) => question.offered.find((one) => one.id === id
 /** @param {Sent.Question} question */
 const denialOf = (question) => question.offered.find((one) => one.means === 'deny')?.id;
 
-/** @param {unknown} value */
-const textOf = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1) ?? '');
-/** @param {string} key */
-const nameOf = (key) => (/^[^\W\d][\w.-]*$/.test(key) ? key : JSON.stringify(key));
-
 /**
  * The questions that are on the screen: by these a digit finds the one that has the focus.
  * What they return is for `useKeys`.
  * @typedef {string | true} Came
- * @type {Map<string, { digit: (number: number) => Came, write: () => Came, deny: () => Came }>}
+ * @type {Map<string, { digit: (number: number) => Came, write: () => Came, deny: () => Came, showRaw: () => Came }>}
  */
 const cards = new Map();
 /**
@@ -75,10 +78,10 @@ const leaveScrolling = (event) => {
 };
 
 /**
- * All of a call, as text; tells when its beginning and its end have been on the screen.
- * @param {{ question: Sent.Question, onWhole: () => void, label: string }} props
+ * All of a call, as what it would do or as its arguments; tells when its beginning and its end have been on the screen.
+ * @param {{ question: Sent.Question, isRaw: boolean, onWhole: () => void, label: string }} props
  */
-function Call({ question, onWhole, label }) {
+function Call({ question, isRaw, onWhole, label }) {
   const box = useRef(null);
   const begin = useRef(null);
   const end = useRef(null);
@@ -92,16 +95,16 @@ function Call({ question, onWhole, label }) {
     observer.observe(end.current);
     return () => observer.disconnect();
   }, []);
+  const look = useMemo(() => (isRaw ? null : askedLook(question.tool, question.arguments)), []);
   const entries = useMemo(() => {
     const given = question.arguments;
     const isMapping = given && typeof given === 'object' && !Array.isArray(given);
     /** @type {Array<[string, unknown]>} */
-    const all = isMapping ? Object.entries(given) : given == null ? [] : [['arguments', given]];
-    return all.map(([name, value]) => [distinct(nameOf(name)), distinct(textOf(value))]);
+    return isMapping ? Object.entries(given) : given == null ? [] : [['arguments', given]];
   }, []);
   return html`<div class="call foreign" ref=${box} tabindex="0" role="group" aria-label=${label} onKeyDown=${leaveScrolling}>
     <span ref=${begin} class="sentinel"></span>
-    ${entries.map(([name, value]) => html`<div key=${name} class="argument"><span class="name">${name}</span><span class="value">${value}</span></div>`)}
+    ${look ? html`<${CallLook} look=${look} isAsked />` : html`<${Arguments} entries=${entries} />`}
     ${!entries.length && html`<div class="quiet">without arguments</div>`}
     <span ref=${end} class="sentinel"></span>
   </div>`;
@@ -126,6 +129,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
   const [isBusy, setBusy] = useState(false);
   const [isWhole, setWhole] = useState(!question.isPermission);
   const [isSettled, setSettled] = useState(false);
+  const [isRaw, setRaw] = useState(false);
   const [chosen, setChosen] = useState(() => new Set());
   const [isDenying, setDenying] = useState(false);
   const [text, setText] = useDraft(`answer.${key}`);
@@ -251,6 +255,11 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
         startWriting();
         return true;
       },
+      showRaw: () => {
+        if (!hasLook) return `${instance} asks for nothing that is shown in two ways`;
+        setRaw((was) => !was);
+        return true;
+      },
       deny: () => {
         if (about.readOnly) return ONLY_LOOK;
         if (!denial) return `${instance} asks for no permission`;
@@ -285,9 +294,13 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     toLine();
   };
   const by = question.askedBy ? ` (${oneLine(question.askedByType || 'a sub-agent', 40)})` : '';
-  const asked = distinctQuestion(question);
   const isExplained = !question.isPermission && options.some(([id, label]) => optionWords(id, label)[1]);
   const other = question.takesText && !isWriting && html`<button type="button" class="other" onClick=${startWriting} disabled=${isBusy}>Other… <kbd aria-hidden="true">i</kbd></button>`;
+  const asked = askedText(question);
+  const tool = distinct(question.tool ?? '');
+  const look = askedLook(question.tool, question.arguments);
+  const hasLook = look !== null;
+  const isSaid = look !== null && saysNoMore(asked, tool, look);
 
   return html`<article class="question" ref=${root} tabindex="-1" ...${aim} data-question=${key} aria-labelledby=${domId}>
     <header>
@@ -299,10 +312,11 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
       ${isNamed && isTaskNamed && html`<span class="task foreign">${plain(task)}</span>`}
       <span class="waiting">waiting <${Since} at=${question.askedAt} />${more > 0 && `, ${more} more after it`}</span>
     </header>
-    <p class="asked foreign">${asked}</p>
-    ${question.described && html`<p class="described quiet foreign">In its own words: ${oneLine(question.described, 200)}</p>`}
-    ${question.isPermission && html`<p class="tool foreign">${distinct(question.tool ?? '')}</p>
-      <${Call} question=${question} onWhole=${() => setWhole(true)} label=${`Arguments of ${oneLine(question.tool ?? '', 60)}`} />`}
+    ${question.isPermission ? isSaid || html`<p class="asked foreign">${distinct(asked)}</p>` : html`<div class="asked"><${Markdown} text=${asked} how=${isNamed ? AMONG_OTHERS : ALONE} /></div>`}
+    ${question.described && question.described !== look?.title && html`<p class="described quiet foreign">In its own words: ${oneLine(question.described, 200)}</p>`}
+    ${question.isPermission && html`${!isSaid && !wordsIn(asked).includes(tool) && html`<p class="tool foreign">${tool}</p>`}
+      <${Call} key=${isRaw} question=${question} isRaw=${isRaw} onWhole=${() => setWhole(true)} label=${`Arguments of ${oneLine(question.tool ?? '', 60)}`} />
+      ${hasLook && html`<button type="button" class="small plain raw-switch" aria-pressed=${String(isRaw)} onClick=${() => setRaw(!isRaw)}>Raw arguments <kbd aria-hidden="true">a</kbd></button>`}`}
     ${question.isPermission && !question.isWhole && html`<p class="cut">This is not the whole call, so it cannot be allowed here. <code>agentctl logs --raw</code> has all of it.</p>`}
     ${about.readOnly ? html`<ul class="answers quiet" aria-label="Possible answers">${options.map(([id, label]) => html`<li key=${id} class="tag foreign">${distinct(label)}</li>`)}</ul>`
     : question.multiple ? html`<fieldset disabled=${isBusy} class="choices"><legend class="unseen">Answers</legend>
@@ -353,11 +367,26 @@ function OptionWords({ question, id, label }) {
 }
 
 /** @param {Sent.Question} question */
-function distinctQuestion(question) {
+function askedText(question) {
   const text = String(question.question ?? '');
-  const shown = question.isPermission ? distinct(text.slice(0, MOST_TEXT)) : plainLines(text.slice(0, MOST_TEXT));
-  return text.length > MOST_TEXT ? `${shown}\n… (this is not all of it)` : shown;
+  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}\n… (this is not all of it)` : text;
 }
+
+/**
+ * Whether what is asked is in the look of its call too: the tool, and the beginning of what it is about.
+ * @param {string} asked
+ * @param {string} tool
+ * @param {Look} look
+ */
+function saysNoMore(asked, tool, look) {
+  const about = /^Allow ([^:?]*)(?:: (.*?)(…?))?\?$/s.exec(asked);
+  if (!about || about[1] !== tool) return false;
+  const [, , subject = '', isCut] = about;
+  return isCut ? look.subject.startsWith(subject) : !subject || look.subject === subject;
+}
+
+/** @param {string} text */
+const wordsIn = (text) => text.split(/[\s?:,"']+/);
 
 /**
  * The keys of the question that has the focus, or else of the first one of a worker.
@@ -375,5 +404,6 @@ export function questionKeys(keyNow, whyNone) {
     digit: (event) => cardNow()?.digit(Number(event.key)) ?? whyNone(),
     write: () => cardNow()?.write() ?? whyNone(),
     deny: () => cardNow()?.deny() ?? whyNone(),
+    showRaw: () => cardNow()?.showRaw() ?? whyNone(),
   };
 }

@@ -1,14 +1,17 @@
 // The transcript of a worker: what it said and did, as it comes.
 import { get, workerPath } from './api.js';
+import { CallLook } from './call_look.js';
 import { html, stamped, useEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
+import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Arrow, Loading, Problem } from './pieces.js';
 import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
 import { route } from './router.js';
 import { reveal } from './scrolling.js';
 import { ShownRows } from './shown_rows.js';
 import { sayRefusal } from './store.js';
+import { lookOf, outcomeOf, readsTogether } from './text/known_calls.js';
 import { callsIn, stampOf, TranscriptBlocks } from './transcript_blocks.js';
 import { clock, counted, duration, secondsSince, table } from './words.js';
 
@@ -22,22 +25,49 @@ const MOST_BLOCKS = 3000;
 
 /**
  * The part of a transcript that is here; `begin` and `end` are bytes of its file.
- * @typedef {{ blocks: TranscriptBlocks, begin: number, end: number, ended: boolean, isLoading: boolean }} Known
+ * `number`: how often it was fetched anew. Blocks of an earlier time are not those that are here.
+ * @typedef {{ blocks: TranscriptBlocks, begin: number, end: number, ended: boolean, isLoading: boolean,
+ *   number: number }} Known
  *
  * What was unfolded, and what is done to a block.
  * @typedef {{ folds: Map<string, boolean>, fold: (block: Block, key: string, value: boolean) => void,
- *   showWhole: (block: Block) => Promise<void> }} Context
+ *   showWhole: (block: Block) => Promise<void>, isSource: boolean }} Context
+ *
+ * What stands in a line of its own: a block, or calls that only read.
+ * @typedef {{ key: string, blocks: Block[], time: string }} Entry
  */
 
 const PREFIXES = table({ thought: 'thinks', question: 'asks', note: 'note', progress: 'progress', message: '' });
+/** Rows whose text somebody has written as Markdown. */
+const WRITTEN = new Set(['message', 'thought', 'question']);
+/** The headings of a text come below the name of the worker. */
+const HOW = { level: 2 };
+
+/**
+ * Blocks as they stand below each other: calls that only read are one, and a time is told once a minute.
+ * @param {Block[]} blocks
+ * @returns {Entry[]}
+ */
+function entriesOf(blocks) {
+  let told = '';
+  return readsTogether(blocks).map((one) => {
+    const all = Array.isArray(one) ? one : [one];
+    const time = clock(all[0].at, false);
+    const entry = { key: all.length > 1 ? `reads ${all[0].key}` : all[0].key, blocks: all, time: time === told ? '' : time };
+    told = time;
+    return entry;
+  });
+}
 
 /** @param {{ task: string, instance: string, worker: Sent.Worker, asks: Asks }} props */
 export function TranscriptTab({ task, instance, worker, asks }) {
   const box = useRef(null);
   const state = useRef(/** @type {Known | null} */ (null));
+  const begun = useRef(0);
   const [revision, setRevision] = useState(0);
   const [error, setError] = useState(null);
   const [folds] = useState(() => new Map());
+  const [isSource, toggleSource] = useSource('transcript');
   const draw = () => setRevision((count) => count + 1);
   /**
    * @param {Block} block
@@ -58,7 +88,9 @@ export function TranscriptTab({ task, instance, worker, asks }) {
       const blocks = new TranscriptBlocks();
       blocks.add(page.rows);
       const { begin: from, end, size } = page;
-      state.current = { blocks, begin: from, end, ended: page.ended && end >= size, isLoading: false };
+      begun.current += 1;
+      const number = begun.current;
+      state.current = { blocks, begin: from, end, ended: page.ended && end >= size, isLoading: false, number };
       setError(null);
       draw();
     } catch (refusal) {
@@ -124,13 +156,15 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   };
   if (error && !state.current) return html`<${Problem} error=${error} />${asks}`;
   if (!state.current) return html`<${Loading} />${asks}`;
+  const { number } = state.current;
   const roots = state.current.blocks.roots();
-  const context = { folds, fold, showWhole };
+  const context = { folds, fold, showWhole, isSource };
   return html`<div class="transcript-head">
       ${state.current.begin > 0 ? html`<button type="button" class="small" onClick=${loadOlder}>Show older</button>` : ''}
+      ${roots.length > 0 && html`<${SourceSwitch} isSource=${isSource} toggle=${toggleSource} />`}
     </div>
     <div class="transcript" ref=${box} role="log" aria-live="off" aria-label=${`Transcript of ${plain(instance)}`}>
-      ${roots.map((block) => html`<${Root} key=${block.key} block=${block} stamp=${stampOf(block)} context=${context} />`)}
+      ${entriesOf(roots).map((entry) => html`<${Root} key=${entry.key} entry=${entry} stamp=${`${number} ${stampOfEntry(entry, isSource)}`} context=${context} />`)}
     </div>
     ${!roots.length && html`<p class="quiet pad">${worker.driver ? 'It has not said or done anything yet.' : 'A command has no transcript, only what it reports itself: see its output.'}</p>`}
     ${state.current.ended && roots.length > 0 && html`<p class="quiet end-line">It has ended.</p>`}
@@ -138,25 +172,64 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     ${!following.isFollowing && html`<button type="button" class="to-end" onClick=${following.toEnd}>↓ To the end</button>`}`;
 }
 
-const Root = stamped((props) => html`<${Block} ...${props} />`);
+/**
+ * @param {Entry} entry
+ * @param {boolean} isSource
+ */
+const stampOfEntry = ({ blocks, time }, isSource) => `${time} ${isSource} ${blocks.map(stampOf).join()}`;
 
-/** @param {{ block: Block, context: Context }} props */
-function Block({ block, context }) {
+const Root = stamped((props) => html`<${Line} ...${props} />`);
+
+/** @param {{ entry: Entry, context: Context }} props */
+function Line({ entry, context }) {
+  const { blocks, time } = entry;
+  return blocks.length > 1 ? html`<${Reads} entry=${entry} context=${context} />` : html`<${Block} block=${blocks[0]} time=${time} context=${context} />`;
+}
+
+/** @param {{ block: Block, time: string }} props */
+const At = ({ block, time }) => html`<time class="at" datetime=${block.at} title=${clock(block.at)}>${time}</time>`;
+
+/** @param {{ block: Block, time: string, context: Context }} props */
+function Block({ block, time, context }) {
   const { type } = block;
-  if (type === 'problem') return html`<div class="block problem-row"><span class="at">--:--:--</span><div class="body quiet">A row that cannot be read: <span class="foreign">${plain(block.problem)}</span></div></div>`;
-  if (type === 'tool') return html`<${Call} block=${block} context=${context} />`;
-  if (type === 'agent') return html`<${SubAgent} block=${block} context=${context} />`;
+  if (type === 'problem') return html`<div class="block problem-row"><span class="at"></span><div class="body quiet">A row that cannot be read: <span class="foreign">${plain(block.problem)}</span></div></div>`;
+  if (type === 'tool') return html`<${Call} block=${block} time=${time} context=${context} />`;
+  if (type === 'agent') return html`<${SubAgent} block=${block} time=${time} context=${context} />`;
   const isQuiet = ['thought', 'progress', 'note'].includes(type);
+  const isPrompt = type === 'message' && block.name === 'user';
   const prefix = PREFIXES[type] ?? plain(type);
-  return html`<div class=${`block ${type in PREFIXES ? type : ''}${isQuiet ? ' dimmed' : ''}`}>
-    <time class="at" datetime=${block.at}>${clock(block.at)}</time>
+  return html`<div class=${`block ${type in PREFIXES ? type : ''}${isQuiet ? ' dimmed' : ''}${isPrompt ? ' from-person' : ''}`}>
+    <${At} block=${block} time=${time} />
     <div class="body">
       ${prefix && html`<span class="kind">${prefix}${type === 'question' && block.status ? ` (${plain(block.status)})` : ''}</span>`}
       ${block.percent != null && html`<span class="kind">${Math.round(block.percent)}%</span>`}
-      ${block.name && html`<span class="kind foreign">${oneLine(block.name)}</span>`}
-      ${block.text != null && html`<${Long} block=${block} field="text" text=${block.text} context=${context} />`}
+      ${block.name && html`<span class="kind foreign">${isPrompt ? 'prompt' : oneLine(block.name)}</span>`}
+      ${block.text != null && html`<${Long} block=${block} field="text" text=${block.text} context=${context} isMarkdown=${isWritten(block)} />`}
       ${block.text == null && block.detail && html`<${Long} block=${block} field="detail" text=${JSON.stringify(block.detail, null, 1)} context=${context} isMono />`}
       ${block.text == null && !block.detail && block.percent == null && html`<span class="foreign">${plain(block.label ?? '')}</span>`}
+    </div>
+  </div>`;
+}
+
+/**
+ * Whether a text is Markdown: what asks for permission is not, it names a call.
+ * @param {Block} block
+ */
+const isWritten = (block) => WRITTEN.has(block.type) && !(block.type === 'question' && block.name);
+
+/** @param {{ entry: Entry, context: Context }} props */
+function Reads({ entry, context }) {
+  const { key, blocks, time } = entry;
+  const isOpen = context.folds.get(key) ?? false;
+  const last = blocks[blocks.length - 1];
+  const names = blocks.map(({ detail, name }) => lookOf(name, detail)?.subject ?? '').join(', ');
+  return html`<div class="block call-block">
+    <${At} block=${blocks[0]} time=${time} />
+    <div class="body">
+      <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${() => context.fold(last, key, !isOpen)}>
+        <${Arrow} isOpen=${isOpen} /><span class="tool-name">Read ${counted(blocks.length, 'file')}</span>
+        <span class="telling foreign">${oneLine(names, 220)}</span> ${last.status === 'running' && html`<${Outcome} block=${last} />`}</button>
+      ${isOpen && html`<div class="inside">${blocks.map((block) => html`<${Block} key=${block.key} block=${block} time="" context=${context} />`)}</div>`}
     </div>
   </div>`;
 }
@@ -172,21 +245,24 @@ function Outcome({ block }) {
     ${took(block) && took(block) !== '0.0s' && html`<span class="quiet time">${took(block)}</span>`}`;
 }
 
-/** @param {{ block: Block, context: Context }} props */
-function Call({ block, context }) {
-  const arguments_ = block.detail && typeof block.detail === 'object' ? Object.entries(block.detail) : [];
-  const isOpen = context.folds.get(block.key) ?? (block.status === 'failed' || block.status === 'denied');
+/** @param {{ block: Block, time: string, context: Context }} props */
+function Call({ block, time, context }) {
+  const look = lookOf(block.name, block.detail);
+  const isTelling = ['failed', 'denied'].includes(block.status ?? '') || look?.kind === 'todos';
+  const isOpen = context.folds.get(block.key) ?? isTelling;
   const toggle = () => context.fold(block, block.key, !isOpen);
-  const short = oneLine(telling(block.detail), 220);
-  return html`<div class="block call-block">
-    <time class="at" datetime=${block.at}>${clock(block.at)}</time>
+  const short = oneLine(look ? look.title || look.subject : telling(block.detail), 220);
+  const came = look ? outcomeOf(look, block.text, block.status) : '';
+  const sign = look?.kind === 'command' ? '$' : oneLine(look?.verb ?? block.name ?? 'tool', 80);
+  return html`<div class=${`block call-block ${look ? `look-${look.kind}` : ''}`}>
+    <${At} block=${block} time=${time} />
     <div class="body">
       <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${toggle}>
-        <${Arrow} isOpen=${isOpen} /><span class="tool-name foreign">${oneLine(block.name ?? 'tool', 80)}</span>
-        <span class="telling foreign">${short}</span> <${Outcome} block=${block} /></button>
+        <${Arrow} isOpen=${isOpen} /><span class="tool-name foreign" title=${oneLine(block.name ?? '', 80)}>${sign}</span>
+        <span class=${`telling foreign${look?.title ? ' titled' : ''}`}>${short}</span>${came && html`<span class="came">${came}</span>`} <${Outcome} block=${block} /></button>
       ${isOpen && html`<div class="call-parts">
-        ${arguments_.length > 0 && html`<div class="arguments">${arguments_.map(([key, value]) => html`<div class="argument" key=${key}><span class="name foreign">${distinct(key)}</span><${Long} block=${block} field=${`detail ${key}`} text=${typeof value === 'string' ? value : JSON.stringify(value, null, 1)} context=${context} isMono isCutBy="detail" /></div>`)}</div>`}
-        ${block.text && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} rows=${block.shown} context=${context} isMono isOutput /></div>`}
+        ${look ? html`<${CallLook} look=${look} />${block.cuts.detail != null && html`<p class="quiet">Only its beginning. <button type="button" class="small plain" onClick=${() => context.showWhole(block)}>Show all</button></p>`}` : html`<${RawArguments} block=${block} context=${context} />`}
+        ${block.text && look?.kind !== 'todos' && html`<div class="returned"><${Long} block=${block} field="text" text=${block.text} rows=${block.shown} context=${context} isMono isOutput /></div>`}
         ${!block.text && block.status && block.status !== 'running' && html`<p class="quiet">It returned nothing.</p>`}
       </div>`}
     </div>
@@ -194,21 +270,28 @@ function Call({ block, context }) {
 }
 
 /** @param {{ block: Block, context: Context }} props */
-function SubAgent({ block, context }) {
+function RawArguments({ block, context }) {
+  const entries = block.detail && typeof block.detail === 'object' ? Object.entries(block.detail) : [];
+  if (!entries.length) return null;
+  return html`<div class="arguments">${entries.map(([key, value]) => html`<div class="argument" key=${key}><span class="name foreign">${distinct(key)}</span><${Long} block=${block} field=${`detail ${key}`} text=${typeof value === 'string' ? value : JSON.stringify(value, null, 1)} context=${context} isMono isCutBy="detail" /></div>`)}</div>`;
+}
+
+/** @param {{ block: Block, time: string, context: Context }} props */
+function SubAgent({ block, time, context }) {
   const isOpen = context.folds.get(block.key) ?? false;
   const toggle = () => context.fold(block, block.key, !isOpen);
   const calls = callsIn(block);
   const prompt = block.call?.detail?.prompt ?? block.detail?.prompt;
   return html`<div class="block sub-agent">
-    <time class="at" datetime=${block.at}>${clock(block.at)}</time>
+    <${At} block=${block} time=${time} />
     <div class="body">
       <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${toggle}>
         <${Arrow} isOpen=${isOpen} /><span class="tag foreign">${oneLine(block.agentType || 'agent', 40)}</span>
         <span class="telling foreign">${itemLabel(block)}</span> ${calls > 0 && html`<span class="quiet">${counted(calls, 'call')}</span>`} <${Outcome} block=${block} /></button>
       ${isOpen && html`<div class="inside">
-        ${prompt && html`<div class="block message dimmed"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${block} field="prompt" text=${prompt} context=${context} /></div></div>`}
-        ${block.children.map((child) => html`<${Block} key=${child.key} block=${child} context=${context} />`)}
-        ${block.text && html`<div class="block message"><span class="at"></span><div class="body"><span class="kind">answered</span><${Long} block=${block} field="text" text=${block.text} context=${context} /></div></div>`}
+        ${prompt && html`<div class="block message from-person"><span class="at"></span><div class="body"><span class="kind">is to</span><${Long} block=${block} field="prompt" text=${prompt} context=${context} isMarkdown /></div></div>`}
+        ${entriesOf(block.children).map((entry) => html`<${Line} key=${entry.key} entry=${entry} context=${context} />`)}
+        ${block.text && html`<div class="block message"><span class="at"></span><div class="body"><span class="kind">answered</span><${Long} block=${block} field="text" text=${block.text} context=${context} isMarkdown /></div></div>`}
         ${!block.children.length && !block.text && html`<p class="quiet">Nothing of it is known yet.</p>`}
       </div>`}
     </div>
@@ -218,9 +301,10 @@ function SubAgent({ block, context }) {
 /**
  * A text, folded where it is long; what the server has cut is fetched when one wants to see it.
  * @param {{ block: Block, field: string, text: unknown, context: Context, isMono?: boolean,
- *   isOutput?: boolean, isCutBy?: string, rows?: Sent.OutputRow[] }} props `rows`: the text as a terminal shows it
+ *   isOutput?: boolean, isMarkdown?: boolean, isCutBy?: string, rows?: Sent.OutputRow[] }} props
+ *   `rows`: the text as a terminal shows it
  */
-function Long({ block, field, text, context, isMono = false, isOutput = false, isCutBy = field, rows }) {
+function Long({ block, field, text, context, isMono = false, isOutput = false, isMarkdown = false, isCutBy = field, rows }) {
   const key = `${block.key} ${field} all`;
   const isWhole = context.folds.get(key) ?? false;
   const string = String(text ?? '');
@@ -231,6 +315,7 @@ function Long({ block, field, text, context, isMono = false, isOutput = false, i
     if (isCut) await context.showWhole(block);
     context.fold(block, key, isCut || !isWhole);
   };
+  if (isMarkdown && !context.isSource) return html`<${Markdown} text=${string} how=${HOW} isFolded=${!isWhole} isCut=${isCut} onFold=${toggle} />`;
   const drawn = rows && html`<${ShownRows} rows=${isLong && !isWhole ? rows.slice(0, FOLDED_LINES) : rows} />`;
   return html`<span class=${`long foreign${isMono ? ' mono' : ''}`}>${drawn ? drawn : isOutput ? plainOutput(shown) : plainLines(shown)}${isLong && !isWhole ? '…' : ''}</span>
     ${(isLong || isCut) && html`<button type="button" class="small plain" onClick=${toggle}>${isWhole && !isCut ? 'Show less' : isCut ? 'Show all' : `Show all (${lineCount(string) > FOLDED_LINES ? counted(lineCount(string), 'line') : counted(string.length, 'character')})`}</button>`}`;

@@ -2,6 +2,7 @@
 import { removeWorktree } from './actions.js';
 import { get, workerPath } from './api.js';
 import { html } from './dom.js';
+import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces.js';
 import { FileButton } from './result_files.js';
 import { workerHref } from './router.js';
@@ -11,6 +12,10 @@ import { isTelling, labelOf, valueWords } from './text/fact_words.js';
 import { bytes, clock, endWords, signOf, table } from './words.js';
 
 const AGAIN_MS = 3000;
+/** The headings of a text come below that of its section. */
+const HOW = { level: 3 };
+/** What was asked is shown as it was when it was answered. */
+const ASKED = { level: 3, safe: distinct, isWholeShown: true };
 const SOURCES = table({
   agent: 'its final message', activity: 'what it said last', declared: 'what it declared',
   stdout: 'the end of its output',
@@ -23,14 +28,18 @@ export function ResultTab({ task, instance, worker }) {
   const load = () => get(workerPath(task, instance, 'result'));
   const deps = [task, instance, worker.status];
   const { data, error, isLoading, again } = useFetched(load, deps, live ? AGAIN_MS : 0);
+  const [isSource, toggle] = useSource('result');
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
+  const isOutput = data.source === 'stdout';
+  /** @param {string} text */
+  const written = (text) => (isSource ? html`<div class="pre foreign">${plainLines(text)}</div>` : html`<${Markdown} text=${text} how=${HOW} />`);
   const from = SOURCES[data.source];
   const { files = [] } = data;
   return html`<div class="result">
-    <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}</p>
+    <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}${(data.summary || (data.text && !isOutput)) && html`<${SourceSwitch} isSource=${isSource} toggle=${toggle} />`}</p>
     ${data.message && html`<p class="failed foreign">${plainLines(data.message)}</p>`}
-    ${data.summary && html`<section><h2>Summary</h2><p class="pre foreign">${plainLines(data.summary)}</p></section>`}
-    ${data.text ? html`<section><h2>${data.source === 'stdout' ? 'Output' : 'Answer'}</h2><div class=${`answer pre foreign${data.source === 'stdout' ? ' mono' : ''}`}>${plainLines(data.text)}</div>
+    ${data.summary && html`<section><h2>Summary</h2>${written(data.summary)}</section>`}
+    ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' pre foreign mono' : ''}`}>${isOutput ? plainLines(data.text) : written(data.text)}</div>
       ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
     ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span> <${FileButton} task=${task} instance=${instance} path=${one.path} /></li>`)}</ul></section>`}
     ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
@@ -93,7 +102,7 @@ export function QuestionsTab({ task, instance, worker, asks }) {
     ${data && !before.length && !asks && html`<div class="empty"><p>It has asked nothing.</p></div>`}
     ${before.length > 0 && html`<section><h2 class="section">Answered</h2><ul class="answered">${before.map((one) => html`<li key=${one.id}>
       <p class="quiet">${clock(one.askedAt)} ${plain(one.id)}${one.tool ? html` <span class="blocked foreign">${distinct(one.tool)}</span>` : ''}</p>
-      <p class="pre foreign">${plainLines(one.question)}</p>
+      ${one.tool || one.means ? html`<p class="pre foreign">${distinct(one.question)}</p>` : html`<${Markdown} text=${String(one.question)} how=${ASKED} />`}
       ${one.arguments != null && html`<details><summary>Arguments</summary><pre class="preview foreign">${distinct(JSON.stringify(one.arguments, null, 1))}</pre></details>`}
       <p class="given">${answerWords(one)}</p></li>`)}</ul></section>`}`;
 }

@@ -1,0 +1,302 @@
+// Which tool does what: one table of the names and arguments that agent programs use. What a look does not draw of a
+// call is named in its `rest`, and a call whose arguments are other than expected has no look: it is shown as it is.
+// Pure.
+
+/**
+ * What becomes of a file: an old text and a new one, a new file, or a patch.
+ * @typedef {{ path: string, verb: string, old?: string, now?: string, patch?: string }} FileChange
+ * @typedef {{ text: string, state: 'open' | 'active' | 'done' }} Todo
+ *
+ * How a call looks. `subject`: what it is about, in a line; `title`: what its model calls it; `rest`: the arguments
+ * that are not in it.
+ * @typedef {{ kind: 'change' | 'command' | 'todos' | 'search' | 'read', verb: string, subject: string, title?: string,
+ *   command?: string, changes?: FileChange[], todos?: Todo[], rest: Array<[string, unknown]> }} Look
+ * @typedef {Record<string, unknown>} Arguments
+ */
+
+/** Takes the arguments that it draws out of a call. */
+class Taking {
+  /** @param {Arguments} given */
+  constructor(given) {
+    this.left = new Map(Object.entries(given));
+  }
+
+  /**
+   * The first of some arguments that is there.
+   * @param {string[]} names
+   * @returns {unknown}
+   */
+  any(...names) {
+    const name = names.find((one) => this.left.has(one));
+    const value = name && this.left.get(name);
+    if (name) this.left.delete(name);
+    return value;
+  }
+
+  /**
+   * The same, which has to be a text.
+   * @param {string[]} names
+   */
+  text(...names) {
+    const value = this.any(...names);
+    if (typeof value !== 'string') throw new Unexpected();
+    return value;
+  }
+
+  /**
+   * The same, which may be missing.
+   * @param {string[]} names
+   */
+  textIfAny(...names) {
+    return names.some((one) => this.left.has(one)) ? this.text(...names) : undefined;
+  }
+
+  /**
+   * A list of objects that have these keys and no others.
+   * @param {string} name
+   * @param {string[]} keys
+   * @returns {Arguments[]}
+   */
+  list(name, keys) {
+    const value = this.any(name);
+    if (!Array.isArray(value) || !value.length) throw new Unexpected();
+    for (const one of value) {
+      if (!isMapping(one) || Object.keys(one).some((key) => !keys.includes(key))) throw new Unexpected();
+    }
+    return value;
+  }
+
+  get rest() {
+    return [...this.left];
+  }
+}
+
+/** The arguments are not those that are known of the tool. */
+class Unexpected extends Error {}
+
+/**
+ * @param {unknown} value
+ * @returns {value is Arguments}
+ */
+const isMapping = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const PATHS = ['file_path', 'path', 'filePath', 'absolute_path'];
+const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
+
+/**
+ * @param {Taking} given
+ * @returns {Omit<Look, 'rest'>}
+ */
+function change(given) {
+  if (given.left.has('changes')) return changed(fileChanges(given));
+  const path = given.text(...PATHS);
+  if (given.left.has('edits')) {
+    const edits = given.list('edits', ['old_string', 'new_string']);
+    return changed(edits.map((one) => edited(path, new Taking(one))));
+  }
+  return changed([edited(path, given)]);
+}
+
+/**
+ * @param {string} path
+ * @param {Taking} given
+ * @returns {FileChange}
+ */
+const edited = (path, given) => ({
+  path, verb: 'Edit', old: given.text('old_string', 'oldString'), now: given.text('new_string', 'newString'),
+});
+
+const KINDS = new Map([['add', 'Write'], ['update', 'Edit'], ['delete', 'Delete'], ['move', 'Move to']]);
+
+/**
+ * The files of a call that names them as Codex and ACP do.
+ * @param {Taking} given
+ * @returns {FileChange[]}
+ */
+const fileChanges = (given) => given.list('changes', ['path', 'kind', 'oldText', 'newText']).map((one) => {
+  const file = new Taking(one);
+  const path = file.text('path');
+  if (!file.left.has('kind')) {
+    const old = one.oldText == null ? '' : file.text('oldText');
+    return { path, verb: one.oldText == null ? 'Write' : 'Edit', old, now: file.text('newText') };
+  }
+  const kind = file.text('kind');
+  const verb = KINDS.get(kind);
+  if (!verb || file.left.size) throw new Unexpected();
+  const patch = given.textIfAny(`diff of ${path}`);
+  return kind === 'add' && patch !== undefined ? { path, verb, old: '', now: patch } : { path, verb, patch };
+});
+
+/**
+ * @param {FileChange[]} changes
+ * @returns {Omit<Look, 'rest'>}
+ */
+const changed = (changes) => {
+  const paths = [...new Set(changes.map(({ path }) => path))];
+  return { kind: 'change', verb: changes[0].verb, subject: paths.join(', '), changes };
+};
+
+/**
+ * @param {Taking} given
+ * @returns {Omit<Look, 'rest'>}
+ */
+function write(given) {
+  if (given.left.has('changes')) return changed(fileChanges(given));
+  return changed([{ path: given.text(...PATHS), verb: 'Write', old: '', now: given.text('content') }]);
+}
+
+/** @param {string} word */
+const quoted = (word) => (PLAIN_WORD.test(word) ? word : JSON.stringify(word));
+
+/**
+ * @param {Taking} given
+ * @returns {Omit<Look, 'rest'>}
+ */
+function run(given) {
+  const value = given.any('command', 'cmd');
+  const isList = Array.isArray(value) && value.every((one) => typeof one === 'string');
+  if (!value || (typeof value !== 'string' && !isList)) throw new Unexpected();
+  const command = typeof value === 'string' ? value : value.map(quoted).join(' ');
+  return { kind: 'command', verb: '$', subject: command, command, title: given.textIfAny('description') };
+}
+
+/** @type {Map<unknown, Todo['state']>} */
+const STATES = new Map([
+  ['pending', 'open'], ['in_progress', 'active'], ['inProgress', 'active'], ['completed', 'done'], ['done', 'done'],
+]);
+
+/**
+ * @param {Taking} given
+ * @returns {Omit<Look, 'rest'>}
+ */
+function plan(given) {
+  const key = given.left.has('todos') ? 'todos' : 'plan';
+  const all = given.list(key, ['content', 'step', 'description', 'status', 'activeForm', 'priority', 'id']);
+  const todos = all.map((one) => {
+    const text = new Taking(one).text('content', 'step', 'description');
+    const state = STATES.get(one.status);
+    if (!state) throw new Unexpected();
+    return { text, state };
+  });
+  const done = todos.filter(({ state }) => state === 'done').length;
+  return { kind: 'todos', verb: 'Plan', subject: `${done} of ${todos.length} done`, todos, title: given.textIfAny('explanation') };
+}
+
+/**
+ * @param {Taking} given
+ * @returns {Omit<Look, 'rest'>}
+ */
+function search(given) {
+  const pattern = given.text('pattern', 'query');
+  const path = given.textIfAny('path', 'dir_path');
+  return { kind: 'search', verb: 'Search', subject: path ? `${pattern} in ${path}` : pattern };
+}
+
+/**
+ * @param {Taking} given
+ * @returns {Omit<Look, 'rest'>}
+ */
+const read = (given) => ({ kind: 'read', verb: 'Read', subject: given.text(...PATHS) });
+
+/**
+ * The tools by their names, in small letters and without what separates words.
+ * @type {Array<[names: string, look: (given: Taking) => Omit<Look, 'rest'>]>}
+ */
+const TOOLS = [
+  ['edit editfile multiedit replace strreplace applypatch delete move', change],
+  ['write writefile', write],
+  ['bash shell runshellcommand execcommand commandexecution', run],
+  ['todowrite updateplan writetodos', plan],
+  ['grep search searchfilecontent grepsearch glob find', search],
+  ['read readfile', read],
+];
+const BY_NAME = new Map(TOOLS.flatMap(([names, look]) => names.split(' ').map((name) => [name, look])));
+/** What such a call would do can be seen in its look; of any other one its arguments say more. */
+const ACTING = new Set(['change', 'command']);
+/** A change of more lines is its arguments: each line of a look is an element, and all of them have to be there. */
+const MOST_LINES = 3000;
+
+/**
+ * How a call looks; nothing where it is not known, or is other than expected.
+ * @param {unknown} tool
+ * @param {unknown} given
+ * @returns {Look | null}
+ */
+export function lookOf(tool, given) {
+  const name = String(tool ?? '');
+  const look = /^[A-Za-z_]+$/.test(name) ? BY_NAME.get(name.toLowerCase().replaceAll('_', '')) : undefined;
+  if (!look || !isMapping(given)) return null;
+  const taking = new Taking(given);
+  try {
+    const found = look(taking);
+    return { ...found, rest: taking.rest };
+  } catch (error) {
+    if (error instanceof Unexpected) return null;
+    throw error;
+  }
+}
+
+/**
+ * How a call looks that asks to be allowed; nothing where its arguments say more.
+ * @param {unknown} tool
+ * @param {unknown} given
+ */
+export function askedLook(tool, given) {
+  const look = lookOf(tool, given);
+  return look && ACTING.has(look.kind) && linesOf(look) <= MOST_LINES ? look : null;
+}
+
+/** @param {Look} look */
+const linesOf = ({ changes = [] }) => changes.reduce(
+  (sum, { old = '', now = '', patch = '' }) => sum + `${old}\n${now}\n${patch}`.split('\n').length, 0,
+);
+
+/**
+ * What came of a call, in a few words; nothing where that cannot be known.
+ * @param {Look} look
+ * @param {string | undefined} text what it has returned
+ * @param {string | undefined} status
+ */
+export function outcomeOf(look, text, status) {
+  if (look.kind === 'command') {
+    const told = look.rest.find(([name]) => name === 'exitCode')?.[1] ?? /^Exit code (\d+)\b/.exec(text ?? '')?.[1];
+    return told != null && Number(told) !== 0 ? `exit ${Number(told)}` : '';
+  }
+  if (look.kind !== 'search' || status !== 'completed' || text == null) return '';
+  const found = /^Found (\d+) (file|match|line)/.exec(text);
+  if (found) return counted(Number(found[1]), found[2]);
+  if (/^No (files|matches)\b/.test(text) || !text.trim()) return 'no matches';
+  const lines = text.split('\n').filter((line) => line.trim());
+  return counted(lines.length, lines.every((line) => /^[^\n]+?[:-]\d+[:-]/.test(line)) ? 'match' : 'line');
+}
+
+/**
+ * @param {number} number
+ * @param {string} what
+ */
+function counted(number, what) {
+  const ending = number === 1 ? '' : what === 'match' ? 'es' : 's';
+  return `${number.toLocaleString('en')} ${what}${ending}`;
+}
+
+/** @param {{ type: string, name?: string, detail?: unknown, status?: string }} one */
+const isRead = ({ type, name, detail, status }) => type === 'tool' && status !== 'failed' && status !== 'denied'
+  && lookOf(name, detail)?.kind === 'read';
+
+/**
+ * Runs of calls that only read, as one: what is between them ends a run, and so does one that has failed.
+ * @template {{ type: string, name?: string, detail?: unknown, status?: string }} One
+ * @param {One[]} all
+ * @returns {Array<One | One[]>}
+ */
+export function readsTogether(all) {
+  /** @type {Array<One | One[]>} */
+  const found = [];
+  for (const one of all) {
+    const last = found.at(-1);
+    if (!isRead(one)) found.push(one);
+    else if (Array.isArray(last)) last.push(one);
+    else found.push([one]);
+  }
+  return found.map((one) => (Array.isArray(one) && one.length === 1 ? one[0] : one));
+}

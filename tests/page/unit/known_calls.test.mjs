@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  askedLook,
+  lookOf,
+  outcomeOf,
+  readsTogether,
+} from '../../../agentctl/interfaces/web/page/js/text/known_calls.js';
+
+const told = (tool, given) => {
+  const look = lookOf(tool, given);
+  return look && [look.kind, look.verb, look.subject, look.rest.map(([name]) => name).join()];
+};
+
+test('what the programs call their tools, and their arguments', () => {
+  const edit = { old_string: 'a', new_string: 'b' };
+  const known = [
+    ['Edit', { file_path: '/a.py', ...edit, replace_all: true }, ['change', 'Edit', '/a.py', 'replace_all']],
+    ['edit_file', { path: 'a.py', ...edit }, ['change', 'Edit', 'a.py', '']],
+    ['edit', { filePath: 'a.py', oldString: 'a', newString: 'b' }, ['change', 'Edit', 'a.py', '']],
+    [
+      'replace',
+      { file_path: 'a', ...edit, expected_replacements: 1 },
+      ['change', 'Edit', 'a', 'expected_replacements'],
+    ],
+    ['MultiEdit', { file_path: 'a', edits: [edit, edit] }, ['change', 'Edit', 'a', '']],
+    [
+      'Edit',
+      {
+        changes: [
+          { path: 'a', oldText: null, newText: 'x' },
+          { path: 'b', oldText: 'x', newText: 'y' },
+        ],
+      },
+      ['change', 'Write', 'a, b', ''],
+    ],
+    [
+      'apply_patch',
+      { changes: [{ path: 'a', kind: 'update' }], 'diff of a': '@@\n-a\n+b' },
+      ['change', 'Edit', 'a', ''],
+    ],
+    ['apply_patch', { changes: [{ path: 'a', kind: 'delete' }] }, ['change', 'Delete', 'a', '']],
+    ['Write', { file_path: 'a', content: 'x' }, ['change', 'Write', 'a', '']],
+    ['write_file', { path: 'a', content: 'x' }, ['change', 'Write', 'a', '']],
+    ['Bash', { command: 'ls', description: 'List', timeout: 5 }, ['command', '$', 'ls', 'timeout']],
+    ['shell', { command: ['git', 'commit', '-m', 'a b'], cwd: '/' }, ['command', '$', 'git commit -m "a b"', 'cwd']],
+    ['run_shell_command', { command: 'ls' }, ['command', '$', 'ls', '']],
+    [
+      'TodoWrite',
+      {
+        todos: [
+          { content: 'a', status: 'completed', activeForm: 'A' },
+          { content: 'b', status: 'in_progress' },
+        ],
+      },
+      ['todos', 'Plan', '1 of 2 done', ''],
+    ],
+    [
+      'update_plan',
+      { plan: [{ step: 'a', status: 'pending' }], explanation: 'Why' },
+      ['todos', 'Plan', '0 of 1 done', ''],
+    ],
+    ['Grep', { pattern: 'x', path: 'src', output_mode: 'content' }, ['search', 'Search', 'x in src', 'output_mode']],
+    ['Glob', { pattern: '**/*.py' }, ['search', 'Search', '**/*.py', '']],
+    ['Read', { file_path: 'a', offset: 3 }, ['read', 'Read', 'a', 'offset']],
+  ];
+  for (const [tool, given, wanted] of known)
+    assert.deepEqual(told(tool, given), wanted, `${tool} ${JSON.stringify(given)}`);
+});
+
+test('a call that is other than expected has no look', () => {
+  const others = [
+    ['mcp__x__Edit', { file_path: 'a', old_string: '', new_string: '' }],
+    ['constructor', {}],
+    ['__proto__', {}],
+    ['toString', { command: 'ls' }],
+    ['Bash', null],
+    ['Bash', 'ls'],
+    ['Bash', ['ls']],
+    ['Bash', {}],
+    ['Bash', { command: 5 }],
+    ['Bash', { command: '' }],
+    ['Bash', { command: ['a', 5] }],
+    ['Bash', { command: { a: 'ls' } }],
+    ['Bash', { command: 'ls', description: ['x'] }],
+    ['Edit', { file_path: 'a', old_string: 'a' }],
+    ['Edit', { file_path: ['a'], old_string: 'a', new_string: 'b' }],
+    ['Edit', { file_path: 'a', edits: [] }],
+    ['MultiEdit', { file_path: 'a', edits: [{ old_string: 'a', new_string: 'b', extra: 1 }] }],
+    ['MultiEdit', { file_path: 'a', edits: 'x' }],
+    ['Edit', { changes: [{ path: 'a', kind: 'explode' }] }],
+    ['Edit', { changes: [{ path: 'a', kind: 'update', newText: 'x' }] }],
+    ['Edit', { changes: [null] }],
+    ['Write', { file_path: 'a', content: { a: 1 } }],
+    ['TodoWrite', { todos: [{ content: 'a', status: 'exploded' }] }],
+    ['TodoWrite', { todos: [5] }],
+    ['Read', {}],
+  ];
+  for (const [tool, given] of others) assert.equal(lookOf(tool, given), null, `${tool} ${JSON.stringify(given)}`);
+});
+
+test('what a look does not draw is in its rest, so all of a call is there', () => {
+  const given = {
+    command: 'ls',
+    cmd: 'rm -rf /',
+    description: 'List',
+    run_in_background: true,
+    env: { A: ['b'] },
+    '': 'x',
+    __proto__2: 1,
+  };
+  const { command, title, rest } = lookOf('Bash', given);
+  assert.deepEqual([command, title], ['ls', 'List']);
+  assert.deepEqual(Object.fromEntries(rest), {
+    cmd: 'rm -rf /',
+    run_in_background: true,
+    env: { A: ['b'] },
+    '': 'x',
+    __proto__2: 1,
+  });
+  const edit = { path: 'shown', file_path: 'used', old_string: 'a', new_string: 'b', content: 'c' };
+  assert.deepEqual(lookOf('Edit', edit).rest, [
+    ['path', 'shown'],
+    ['content', 'c'],
+  ]);
+  const patch = { changes: [{ path: 'a', kind: 'update' }], 'diff of a': '+x', 'diff of b': '+hidden' };
+  assert.deepEqual(lookOf('apply_patch', patch).rest, [['diff of b', '+hidden']]);
+});
+
+test('what asks to be allowed has a look only where it shows all that would be done', () => {
+  assert.equal(askedLook('TodoWrite', { todos: [{ content: 'a', status: 'pending' }] }), null);
+  assert.equal(askedLook('Read', { file_path: 'a' }), null);
+  assert.equal(askedLook('Write', { file_path: 'a', content: '\n'.repeat(5000) }), null);
+  assert.equal(askedLook('Bash', { command: 'x'.repeat(100_000) }).command.length, 100_000);
+});
+
+test('what came of it, where that is known', () => {
+  const came = (tool, given, text, status = 'completed') => outcomeOf(lookOf(tool, given), text, status);
+  assert.equal(came('Bash', { command: 'x' }, 'Exit code 2\nbad', 'failed'), 'exit 2');
+  assert.equal(came('shell', { command: 'x', exitCode: 1 }, ''), 'exit 1');
+  assert.equal(came('shell', { command: 'x', exitCode: 0 }, ''), '');
+  assert.equal(came('Grep', { pattern: 'x' }, 'a.ts:3: x\nb.ts:9: x\n'), '2 matches');
+  assert.equal(came('Grep', { pattern: 'x' }, 'Found 1 file\na.ts'), '1 file');
+  assert.equal(came('Grep', { pattern: 'x' }, 'No matches found'), 'no matches');
+  assert.equal(came('Glob', { pattern: 'x' }, 'a\nb'), '2 lines');
+  assert.equal(came('Grep', { pattern: 'x' }, undefined, 'running'), '');
+  assert.equal(came('Read', { file_path: 'x' }, 'a'), '');
+});
+
+test('calls that only read are one, until something else comes', () => {
+  const read = (id, status = 'completed') => ({ id, type: 'tool', name: 'Read', detail: { file_path: id }, status });
+  const other = { id: 'o', type: 'message' };
+  const shape = (all) =>
+    readsTogether(all).map((one) => (Array.isArray(one) ? one.map(({ id }) => id).join('') : one.id));
+  assert.deepEqual(
+    shape([read('a'), read('b'), other, read('c'), read('d', 'failed'), read('e'), read('f', 'running')]),
+    ['ab', 'o', 'c', 'd', 'ef'],
+  );
+});
