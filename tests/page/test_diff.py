@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.agents.lab import PATIENCE_S, Lab
 from tests.agents.standin import StandIn
 from tests.page.seen import says
 from tests.page.site import Site
-from tests.page.visiting import Visit
+from tests.page.visiting import PHONE, Visit
 from tests.repositories import new_repository
 from tests.steps import Task
 from tests.support import run, wait_until
@@ -100,6 +101,101 @@ def test_comments_go_to_a_live_agent_as_one_message(task: Task, repository: Path
     expect(page.get_by_role("button", name="Send all")).to_have_count(0)
     (text,) = users_messages(task)
     checked_message(text)
+
+
+#: Forty files in folders, of which each has a line that is changed in one word.
+MANY_FILES = 40
+EDIT_MANY = f"""
+from pathlib import Path
+for number in range({MANY_FILES}):
+    file = Path(f"src/part{{number % 4}}/file{{number:02}}.py")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"line {{at}} of file {{number}}" for at in range(60)]
+    file.write_text("\\n".join(lines) + "\\n")
+Path("a.txt").write_text("a and a half\\n")
+me.answer("I have changed it.")
+"""
+_TOP = "(box) => box.getBoundingClientRect().top"
+
+
+def at_the_top(page: Page, file: str) -> None:
+    """Wait until the lines of a file are at the top of what is seen, and the list says so."""
+    region = page.get_by_role("region", name=file, exact=True)
+    item = files(page).locator("li button", has_text=file.split("/")[-1])
+    expect(item).to_have_attribute("aria-current", "true")  # Where the list is folded, too.
+    wait_until(lambda: float(region.evaluate(_TOP)), accept=lambda top: 0 < top < 300, what=f"{file} to be at the top")
+
+
+def test_many_files_have_a_list_beside_them(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
+    agent(plays(tmp_path, EDIT_MANY), "--worktree")
+    ends()
+    visit.page.set_viewport_size({"width": 1440, "height": 900})
+    page = visit.open("/tasks/t1/workers/a/diff")
+    expect(files(page).get_by_role("listitem")).to_have_count(MANY_FILES + 1)
+    first = page.get_by_role("region", name="a.txt", exact=True)
+    beside, below = files(page).bounding_box(), first.bounding_box()
+    assert beside and below and beside["x"] + beside["width"] <= below["x"] and abs(beside["y"] - below["y"]) < 60
+    expect(first.locator("mark")).to_have_text([" and a half"])
+    # By key, by button and from the list; the address names the file, and a reload comes back to it.
+    page.keyboard.press("J")
+    at_the_top(page, "src/part0/file00.py")
+    page.get_by_role("button", name="Next file").click()
+    at_the_top(page, "src/part0/file04.py")
+    page.keyboard.press("K")
+    at_the_top(page, "src/part0/file00.py")
+    files(page).get_by_role("button", name="file21.py").click()
+    at_the_top(page, "src/part1/file21.py")
+    page.reload()
+    at_the_top(page, "src/part1/file21.py")
+    # A file that was viewed is folded, here and after a reload, until it is looked at again.
+    page.keyboard.press("V")
+    expect(page.get_by_role("checkbox", name="src/part1/file21.py is viewed")).to_be_checked()
+    expect(files(page).get_by_role("button", name="file21.py")).to_contain_text("viewed")
+    page.reload()
+    region = page.get_by_role("region", name="src/part1/file21.py", exact=True)
+    expect(region.locator(".code-line")).to_have_count(0)
+    region.get_by_role("checkbox").click()
+    expect(region.locator(".code-line")).to_have_count(60)
+
+
+def test_a_file_that_changed_since_it_was_viewed_says_so(
+    task: Task, repository: Path, visit: Visit, tmp_path: Path
+) -> None:
+    agent(plays(tmp_path, EDIT), "--worktree", "--keep")
+    page = visit.open("/tasks/t1/workers/a/diff")
+    region = page.get_by_role("region", name="a.txt", exact=True)
+    region.get_by_role("checkbox").click()
+    expect(region.locator(".code-line")).to_have_count(0)
+    (tree,) = [Path(row["path"]) for row in run("worktrees", "--json").json]
+    with (tree / "a.txt").open("a", encoding="utf-8") as file:
+        file.write("five\n")
+    expect(region).to_contain_text("changed since")
+    expect(region.locator(".code-line", has_text="five")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="new.txt is viewed")).not_to_be_checked()
+    run("cancel", "a")
+
+
+def test_on_a_phone_the_lines_are_the_first_thing(
+    task: Task, repository: Path, visiting: Callable[..., Visit], tmp_path: Path
+) -> None:
+    agent(plays(tmp_path, EDIT_MANY), "--worktree")
+    ends()
+    visit = visiting(viewport=PHONE, has_touch=True, is_mobile=True)
+    page = visit.open("/tasks/t1/workers/a/diff")
+    line = page.get_by_role("region", name="a.txt", exact=True).locator(".code-line").first
+    box = line.bounding_box()
+    assert box is not None
+    assert round(box["height"]) == 20
+    assert box["y"] < PHONE["height"]
+    fold = files(page).get_by_role("button", name=f"{MANY_FILES + 1} files")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    fold.tap()
+    files(page).get_by_role("button", name="file21.py").tap()
+    at_the_top(page, "src/part1/file21.py")
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    # A finger on the text of a line is enough.
+    page.get_by_role("region", name="src/part1/file21.py", exact=True).get_by_text("line 3 of file 21").tap()
+    expect(page.get_by_role("textbox", name="Comment on line 4")).to_be_focused()
 
 
 #: Clicks, and says whether a field has the focus before the next frame: what is typed at once is to arrive.

@@ -45,6 +45,10 @@ class FileLines(OptionList):
 class ChangedFiles(Vertical):
     """The changed files; Enter shows the diff of one."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("J", "step(1)", "Next file", show=False),
+        Binding("K", "step(-1)", "File before", show=False),
+    ]
     DEFAULT_CSS = """
     ChangedFiles { height: 1fr; }
     ChangedFiles > Pager { height: 1fr; }
@@ -126,8 +130,20 @@ class ChangedFiles(Vertical):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Show the diff of a file."""
         event.stop()
-        if self.file is None or self._shown is not None:
+        if self.file is not None and self._shown is None:
+            self._show_diff()
+
+    def action_step(self, by: int) -> None:
+        """Go to another file: with its diff, where that of one is shown."""
+        place = (self._lines.highlighted or 0) + by
+        if not 0 <= place < len(self._files):
             return
+        self._lines.highlighted = place
+        if self._shown is not None:
+            self._shown.remove()
+            self._show_diff()
+
+    def _show_diff(self) -> None:
         text = self.text
         self._shown = TabbedPager(TextSource(lambda: text, is_diff=True), follows=False, empty="nothing")
         self._lines.display = False

@@ -39,6 +39,8 @@ export const KEYS = [
   ['Tree', ['f'], 'find', 'Type the beginning of a name (letters that are not keys do so at once)'],
   ['Texts', ['m'], 'mark', 'Draw a line below what is there now'],
   ['Texts', ['w'], 'wrap', 'Wrap long lines, or not'],
+  ['Diff', ['J', 'K'], 'file', 'Next file, file before'],
+  ['Diff', ['V'], 'viewed', 'The file counts as viewed, or not'],
   ['Diff', ['c'], 'comment', 'Write a comment on the line'],
   ['Diff', ['b'], 'since', 'Since the base, or since the last turn'],
 ];
