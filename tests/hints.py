@@ -138,7 +138,7 @@ def _made_by(node: ast.Call) -> str | None:
     name = ast.unparse(node.func)
     if name == "Next" and words[0] in COMMANDS:
         return next(commands_in(COMMANDS[words[0]], is_step=True), None)
-    if name == "command_line" and len(words) > 1:
+    if name in {"command_line", "typed"} and len(words) > 1:
         return _ours(words[1], words[2] if len(words) > 2 else "", " ".join(words[2:]))
     if name.endswith(".command") and words and words[0] in VERBS:
         return _ours(words[0], words[1] if len(words) > 1 else "", " ".join(words[1:]))

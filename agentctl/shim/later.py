@@ -9,13 +9,13 @@ from __future__ import annotations
 #: Of a shim, from before its first worker.
 SHIM = {
     "agentctl": ("encoding",),
-    "agentctl.adapters": ("descent", "detached", "git", "searchpath"),
+    "agentctl.adapters": ("descent", "detached", "git", "searchpath", "tails"),
     "agentctl.adapters.taskyaml": ("roster",),
     "agentctl.domain": ("placement",),
     "agentctl.domain.state_tables": ("attempt_state",),
     "agentctl.domain.text": ("nesting", "plaintext"),
     "agentctl.domain.tree": ("breaker", "budget", "treefacts", "windows"),
-    "agentctl.domain.worker": ("ends", "escalation", "projection", "removals", "tries", "worktime"),
+    "agentctl.domain.worker": ("ends", "escalation", "last_output", "projection", "removals", "tries", "worktime"),
     "agentctl.shim": ("openquestions", "outcome", "parking", "patching", "placed", "waiting", "watching"),
     "agentctl.supervision.account": ("accounts", "holds", "ledger", "waiters"),
     "agentctl.supervision.dispatch": (
@@ -26,25 +26,29 @@ SHIM = {
     "agentctl.supervision.notify": ("switch",),
     "agentctl.supervision.queue": ("queue_hold",),
     "agentctl.supervision.stop": ("burial", "escalating", "requesting"),
-    "agentctl.supervision.worker": ("driver_end", "failures", "inboxes", "mount_points", "questions", "worktimes"),
+    "agentctl.supervision.worker": (
+        "driver_end", "failures", "inboxes", "mount_points", "output_at_end", "questions", "worktimes",
+    ),
     "agentctl.supervision.worktree": ("aside", "recorded"),
 }  # fmt: skip
 #: Of an undertaker.
 UNDERTAKER = {
-    "agentctl.adapters": ("searchpath",),
+    "agentctl.adapters": ("searchpath", "tails"),
     "agentctl.domain.text": ("nesting",),
     "agentctl.domain.tree": ("breaker", "windows"),
+    "agentctl.domain.worker": ("last_output",),
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("standby", "taking_over", "waking"),
     "agentctl.supervision.stop": ("requesting",),
-    "agentctl.supervision.worker": ("failures", "inboxes", "mount_points", "questions"),
+    "agentctl.supervision.worker": ("failures", "inboxes", "mount_points", "output_at_end", "questions"),
 }  # fmt: skip
 #: Of a waker.
 WAKER = {
-    "agentctl.adapters": ("searchpath",),
+    "agentctl.adapters": ("searchpath", "tails"),
     "agentctl.domain.text": ("nesting",),
     "agentctl.domain.tree": ("breaker", "windows"),
+    "agentctl.domain.worker": ("last_output",),
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("waking",),
-    "agentctl.supervision.worker": ("failures", "mount_points"),
+    "agentctl.supervision.worker": ("failures", "mount_points", "output_at_end"),
 }  # fmt: skip

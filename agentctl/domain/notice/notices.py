@@ -29,7 +29,7 @@ DEFAULT_KINDS: tuple[str, ...] = tuple(kind for kind in KINDS if kind != COMPLET
 
 #: More are not remembered of one task: a forged log may have any number.
 _MOST = 10_000
-_LONGEST_QUESTION, _LONGEST_WORD = 200, 60
+_LONGEST_QUESTION, _LONGEST_LINE, _LONGEST_WORD = 200, 200, 60
 
 
 class Notice(NamedTuple):
@@ -182,8 +182,9 @@ class TaskNotices:
             code, signal = payload.get("exitCode"), payload.get("signal")
             code = code if isinstance(code, int) else None
             signal = clean(signal, _LONGEST_WORD) or None
-            text = f"{name} {end_in_words(status.value, reason, code, signal)}"
-            facts = {"status": status.value, "reason": reason, "exitCode": code, "signal": signal}
+            said = clean(payload.get("lastLine"), _LONGEST_LINE) or None
+            text = f"{name} {end_in_words(status.value, reason, code, signal)}{f': {said}' if said else ''}"
+            facts = {"status": status.value, "reason": reason, "exitCode": code, "signal": signal, "lastLine": said}
             self._note(seq, FAILED, event, text, **facts)
         elif status is Status.COMPLETED:
             self._note(seq, COMPLETED, event, f"{name} completed", status=status.value)

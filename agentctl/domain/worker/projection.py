@@ -51,6 +51,8 @@ class WorkerView:
     signal: str | None = None
     #: Why it failed, in the words of the system, the program or its provider.
     message: str | None = None
+    #: What it wrote last, if it failed, in one line.
+    last_line: str | None = None
     duration_s: float | None = None
     survivors: Sequence[Survivor] = ()
     #: How many workers that it had started were alive when it ended.
@@ -358,15 +360,18 @@ def _ended(worker: WorkerView, seq: int, event: Event) -> None:
     payload = event["payload"]
     worker.exit_code = _whole(payload.get("exitCode"))
     worker.duration_s = finite(payload.get("durationSeconds"))
-    for key, kind in _RARE_KEYS:
+    for key, name, kind in _RARE_KEYS:
         if key in payload:
-            setattr(worker, key, _typed(payload, key, kind, getattr(worker, key)))
+            setattr(worker, name, _typed(payload, key, kind, getattr(worker, name)))
 
 
 _SUBTASKS = frozenset({ev.SUBTASK_CREATED, ev.SUBTASK_REMOVED})
 _HOLDS = frozenset({ev.QUEUE_HELD, ev.QUEUE_LET_GO})
-#: Keys that few ends have, and the type of the value; the view's field has the same name.
-_RARE_KEYS = (("reason", str), ("signal", str), ("message", str), ("uncollected", int))
+#: Keys that few ends have, the field of the view, and the type of the value.
+_RARE_KEYS = (
+    ("reason", "reason", str), ("signal", "signal", str), ("message", "message", str), ("lastLine", "last_line", str),
+    ("uncollected", "uncollected", int),
+)  # fmt: skip
 _FOLDS: dict[str, Callable[[WorkerView, int, Event], None]] = {
     ev.QUEUED: _queued,
     ev.STARTED: _started,

@@ -10,6 +10,7 @@ from agentctl.interfaces.words.value_words import duration, local_time
 from agentctl.lean import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import FailedLines
     from agentctl.operations.show.evidence import Evidence, Statement, WayOut
     from agentctl.operations.show.why import Why
 
@@ -19,9 +20,9 @@ _KIND_COLUMN = 7
 def why_lines(why: Why) -> Iterator[str]:
     """Yield the lines that explain a worker's state; a screen may wrap them."""
     yield headline(why)
-    for statement in why.statements:
+    for number, statement in enumerate(why.statements):
         yield ""
-        yield from statement_lines(statement)
+        yield from statement_lines(statement, why.last_lines if number == 0 else None)
     if why.ways_out:
         yield ""
         yield "What would change it:"
@@ -45,10 +46,21 @@ def _since(at: str | None) -> str:
     return f"since {local_time(at)}, for {duration(max(0.0, lasted))}"
 
 
-def statement_lines(statement: Statement) -> Iterator[str]:
-    """Yield a sentence, and its evidence indented below it."""
+def statement_lines(statement: Statement, lines: FailedLines | None) -> Iterator[str]:
+    """Yield a sentence, and below it, indented, the last lines that say why it is so, and its evidence."""
     yield plain(statement.text)
+    if lines:
+        yield from last_lines_shown(lines)
     yield from evidence_lines(statement.evidence)
+
+
+def last_lines_shown(lines: FailedLines, without: str = "") -> Iterator[str]:
+    """Yield the last lines of a failed worker, below the name of each stream but one."""
+    last = lines.get("lastLines", {})
+    for stream, said in (("stderr", last.get("stderr")), ("stdout", last.get("stdout"))):
+        if said and stream != without:
+            yield f"    the end of its {stream}:"
+            yield from (plain(f"    │ {line}", keep="\t").rstrip() for line in said)
 
 
 def evidence_lines(evidence: Sequence[Evidence]) -> Iterator[str]:
@@ -60,4 +72,4 @@ def evidence_lines(evidence: Sequence[Evidence]) -> Iterator[str]:
 
 def way_line(way: WayOut) -> str:
     """Return what would change the state, and the command for it."""
-    return plain(f"{way.text}: {way.command}" if way.command else way.text)
+    return plain(f"{way.text}: {way.command.line}" if way.command else way.text)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentctl.domain.names import WorkerId, first_of
-from agentctl.domain.states import HELD, STRANDED
+from agentctl.domain.states import HELD, STRANDED, Status
 from agentctl.domain.text.numbers import finite
 from agentctl.domain.text.plaintext import plain, shortened_inside
 from agentctl.domain.tree.windows import label_of
-from agentctl.domain.worker.ends import reason_in_words
+from agentctl.domain.worker.ends import reason_in_words, said_at_end
 from agentctl.interfaces.words.value_words import local_time
 from agentctl.lean import TYPE_CHECKING, Any
 
@@ -112,6 +112,13 @@ def progress_words(report: Mapping[str, Any] | None) -> str | None:
     percent, text = finite(report.get("percent")), report.get("text")
     parts = ["" if percent is None else f"{percent:g}%", text if isinstance(text, str) else ""]
     return " ".join(part for part in parts if part) or None
+
+
+def said_words(row: WorkerRow) -> str | None:
+    """Return what a row says in a worker's own words: how far it has got, or, if it failed, what it wrote last."""
+    if row["status"] != Status.FAILED:
+        return progress_words(row["progress"])
+    return "; ".join(said_at_end(row["message"], row["lastLine"])) or None
 
 
 def _then_late(row: WorkerRow, reason: str) -> str:

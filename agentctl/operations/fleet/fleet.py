@@ -13,6 +13,7 @@ from agentctl.adapters.taskdir import Root, TaskDir, WorkerDir
 from agentctl.adapters.watch import SAFETY_S, Watch
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL, UNKNOWN
+from agentctl.domain.worker.last_output import lines_at_end
 from agentctl.domain.worker.need import need_of
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING
@@ -301,8 +302,7 @@ def _end_of(path: str) -> str:
         data, size = read_tail(path, _OUTPUT_BYTES)
     except OSError:
         return ""
-    lines = data.decode("utf-8", "replace").splitlines()
-    return "\n".join(lines[1 if size > _OUTPUT_BYTES else 0 :][-_OUTPUT_LINES:])
+    return "\n".join(lines_at_end(data, size)[-_OUTPUT_LINES:])
 
 
 def _version_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:

@@ -16,6 +16,7 @@ from agentctl.operations.show.evidence import (
     Evidence,
     Part,
     Statement,
+    TypedCommand,
     WayOut,
     evidence_fields,
     file_says,
@@ -181,7 +182,7 @@ def _ways(facts: WorkerFacts) -> list[WayOut]:
     if view.driver is not None and refusal_of_resume(facts.worker_dir) is None:
         held = held_by(facts.worker_dir)
         if held is not None:
-            ways.append(WayOut(f"it can be continued once nothing else holds it: {held.said}", held.way))
+            ways.append(WayOut(f"it can be continued once nothing else holds it: {held.said}", TypedCommand(held.way)))
         ways.append(WayOut("an agent can be continued in its own session", facts.command("resume", facts.name)))
     awaited = awaited_in_vain(facts.worker_dir, fold(task)) if view.reason == Reason.DEPENDENCY else []
     if all(refusal_by_itself(task.worker(name)) is None for name in (*awaited, facts.name)):

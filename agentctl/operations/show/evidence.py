@@ -10,15 +10,17 @@ from agentctl.adapters.clock import iso_of
 from agentctl.adapters.files import AnyPath
 from agentctl.adapters.locks import is_alive_held
 from agentctl.adapters.processes import Identity, Life
+from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.events import Event
 from agentctl.domain.text.plaintext import beginning
 from agentctl.errors import AgentctlError
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
+from agentctl.operations.where.command_lines import command_line
 
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from agentctl.domain.documents.workers.worker import EvidenceRow, StatementRow, WayOutRow
+    from agentctl.domain.documents.workers.worker import EvidenceRow, StatementRow, StepRow, WayOutRow
 
     _T = TypeVar("_T")
 
@@ -56,16 +58,49 @@ class Statement(NamedTuple):
         return {"text": self.text, "evidence": [one.to_json() for one in self.evidence]}
 
 
+class TypedCommand(NamedTuple):
+    """What a person types; of a command of agentctl's also its parts, for whoever can do it in another way."""
+
+    line: str
+    task_id: str = ""
+    words: Sequence[str] = ()
+
+    def step(self) -> StepRow | None:
+        """Return what it does to which workers; None of what only a person can do in a terminal."""
+        verb, *rest = self.words or ("",)
+        if verb not in _STEPS:
+            return None
+        is_option = [word.startswith("-") for word in [*rest, "-"]]
+        step: StepRow = {"verb": verb, "taskId": self.task_id, "workers": rest[: is_option.index(True)][: _STEPS[verb]]}
+        if "--id" in rest:
+            step["question"] = rest[rest.index("--id") + 1]
+        return step
+
+
+#: The commands about workers that are steps, and how many workers each names at most: what follows is something else.
+_STEPS: Mapping[str, int | None] = {
+    **dict.fromkeys(("logs", "result", "why", "wait", "cancel", "unpause", "send", "answer", "resume"), 1),
+    "retry": None, "resume-queue": 0,
+}  # fmt: skip
+
+
+def typed(task: TaskDir, *words: str) -> TypedCommand:
+    """Return the command line about a task."""
+    return TypedCommand(command_line(task, *words), task.id, words)
+
+
 class WayOut(NamedTuple):
     """What would change a worker's state."""
 
     text: str
     #: What a person types for it; None if it happens by itself or elsewhere.
-    command: str | None = None
+    command: TypedCommand | None = None
 
     def to_json(self) -> WayOutRow:
         """Return it as `why --json` prints it."""
-        return {"text": self.text, "command": self.command}
+        if self.command is None:
+            return {"text": self.text, "command": None, "step": None}
+        return {"text": self.text, "command": self.command.line, "step": self.command.step()}
 
 
 #: What is said of one side of a worker's state.

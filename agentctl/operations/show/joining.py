@@ -11,7 +11,7 @@ from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.tree.limits import RESULT_BYTES
-from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.listing import list_workers
 from agentctl.operations.show.results import result_by_row
@@ -89,6 +89,7 @@ def _part(task: TaskDir, row: WorkerRow, max_bytes: int) -> ReportedWorker:
         "startedAt": row["startedAt"], "endedAt": row["endedAt"], "durationSeconds": row["durationSeconds"],
         **_words(result),
         "error": decision.message if row["status"] == "failed" and (decision := decision_of(worker)) else None,
+        "lastLine": row["lastLine"],
         "questions": questions[:_MOST_ITEMS],
         "files": result["files"][:_MOST_ITEMS],
         "leftOut": max(0, len(questions) - _MOST_ITEMS) + max(0, len(result["files"]) - _MOST_ITEMS),
@@ -169,8 +170,8 @@ def _part_lines(part: ReportedWorker) -> Iterator[str]:
     seconds = part["durationSeconds"]
     end = end_in_words(part["status"], part["reason"], part["exitCode"], part["signal"])
     yield f"{end}{f', {seconds:.1f} s' if seconds is not None else ''}"
-    if part["error"]:
-        yield from ["", *_quoted(part["error"])]
+    for said in said_at_end(part["error"], part["lastLine"]):
+        yield from ["", *_quoted(said)]
     if part["summary"] and part["summary"] != part["text"]:
         yield from ["", *_quoted(part["summary"]), *_cut_lines(part.get("summaryCut"))]
     if part["text"]:

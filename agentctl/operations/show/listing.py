@@ -127,11 +127,11 @@ def row_of(
     """Return what `list --json` says of a worker."""
     row: WorkerRow = {
         **BLANK, "agentInstance": worker.instance, "agent": worker.agent, "status": worker.status,
-        "reason": worker.reason, "message": worker.message, "pid": worker.pid, "attempt": worker.attempt,
-        "parent": worker.parent, "depth": worker.depth, "queuedAt": worker.queued_at, "startedAt": worker.started_at,
-        "endedAt": worker.ended_at, "durationSeconds": worker.duration_s, "exitCode": worker.exit_code,
-        "signal": worker.signal, "uncollected": worker.uncollected, "command": worker.command,
-        "askedBelow": asked_below,
+        "reason": worker.reason, "message": worker.message, "lastLine": worker.last_line, "pid": worker.pid,
+        "attempt": worker.attempt, "parent": worker.parent, "depth": worker.depth, "queuedAt": worker.queued_at,
+        "startedAt": worker.started_at, "endedAt": worker.ended_at, "durationSeconds": worker.duration_s,
+        "exitCode": worker.exit_code, "signal": worker.signal, "uncollected": worker.uncollected,
+        "command": worker.command, "askedBelow": asked_below,
     }  # fmt: skip
     if worker.is_terminal:
         worker.unreadable = None  # What of it could not be read while it lived says nothing any more.

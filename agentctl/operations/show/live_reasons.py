@@ -23,6 +23,7 @@ from agentctl.operations.show.evidence import (
     Evidence,
     Part,
     Statement,
+    TypedCommand,
     WayOut,
     changed_at,
     evidence_fields,
@@ -31,9 +32,9 @@ from agentctl.operations.show.evidence import (
     part_of,
     process_says,
     shown,
+    typed,
 )
 from agentctl.operations.show.worker_facts import WorkerFacts
-from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.life.belonging import claim_of, record_in
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
@@ -86,7 +87,7 @@ def _guardian(facts: WorkerFacts) -> Part:
         ]
     if shim is not None and (stat := processes.read_stat(shim.pid)) is not None and stat.state in "Tt":
         text = "A shim guards it, but somebody has stopped that shim: nothing is noticed until it continues."
-        return [Statement(text, evidence)], [WayOut("continue the shim", f"kill -CONT {shim.pid}")]
+        return [Statement(text, evidence)], [WayOut("continue the shim", TypedCommand(f"kill -CONT {shim.pid}"))]
     if condition is Condition.SUPERVISED:
         return [Statement("A live shim guards it.", evidence)], []
     return [Statement("It is unknown whether a shim guards it.", evidence)], []
@@ -203,7 +204,7 @@ def _asked_below(facts: WorkerFacts) -> Part:
         file = task.worker(asked.instance).question(asked.id)
         text = f"Below it, {asked.instance} asks, and waits for the answer to {asked.id}: {shown(asked.text)}"
         statements.append(Statement(text, [file_says(file, evidence_fields(read_known(file), "kind", "askedAt"))]))
-        command = command_line(task, "answer", asked.instance, "--id", asked.id, "ANSWER")
+        command = typed(task, "answer", asked.instance, "--id", asked.id, "ANSWER")
         ways.append(WayOut(f"an answer to {asked.id} of {asked.instance} ({asked.answers})", command))
     return statements, ways
 
@@ -222,10 +223,7 @@ def _children(facts: WorkerFacts) -> Part:
         states = [*facts.event(ev.AWAITING_CHILDREN, "children"), *states]
     else:
         text = f"Workers that it started are alive: {', '.join(names)}."
-    ways = [
-        WayOut(f"the end of {child.instance}", command_line(child.task, "why", child.instance))
-        for child in children[:3]
-    ]
+    ways = [WayOut(f"the end of {child.instance}", typed(child.task, "why", child.instance)) for child in children[:3]]
     return [Statement(text, states)], ways if facts.view.awaits_children else []
 
 
@@ -273,7 +271,7 @@ def _process(facts: WorkerFacts) -> Part:
     ]
 
 
-def _cancelling(facts: WorkerFacts) -> str:
+def _cancelling(facts: WorkerFacts) -> TypedCommand:
     return facts.command("cancel", facts.name)
 
 

@@ -81,4 +81,5 @@ def _heal(worker: WorkerView, condition: Condition, worker_dir: WorkerDir) -> No
         return
     decision = decision_of(worker_dir) or held_end(worker_dir) or lost_ending(worker_dir).now()
     worker.status, worker.reason, worker.message = decision.status, decision.reason, decision.message
+    worker.last_line = decision.last_line
     worker.exit_code, worker.signal, worker.ended_at = decision.exit_code, decision.signal, decision.ended_at

@@ -9,6 +9,7 @@ from agentctl.domain import events as ev
 from agentctl.operations.show.evidence import (
     Part,
     Statement,
+    TypedCommand,
     WayOut,
     changed_at,
     evidence_fields,
@@ -77,5 +78,5 @@ def _ways_there(placed: Mapping[str, object]) -> list[WayOut]:
     return [WayOut("its own end")] if placed.get("state") in (None, "running", "queued") else []
 
 
-def _look(placed: Mapping[str, object]) -> str | None:
-    return "squeue --me" if placed.get("runner") == "slurm" else None
+def _look(placed: Mapping[str, object]) -> TypedCommand | None:
+    return TypedCommand("squeue --me") if placed.get("runner") == "slurm" else None

@@ -24,10 +24,10 @@ from agentctl.operations.show.evidence import (
     lock_says,
     part_of,
     process_says,
+    typed,
 )
 from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts
-from agentctl.operations.where.command_lines import command_line
 from agentctl.supervision.dispatch.slots import held_places
 from agentctl.supervision.dispatch.standstill import may_be_there
 from agentctl.supervision.life.judging import Condition
@@ -160,7 +160,7 @@ def _hold(waiting: _Waiting) -> Part:
     name = [] if hold.instance is None else [hold.instance]
     where = TaskDir(hold.task_id) if hold.task_id.startswith("/") else tree.sibling(hold.task_id)
     evidence = [file_says(tree.held, f"names {'/'.join([hold.task_id, *name])}, by {hold.by}")]
-    return [Statement(text, evidence)], [WayOut("to let it go", command_line(where, "unpause", *name))]
+    return [Statement(text, evidence)], [WayOut("to let it go", typed(where, "unpause", *name))]
 
 
 def _account(waiting: _Waiting) -> Part:

@@ -23,6 +23,7 @@ from agentctl.domain.states import Status
 from agentctl.domain.text.numbers import finite
 from agentctl.domain.text.plaintext import whole
 from agentctl.domain.tree.limits import RESULT_BYTES
+from agentctl.operations.show.failed_lines import failed_lines
 from agentctl.operations.show.one_worker import show_worker, worktree_of
 from agentctl.operations.show.sessions_by_hand import opening_of
 from agentctl.operations.show.whole_texts import keep_text, keep_wrapped, text_paths
@@ -77,6 +78,7 @@ def result_by_row(worker: WorkerDir, row: WorkerRow, *, max_bytes: int = RESULT_
     return {
         "agentInstance": row["agentInstance"], "status": row["status"], "reason": row["reason"],
         "exitCode": row["exitCode"], "signal": row["signal"], "message": row["message"],
+        "lastLine": row["lastLine"], **failed_lines(worker, row["status"]),
         **found, **_usage_and_success(row, found),
         "worktree": worktree, "openSession": opening_of(worker),
     }  # fmt: skip

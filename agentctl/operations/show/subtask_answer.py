@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.states import Status
-from agentctl.domain.worker.ends import reason_in_words
+from agentctl.domain.worker.ends import reason_in_words, said_at_end
 from agentctl.errors import AgentctlError
 from agentctl.operations.show.results import cut_of, text_fields
 from agentctl.supervision.worker.endings import Decision, decision_of
@@ -91,4 +91,4 @@ def subtask_reason(decision: Decision | None) -> str:
     if decision.status is Status.CANCELLED:
         return f"cancelled by {decision.by}"
     reason = reason_in_words(decision.reason, decision.exit_code, decision.signal)
-    return ": ".join(part for part in (reason, decision.message) if part)
+    return ": ".join(part for part in (reason, *said_at_end(decision.message, decision.last_line)) if part)

@@ -11,7 +11,17 @@ from agentctl.domain import events as ev
 from agentctl.domain.states import HELD, OWN, PARKED, STALLED, STRANDED, UNKNOWN, Status
 from agentctl.errors import AgentctlError, Damaged
 from agentctl.lean import TYPE_CHECKING, NamedTuple
-from agentctl.operations.show.evidence import Part, Statement, WayOut, evidence_fields, file_says, part_of, shown
+from agentctl.operations.show.evidence import (
+    Part,
+    Statement,
+    TypedCommand,
+    WayOut,
+    evidence_fields,
+    file_says,
+    part_of,
+    shown,
+)
+from agentctl.operations.show.failed_lines import failed_lines
 from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
@@ -21,7 +31,7 @@ from agentctl.supervision.life.judging import Condition
 from agentctl.supervision.worker import cancel_request
 
 if TYPE_CHECKING:
-    from agentctl.domain.documents.workers.worker import WorkerReasons, WorkerRow
+    from agentctl.domain.documents.workers.worker import FailedLines, WorkerReasons, WorkerRow
 
 #: States beside the statuses: what is most pressing about a worker that has not ended.
 UNSUPERVISED, ELSEWHERE, CANCELLING, PAUSED = "unsupervised", "elsewhere", "cancelling", "paused"
@@ -44,13 +54,14 @@ class Why(NamedTuple):
     is_judged: bool
     statements: Sequence[Statement]
     ways_out: Sequence[WayOut]
+    last_lines: FailedLines | None = None
 
     def to_json(self) -> WorkerReasons:
         """Return what `why --json` prints."""
         return {
             "taskId": self.task_id, "agentInstance": self.instance, "status": self.status, "state": self.state,
             "since": self.since, "judged": self.is_judged,
-            "statements": [one.to_json() for one in self.statements],
+            "statements": [one.to_json() for one in self.statements], **(self.last_lines or {}),
             "waysOut": [one.to_json() for one in self.ways_out],
         }  # fmt: skip
 
@@ -79,7 +90,8 @@ def why_worker(task: TaskDir, instance: str) -> Why:
         decided, out = part_of(_stop_order, facts)
         statements, ways = [*decided, *statements], [*out, *ways]
     statements += _policy(facts)
-    return Why(task.id, instance, facts.view.status, state, since, True, statements, ways)
+    lines = failed_lines(worker_dir, facts.view.status)
+    return Why(task.id, instance, facts.view.status, state, since, True, statements, ways, lines)
 
 
 def _part(facts: WorkerFacts) -> Part:
@@ -197,7 +209,7 @@ def _claimed(facts: WorkerFacts) -> Why:
         " so no lock or process was looked at."
     )
     since = view.ended_at if view.is_terminal else view.started_at or view.queued_at
-    way = WayOut("if everything in it is yours", trusting(task))
+    way = WayOut("if everything in it is yours", TypedCommand(trusting(task)))
     return Why(task.id, facts.name, view.status, view.status, since, False, [Statement(text, evidence)], [way])
 
 

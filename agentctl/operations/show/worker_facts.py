@@ -16,7 +16,7 @@ from agentctl.domain.worker.projection import WorkerView
 from agentctl.lean import TYPE_CHECKING, Any, NamedTuple
 from agentctl.operations.show.askers import PendingQuestion, asked_below
 from agentctl.operations.show.current_state import read_own_task
-from agentctl.operations.show.evidence import Evidence, event_says
+from agentctl.operations.show.evidence import Evidence, TypedCommand, event_says
 from agentctl.operations.show.listing import row_of
 from agentctl.operations.where.command_lines import line_with, task_options
 from agentctl.operations.where.folding import fold
@@ -88,9 +88,9 @@ class WorkerFacts(NamedTuple):
         """Return a number of its spec; None where there is none."""
         return finite(self.spec.get(key))
 
-    def command(self, *words: str) -> str:
+    def command(self, *words: str) -> TypedCommand:
         """Return a command line about its task."""
-        return line_with(self.options(), *words)
+        return TypedCommand(line_with(self.options(), *words), self.worker_dir.task.id, words)
 
 
 def facts_of(task: TaskDir, worker_dir: WorkerDir) -> WorkerFacts:

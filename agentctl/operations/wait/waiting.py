@@ -53,6 +53,8 @@ class WaitedEnd:
     signal: str | None = None
     #: Why it failed, as recorded with its end.
     message: str | None = None
+    #: If it failed: what it wrote last, in one line.
+    last_line: str | None = None
     #: Its task, if the wait covers several tasks.
     task_id: str | None = None
     #: How many of the workers that it had started were still alive when it ended.
@@ -71,6 +73,8 @@ class WaitedEnd:
         }  # fmt: skip
         if self.message:
             end["message"] = self.message
+        if self.last_line:
+            end["lastLine"] = self.last_line
         if self.until:
             end["until"] = self.until
         if self.window:
@@ -188,7 +192,8 @@ def _waited(worker: WorkerView, status: str, redelivered: bool = False, task_id:
     is_parked = status == PARKED
     return WaitedEnd(
         agent_instance=worker.instance, status=EndStatus(status), reason=worker.reason, exit_code=worker.exit_code,
-        signal=worker.signal, message=worker.message, redelivered=redelivered, task_id=task_id,
+        signal=worker.signal, message=worker.message, last_line=worker.last_line, redelivered=redelivered,
+        task_id=task_id,
         uncollected=worker.uncollected,
         until=worker.parked_until if is_parked else None, window=worker.window if is_parked else None,
     )  # fmt: skip

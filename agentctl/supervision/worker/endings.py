@@ -27,17 +27,17 @@ from agentctl.supervision.worker import deferred
 if TYPE_CHECKING:
     from agentctl.domain.documents.workers.worker import RefusedByDisk
 
-_TOLD = ("reason", "exitCode", "signal", "message", "durationSeconds", "attempt")
+_TOLD = ("reason", "exitCode", "signal", "message", "lastLine", "durationSeconds", "attempt")
 #: The fields of a decision by their names in the file.
 _FIELDS = {
     "status": "status", "reason": "reason", "by": "by", "exitCode": "exit_code", "signal": "signal",
-    "message": "message", "startedAt": "started_at", "endedAt": "ended_at", "durationSeconds": "duration_s",
-    "attempt": "attempt", "swept": "swept", "kept": "kept", "uncollected": "uncollected", "usage": "usage",
-    "worked": "worked", "unguarded": "unguarded",
+    "message": "message", "lastLine": "last_line", "startedAt": "started_at", "endedAt": "ended_at",
+    "durationSeconds": "duration_s", "attempt": "attempt", "swept": "swept", "kept": "kept",
+    "uncollected": "uncollected", "usage": "usage", "worked": "worked", "unguarded": "unguarded",
 }  # fmt: skip
 #: The type of each field that is there.
 _KINDS: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("reason", "by", "signal", "message", "startedAt", "endedAt"), str),
+    **dict.fromkeys(("reason", "by", "signal", "message", "lastLine", "startedAt", "endedAt"), str),
     **dict.fromkeys(("exitCode", "attempt"), int),
     "durationSeconds": (int, float),
     **dict.fromkeys(("swept", "kept", "uncollected"), list),
@@ -56,6 +56,8 @@ class Decision(NamedTuple):
     exit_code: int | None = None
     signal: str | None = None
     message: str | None = None
+    #: Of a failure: what it wrote last, in one line.
+    last_line: str | None = None
     started_at: str | None = None
     #: None until it is decided.
     ended_at: str | None = None
@@ -94,7 +96,7 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
     from agentctl.supervision.worker.mount_points import clear_mount_points  # Not before the end: memory.
 
     clear_mount_points(worker)
-    decision = decision.now()
+    decision = _with_last_line(worker, decision.now())
     said = decision.to_json()
     value = {key: item for key, item in said.items() if _fits(key, item)}
     content, decision = to_json(value), decision if value == said else _decision_from(value)
@@ -110,6 +112,15 @@ def decide(worker: WorkerDir, decision: Decision, *, durable: bool = True) -> De
             return None
     except FileNotFoundError:
         return decision
+
+
+def _with_last_line(worker: WorkerDir, decision: Decision) -> Decision:
+    """Return the decision about a failure with what the worker wrote last: read once, and told wherever its end is."""
+    if decision.status is not Status.FAILED or decision.last_line is not None:
+        return decision
+    from agentctl.supervision.worker.output_at_end import line_at_end  # Most workers do not fail: memory.
+
+    return decision._replace(last_line=line_at_end(worker))
 
 
 def keep_end(worker: WorkerDir, decision: Decision, problem: object) -> None:

@@ -14,7 +14,7 @@ HOST = {
     "agentctl.domain.agent": ("agentspec", "granted_powers"),
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.tree": ("breaker", "graph", "treefacts"),
-    "agentctl.domain.worker": ("projection", "reports", "tries", "worktime"),
+    "agentctl.domain.worker": ("last_output", "projection", "reports", "tries", "worktime"),
     "agentctl.drivers": ("complaints", "values"),
     "agentctl.drivers.acp": ("denials", "known", "program"),
     "agentctl.drivers.codex": ("rules",),
@@ -33,7 +33,7 @@ HOST = {
     "agentctl.operations.worktree": ("making", "remaking"),
     "agentctl.supervision.account": ("ledger",),
     "agentctl.supervision.dispatch": ("waking",),
-    "agentctl.supervision.worker": ("failures", "relative_paths", "worktimes"),
+    "agentctl.supervision.worker": ("failures", "output_at_end", "relative_paths", "worktimes"),
     "agentctl.supervision.worktree": ("aside", "record", "recorded", "turns"),
     "agentctl.worker_programs.agent_host.program": ("own_home", "program_query"),
 }  # fmt: skip

@@ -15,7 +15,7 @@ STAND_IN = {
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.text": ("containment", "nesting"),
     "agentctl.domain.tree": ("breaker", "windows"),
-    "agentctl.domain.worker": ("removals", "tries"),
+    "agentctl.domain.worker": ("last_output", "removals", "tries"),
     "agentctl.operations.talk": ("asking", "outbox"),
     "agentctl.operations.where": ("calling", "lineage", "ownership", "task_config"),
     "agentctl.runners": ("loopback", "slurm"),
@@ -24,7 +24,7 @@ STAND_IN = {
         "ahead_places", "dispatch", "eligibility", "handshake", "idle_places", "launching", "standby", "stop_order",
         "waking",
     ),
-    "agentctl.supervision.worker": ("failures", "mount_points"),
+    "agentctl.supervision.worker": ("failures", "mount_points", "output_at_end"),
 }  # fmt: skip
 #: Of a post.
 POST = {
@@ -38,7 +38,7 @@ POST = {
     "agentctl.domain.notice": ("notices", "notice_text", "quiet", "targets"),
     "agentctl.domain.text": ("jsonschema", "versions"),
     "agentctl.domain.tree": ("breaker", "graph", "windows"),
-    "agentctl.domain.worker": ("removals", "tries"),
+    "agentctl.domain.worker": ("last_output", "removals", "tries"),
     "agentctl.drivers": ("complaints", "dialogue", "marks", "order", "registry", "values"),
     "agentctl.drivers.acp": ("denials", "known", "program"),
     "agentctl.drivers.llm": ("dialogue", "opening", "providers"),
@@ -55,5 +55,5 @@ POST = {
     "agentctl.runners": ("loopback", "runner", "slurm"),
     "agentctl.supervision.account": ("holds",),
     "agentctl.supervision.dispatch": ("waking",),
-    "agentctl.supervision.worker": ("failures", "mount_points"),
+    "agentctl.supervision.worker": ("failures", "mount_points", "output_at_end"),
 }  # fmt: skip

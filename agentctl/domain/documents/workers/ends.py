@@ -29,6 +29,8 @@ class EndedWorker(TypedDict):
     signal: str | None
     #: Why it failed.
     message: NotRequired[str]
+    #: Of a failed one: what it wrote last, in one line.
+    lastLine: NotRequired[str]
     #: Of a parked one: until when, and for which usage window of its account.
     until: NotRequired[str]
     window: NotRequired[str]
@@ -169,6 +171,7 @@ class ReportedWorker(ReportedWords):
     durationSeconds: float | None
     #: Of a failed one.
     error: str | None
+    lastLine: str | None
     questions: list[ReportedQuestion]
     files: list[ResultFile]
     #: How many questions and files there are beyond those that are listed.

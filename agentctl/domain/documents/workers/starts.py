@@ -47,6 +47,8 @@ class AwaitedWorker(StartedWorker):
     reason: str | None
     exitCode: int | None
     signal: str | None
+    #: Of a failed one: what it wrote last, in one line.
+    lastLine: NotRequired[str]
     #: How many of the workers that it had started were alive when it ended.
     uncollected: NotRequired[int]
 

@@ -94,6 +94,8 @@ class WorkerRow(TypedDict):
     status: ReadOnly[Status]
     reason: ReadOnly[str | None]
     message: ReadOnly[str | None]
+    #: Of a failed one: what it wrote last, in one line, on stderr or else on stdout.
+    lastLine: ReadOnly[str | None]
     pid: ReadOnly[int | None]
     attempt: ReadOnly[int]
     paused: ReadOnly[bool]
@@ -201,15 +203,42 @@ class StatementRow(TypedDict):
     evidence: list[EvidenceRow]
 
 
+class StepRow(TypedDict):
+    """A next step that is about workers of a task."""
+
+    #: What is done, by the name of its command.
+    verb: str
+    taskId: str
+    #: About which workers of the task; none where it is about all of them.
+    workers: list[str]
+    #: Of `answer`.
+    question: NotRequired[str]
+
+
 class WayOutRow(TypedDict):
     """What would change a worker's state."""
 
     text: str
     #: What a person types for it; null if it happens by itself or elsewhere.
     command: str | None
+    #: The same as a value, for whoever can do it in another way; null of what only a person can do in a terminal.
+    step: StepRow | None
 
 
-class WorkerReasons(TypedDict):
+class LastLines(TypedDict, total=False):
+    """What a failed worker wrote last, at most 20 lines of each stream: without what a terminal would obey."""
+
+    stderr: list[str]
+    stdout: list[str]
+
+
+class FailedLines(TypedDict, total=False):
+    """The last lines of a failed worker that wrote something; nothing of another one."""
+
+    lastLines: LastLines
+
+
+class WorkerReasons(FailedLines):
     """Why a worker is in its state."""
 
     taskId: str
@@ -310,7 +339,7 @@ class LastWords(BoundedText, DeclaredSummary, ToldByAgent):
     files: list[ResultFile]
 
 
-class WorkerResult(LastWords):
+class WorkerResult(LastWords, FailedLines):
     """The result of a worker, limited in size."""
 
     agentInstance: str
@@ -319,6 +348,7 @@ class WorkerResult(LastWords):
     exitCode: int | None
     signal: str | None
     message: str | None
+    lastLine: str | None
     worktree: WorktreeRecord | None
     #: The command that opens an agent's session by hand.
     openSession: str | None

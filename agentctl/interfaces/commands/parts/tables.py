@@ -24,8 +24,8 @@ from agentctl.interfaces.words.worker import (
     elapsed,
     full_standing,
     name_with_try,
-    progress_words,
     questions_open,
+    said_words,
     stranded_words,
 )
 
@@ -166,7 +166,7 @@ def worker_cells(row: WorkerRow) -> tuple[object, ...]:
     if row["driver"]:
         agent = agent_words(row)
         command = LedCell(agent, agent_with_policy(row).removeprefix(agent), f": {row['command']}")
-    return name_with_try(row), row["status"], full_standing(row), time, progress_words(row["progress"]), command
+    return name_with_try(row), row["status"], full_standing(row), time, said_words(row), command
 
 
 class LiveWorkers:

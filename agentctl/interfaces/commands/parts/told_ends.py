@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agentctl.domain.states import EndStatus
 from agentctl.domain.text.plaintext import beginning, plain
-from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.errors import WaitStopped
 from agentctl.interfaces.commands.model.command_model import Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
@@ -28,7 +28,8 @@ def ended_line(end: WaitedEnd) -> str:
     if end.until is not None:
         return plain(f"{name} {waiting_for({'until': end.until, 'window': end.window}, is_parked=True)}")
     how = end_in_words(end.status, end.reason, end.exit_code, end.signal)
-    return f"{name} {how}{left}{because(end.message) if end.status is EndStatus.FAILED else ''}"
+    said = said_at_end(end.message, end.last_line) if end.status is EndStatus.FAILED else ()
+    return f"{name} {how}{left}{because(*said)}"
 
 
 def end_of_row(row: WorkerRow) -> WaitedEnd:
@@ -37,15 +38,16 @@ def end_of_row(row: WorkerRow) -> WaitedEnd:
 
     return WaitedEnd(
         agent_instance=row["agentInstance"], status=EndStatus(row["status"]), reason=row["reason"],
-        exit_code=row["exitCode"], signal=row["signal"], message=row["message"], uncollected=row["uncollected"],
+        exit_code=row["exitCode"], signal=row["signal"], message=row["message"], last_line=row["lastLine"],
+        uncollected=row["uncollected"],
     )  # fmt: skip
 
 
-def because(message: str | None) -> str:
+def because(*said: str) -> str:
     """Return the text after an end that says why it failed, in the words of the program or its provider."""
-    if not message:
+    if not said:
         return ""
-    return f": {beginning(plain(' '.join(message.split())), _LONGEST, '...')}"
+    return f": {beginning(plain(' '.join('; '.join(said).split())), _LONGEST, '...')}"
 
 
 def reporting_the_stop(call: Invocation, waiting: Showing[V]) -> Showing[V | StoppedWait]:

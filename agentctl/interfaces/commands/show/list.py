@@ -20,7 +20,7 @@ from agentctl.interfaces.commands.parts.selection import (
 )
 from agentctl.interfaces.commands.parts.wait_notes import questions_to_note
 from agentctl.interfaces.words.outline import fields, outline
-from agentctl.interfaces.words.worker import elapsed, progress_words, standing_words, stranded_words
+from agentctl.interfaces.words.worker import elapsed, said_words, standing_words, stranded_words
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.listing import each_worker, list_below
 from agentctl.operations.where.observed import observed_rows
@@ -46,8 +46,8 @@ def list_task(
 ) -> Showing[Iterable[WorkerRow | FailedHost]]:
     """List the workers of a task and their status.
 
-    To a pipe, one line each: instance, status, reason, seconds, progress, command, separated by tabs, with `-` for
-    nothing; with --recursive the instance is written as task/instance; with --hosts
+    To a pipe, one line each: instance, status, reason, seconds, progress (if it failed, what it wrote last), command,
+    separated by tabs, with `-` for nothing; with --recursive the instance is written as task/instance; with --hosts
     the host comes first. Of a work that was tried again, that is its newest worker; --json has a row for each worker.
     Starts nothing and waits for nothing.
     """
@@ -97,9 +97,7 @@ def _list_across(
 def _line(row: WorkerRow) -> str:
     seconds = elapsed(row)
     shown = None if seconds is None else f"{seconds:.1f}"
-    return fields(
-        _named(row), row["status"], standing_words(row), shown, progress_words(row["progress"]), row["command"]
-    )
+    return fields(_named(row), row["status"], standing_words(row), shown, said_words(row), row["command"])
 
 
 def _named(row: WorkerRow) -> str:

@@ -11,7 +11,7 @@ from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.domain.text.plaintext import plain
 from agentctl.domain.tree.limits import RESULT_BYTES
-from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.errors import ExitCode
 from agentctl.interfaces.commands.model.command_model import FINDS, WHOLE, Command, Parameter, Picture, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
@@ -20,6 +20,7 @@ from agentctl.interfaces.commands.parts.selection import SELECT, Selection, head
 from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.worktree_notes import worktree_notes
 from agentctl.interfaces.commands.show.drawn_words import drawn_markdown
+from agentctl.interfaces.words.why import last_lines_shown
 from agentctl.operations.show.results import read_result
 from agentctl.operations.where.command_lines import command_line
 
@@ -84,6 +85,7 @@ def _notes(call: Invocation, task: TaskDir, result: WorkerResult) -> Iterator[st
             command = command_line(task, "result", result["agentInstance"], "--max-bytes", str(cut["size"]))
             whole = plain(cut["path"]) if cut["path"] else command
             yield f"[{what}: {len((text or '').encode())} of {cut['size']} bytes; whole: {whole}]"
+    yield from last_lines_shown(result, without=result["source"])  # stdout may be the text already.
     for file in result["files"]:
         yield f"file: {plain(file['path'])} ({file.get('size')} bytes)"
     if result["openSession"] and call.draws:
@@ -102,7 +104,7 @@ def _code(call: Invocation, task: TaskDir, result: WorkerResult) -> int:
     if status == Status.COMPLETED:
         return ExitCode.DONE
     how = end_in_words(status, result["reason"], result["exitCode"], result["signal"])
-    call.note(f"{instance} {how}{because(result['message'])}")
+    call.note(f"{instance} {how}{because(*said_at_end(result['message'], result['lastLine']))}")
     return ExitCode.UNSUCCESSFUL
 
 

@@ -11,7 +11,7 @@ from agentctl.adapters.files import storage_errors
 from agentctl.adapters.taskdir import TaskDir
 from agentctl.domain.states import Status
 from agentctl.domain.text.plaintext import plain
-from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.errors import ExitCode, NoFreeSlot, UsageError
 from agentctl.interfaces.commands.model.command_model import (
     COMMAND,
@@ -29,6 +29,7 @@ from agentctl.interfaces.commands.model.far_line import far_line
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.model.parameters import IN_TASK, KEY, QUEUE_UP, of_start, pairs_in
 from agentctl.interfaces.commands.parts.foreground import in_foreground
+from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.commands.parts.wait_notes import (
     AskedHere,
     HeldNotes,
@@ -309,17 +310,20 @@ def _stay(
 def _awaited(one: Spawned, end: WaitedEnd) -> AwaitedWorker:
     row: AwaitedWorker = {
         **one.to_json(), "status": end.status, "reason": end.reason, "exitCode": end.exit_code, "signal": end.signal,
-        "uncollected": end.uncollected,
+        "lastLine": end.last_line or "", "uncollected": end.uncollected,
     }  # fmt: skip
     if not end.uncollected:
         del row["uncollected"]
+    if not end.last_line:
+        del row["lastLine"]
     if end.message:
         row["message"] = end.message
     return row
 
 
 def _end_line(end: WaitedEnd) -> str:
-    return f"{end.agent_instance} {end_in_words(end.status, end.reason, end.exit_code, end.signal)}"
+    how = end_in_words(end.status, end.reason, end.exit_code, end.signal)
+    return f"{end.agent_instance} {how}{because(*said_at_end(end.message, end.last_line))}"
 
 
 def _passed_on(end: WaitedEnd) -> int:

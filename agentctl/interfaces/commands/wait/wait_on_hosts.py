@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _MOST_SAID = 20
 _KEYS = {
     "agentInstance": "agent_instance", "status": "status", "reason": "reason", "exitCode": "exit_code",
-    "signal": "signal", "message": "message", "taskId": "task_id", "uncollected": "uncollected", "until": "until",
-    "window": "window", "redelivered": "redelivered",
+    "signal": "signal", "message": "message", "lastLine": "last_line", "taskId": "task_id",
+    "uncollected": "uncollected", "until": "until", "window": "window", "redelivered": "redelivered",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.question import in_one_line
 from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status
 from agentctl.domain.text.plaintext import plain
-from agentctl.domain.worker.ends import reason_in_words
+from agentctl.domain.worker.ends import reason_in_words, said_at_end
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.commands.parts.told_ends import because
 from agentctl.interfaces.words.worker import full_standing, respond_command
@@ -67,7 +67,7 @@ def _end(worker: FleetWorker) -> Iterator[str]:
     if row["reason"]:
         yield plain(f" ({reason_in_words(row['reason'], row['exitCode'], row['signal'])})")
     if row["status"] == Status.FAILED:
-        yield because(row["message"])
+        yield because(*said_at_end(row["message"], row["lastLine"]))
     if worker.changed_files:
         yield f", {worker.changed_files} changed file{'' if worker.changed_files == 1 else 's'}"
     if worker.need is Need.REVIEW:

@@ -191,7 +191,8 @@ def _without_question(glance: Glance, worker: FleetWorker, width: int, node: Nod
     doing = glance.doings.get(worker.id)
     if worker.row["command"]:
         yield ("\n" + text_within(worker.row["command"]), "dim")
-    text = worker.row["message"] or (doing.last_words if doing is not None else "")
+    words = doing.last_words if doing is not None else worker.row["lastLine"]
+    text = "\n".join(part for part in (worker.row["message"], words) if part)
     if text:
         yield ("\n", "text")
         yield from _drawn_pieces(text_within(text), width) if worker.row["driver"] else [(text_within(text), "text")]

@@ -13,15 +13,18 @@ from agentctl.domain.names import WorkerId
 from agentctl.domain.question import in_one_line
 from agentctl.domain.states import HELD, STRANDED, TERMINAL, Status, task_status
 from agentctl.domain.text.plaintext import plain, shortened_inside, whole
-from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.domain.worker.need import Need
 from agentctl.interfaces.screen.fleet.filtering import NEEDS, scope_of
 from agentctl.interfaces.screen.fleet.lines import ListLine, counts, failed_among
 from agentctl.interfaces.words.activity import node_parts, one_line
 from agentctl.interfaces.words.value_words import LEAST, duration, short_number
 from agentctl.interfaces.words.worker import agent_words, elapsed, full_standing, progress_words
-from agentctl.lean import NamedTuple
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.fleet.glance import Doing, FleetTask, FleetWorker, Glance, TaskTotals
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerRow
 
 #: A piece of a line: its text and its role, a component class of the list.
 Piece = tuple[str, str]
@@ -271,16 +274,23 @@ def said_of(glance: Glance, worker: FleetWorker) -> list[Piece]:
         (plain(agent), "agent"),
         state,
         (f"{changed}  " if changed else "", "review"),
-        (row_words(glance, worker), "dim" if ended else "text"),
+        (f"{said}  " if (said := _said_at_end(row)) else "", "text"),
+        (_words_or_command(glance, worker), "dim" if ended else "text"),
     ]
 
 
 def row_words(glance: Glance, worker: FleetWorker) -> str:
-    """Return what a worker says or does, in one line: its last words, what it calls now, or its command."""
+    """Return what a worker says or does, in one line: why it failed, its last words, what it calls now, its command."""
+    return _STEP.join(part for part in (_said_at_end(worker.row), _words_or_command(glance, worker)) if part)
+
+
+def _said_at_end(row: WorkerRow) -> str:
+    return _STEP.join(map(one_line, said_at_end(row["message"], row["lastLine"])))
+
+
+def _words_or_command(glance: Glance, worker: FleetWorker) -> str:
     row, doing = worker.row, glance.doings.get(worker.id)
     parts = [one_line(progress_words(row["progress"]) or "") if row["status"] not in TERMINAL else ""]
-    if row["message"]:
-        parts.append(one_line(row["message"]))
     if doing is not None and doing.last_words and row["driver"] is not None:
         parts.append(one_line(doing.last_words))
     elif doing is not None and row["status"] not in TERMINAL and (running := _running(doing)) is not None:
