@@ -48,6 +48,7 @@ HARMLESS = {
     "adapters/uvtool.py:read_receipt": "it cannot be said how agentctl was installed",
     "adapters/versions.py:version_of": "the version is not known",
     "worker_programs/agent_host/host_questions.py:_read": "no answer yet: it is looked for again",
+    "supervision/worker/output_at_end.py:_tail": "shown; an end is not kept back by what else it could say",
     "tools/prepared_offer.py:prepared": "the server prepares it itself",
     "operations/delegate/delegating.py:_tail": "shown",
     "operations/notify/terminal_notices.py:has_left": "what is not told here is told by the sender",

@@ -36,6 +36,7 @@ from agentctl.interfaces.web.page_sessions import PageSessions
 from agentctl.interfaces.web.problems import problem, problem_response
 from agentctl.interfaces.web.streams import NOW, Wanted, stream_response
 from agentctl.lean import TYPE_CHECKING
+from agentctl.operations.notify.button_origins import button_origins
 from agentctl.operations.talk.answering_link import answer_by_link
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Website:
     def gated(self, access: Access, refuse: Refuse) -> Gate:
         """Return the application behind its gate."""
         app = Compressed(self._app(), never=(SESSION, ANSWER))
-        return Gate(app, self._login, self._sessions, access, refuse)
+        return Gate(app, self._login, self._sessions, access, refuse, button_origins)
 
     def _app(self) -> Starlette:
         plain = {

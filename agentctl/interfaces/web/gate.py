@@ -109,6 +109,10 @@ class Refusal(NamedTuple):
 Refuse = Callable[[Scope, bool], Awaitable[Refusal | None]]
 
 
+#: Returns the origins of the pages that may use answer links: those that show messages of ours, with their buttons.
+Pages = Callable[[], frozenset[str]]
+
+
 async def _refuse_nobody(_scope: Scope, _may_be_proxied: bool) -> Refusal | None:
     return None
 
@@ -118,13 +122,15 @@ class Gate:
 
     Args:
         refuse: Looks at who is at the other end of a connection.
+        pages: Which pages elsewhere have buttons that answer.
     """
 
     def __init__(
-        self, app: ASGIApp, login: Login, sessions: PageSessions, access: Access, refuse: Refuse = _refuse_nobody
-    ) -> None:
+        self, app: ASGIApp, login: Login, sessions: PageSessions, access: Access, refuse: Refuse = _refuse_nobody,
+        pages: Pages = frozenset,
+    ) -> None:  # fmt: skip
         self._app, self._login, self._sessions, self._access = app, login, sessions, access
-        self._refuse = refuse
+        self._refuse, self._pages = refuse, pages
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or refuse it."""
@@ -134,8 +140,9 @@ class Gate:
         scope = in_origin_form(scope)
         headers = Headers(scope=scope)
         signed = self._signed(scope, headers)
-        send = _with_headers(send, None if signed is None else signed.proof)
-        answer = self._from_elsewhere(scope, headers)
+        pressed_at = self._pressed_at(scope, headers)
+        send = _with_headers(send, None if signed is None else signed.proof, pressed_at)
+        answer = self._from_elsewhere(scope, headers, pressed_at)
         if answer is None and not _is_open(scope):
             answer = self._early(scope, headers, signed) or await self._late(scope, headers, signed)
         if answer is not None:
@@ -144,10 +151,19 @@ class Gate:
         with nullcontext() if signed is None else self._sessions.asking(signed):
             await self._app(scope, _Bounded(receive, _longest(str(scope["path"]))), send)
 
-    def _from_elsewhere(self, scope: Scope, headers: Headers) -> Response | None:
+    def _pressed_at(self, scope: Scope, headers: Headers) -> str | None:
+        """Return the origin of the page elsewhere that uses an answer link, as it may; None of any other request."""
+        origins = headers.getlist("origin")
+        if scope["method"] != "POST" or not str(scope["path"]).startswith(ANSWER) or len(origins) != 1:
+            return None
+        return origins[0] if origins[0] in self._pages() else None
+
+    def _from_elsewhere(self, scope: Scope, headers: Headers, pressed_at: str | None) -> Response | None:
         """Return the answer to a request under another name, or from another page; None for any other."""
         if len(headers.getlist("host")) != 1 or not self._access.is_called(headers["host"]):
             return problem(403, "this server does not have that name", "open the link that agentctl serve prints")
+        if pressed_at is not None:
+            return None
         if not all(self._access.is_of_the_page(origin, headers["host"]) for origin in headers.getlist("origin")):
             return problem(403, "another page may not call this server")
         if headers.get("sec-fetch-site", "none") in {"none", "same-origin"} or _is_visit(scope, headers):
@@ -282,8 +298,12 @@ class _Bounded:
         return message
 
 
-def _with_headers(send: Send, proof: str | None) -> Send:
-    """Return a function that adds to each response what browsers are told, and what proves to a page whose it is."""
+def _with_headers(send: Send, proof: str | None, pressed_at: str | None) -> Send:
+    """Return a function that adds to each response what browsers are told, and what proves to a page whose it is.
+
+    Args:
+        pressed_at: The origin of a page elsewhere that may read whether its answer was taken.
+    """
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -293,6 +313,9 @@ def _with_headers(send: Send, proof: str | None) -> Send:
             headers.setdefault("Cache-Control", "no-cache, private")
             if proof is not None:
                 headers[PROOF] = proof
+            if pressed_at is not None:
+                headers["Access-Control-Allow-Origin"] = pressed_at
+                headers.add_vary_header("Origin")
         await send(message)
 
     return sent

@@ -177,8 +177,8 @@ def _breaker(facts: WorkerFacts) -> Part:
 def _ways(facts: WorkerFacts) -> list[WayOut]:
     view, task = facts.view, facts.worker_dir.task
     if view.status is Status.COMPLETED:
-        return [WayOut("nothing changes an end; this prints its result", facts.command("result", facts.name))]
-    ways = [WayOut("nothing changes an end; this prints what it wrote", facts.command("logs", facts.name))]
+        return [WayOut("nothing changes an end; its result", facts.command("result", facts.name))]
+    ways = [WayOut("nothing changes an end; what it wrote", facts.command("logs", facts.name))]
     if view.driver is not None and refusal_of_resume(facts.worker_dir) is None:
         held = held_by(facts.worker_dir)
         if held is not None:

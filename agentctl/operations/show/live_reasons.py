@@ -290,7 +290,7 @@ def _output(facts: WorkerFacts) -> Part:
             f"It is stalled: no output, activity or report of it for {limit or 0:.15g} s (stallSeconds), since {since}."
         )
         return [Statement(text, [*facts.event(ev.STALLED), *evidence])], [
-            WayOut("any output or report; this shows what it wrote last", facts.command("logs", facts.name))
+            WayOut("any output or report; what it wrote last", facts.command("logs", facts.name))
         ]
     progress = facts.row["progress"]
     reported = "" if progress is None else evidence_fields(progress, "at", "percent", "text")

@@ -6,7 +6,7 @@ from agentctl.adapters.files import read_to_show
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.worker.projection import WorkerView
 from agentctl.errors import AgentctlError
-from agentctl.lean import TYPE_CHECKING
+from agentctl.lean import TYPE_CHECKING, Any
 from agentctl.operations.show.askers import asked_below
 from agentctl.operations.show.current_state import read_task
 from agentctl.operations.show.further_runs import further_runs
@@ -49,7 +49,7 @@ def show_worker(task: TaskDir, instance: str) -> ShownWorker:
         "fallback": None,
         "worktree": worktree_of(worker_dir),
         "questions": [
-            {**read_to_show(worker_dir.question(name)), "answer": read_to_show(worker_dir.answer(name)).get("answer")}
+            {**read_to_show(worker_dir.question(name)), **_answer_to(worker_dir, name)}
             for name in worker_dir.question_ids()
         ],
         "openSession": opening_of(worker_dir),
@@ -58,6 +58,14 @@ def show_worker(task: TaskDir, instance: str) -> ShownWorker:
         "stdout": str(worker_dir.stdout),
         "stderr": str(worker_dir.stderr),
     }
+
+
+def _answer_to(worker: WorkerDir, question: str) -> dict[str, Any]:
+    """Return the answer to a question, None where there is none yet; and what is known of how it was given."""
+    given = read_to_show(worker.answer(question))
+    found: dict[str, Any] = {"answer": given.get("answer")}
+    found |= {key: given[key] for key in ("by", "reason", "expired") if key in given}
+    return found | {"answeredAt": given["at"]} if "at" in given else found
 
 
 def worktree_of(worker: WorkerDir) -> WorktreeRecord | None:

@@ -31,6 +31,7 @@ declare namespace Sent {
     answer?: string | { answer?: string | null; by?: string; at?: string; reason?: string; expired?: boolean } | null;
     by?: string;
     at?: string;
+    answeredAt?: string;
     reason?: string;
     expired?: boolean;
   }
@@ -46,6 +47,8 @@ declare namespace Sent {
     reason?: string | null;
     exitCode?: number | null;
     signal?: string | null;
+    message?: string | null;
+    lastLine?: string | null;
     idle?: object | null;
     paused?: boolean;
     health?: string | null;
@@ -61,7 +64,6 @@ declare namespace Sent {
     questions?: Question[];
     agent?: string;
     driver?: string | null;
-    message?: string | null;
     attempt?: number;
     stalled?: boolean;
     parked?: boolean;
@@ -216,8 +218,10 @@ declare namespace Sent {
     next?: string;
     overlaps?: Array<{ instance: string; files?: string[] }>;
   }
+  /** The last lines of a failed worker. */
+  interface LastLines { stderr?: string[]; stdout?: string[] }
   interface Result extends Standing {
-    message?: string | null;
+    lastLines?: LastLines;
     source: string;
     summary?: string | null;
     text?: string | null;
@@ -227,13 +231,17 @@ declare namespace Sent {
     files?: Array<{ path: string; size?: number }>;
     worktree?: Worktree | null;
   }
+  /** A next step as a value: what is done to which workers of a task; to all of them where none is named. */
+  interface Step { verb: string; taskId: string; workers: string[]; question?: string }
+  interface WayOut { text: string; command?: string | null; step?: Step | null }
   interface Why {
     status: string;
     state?: string;
     since?: string | null;
     judged?: boolean;
     statements?: Array<{ text: string; evidence?: Array<{ kind: string; where: string; says?: unknown; at?: string }> }>;
-    waysOut?: Array<{ text: string; command?: string }>;
+    lastLines?: LastLines;
+    waysOut?: WayOut[];
   }
   /** `show`: a row, and everything that is known beside it. */
   interface Shown extends Omit<Worker, 'questions'> {

@@ -21,6 +21,7 @@ from agentctl.adapters.taskdir import Root
 from agentctl.interfaces.web.login import CODE_S, new_link, proof
 from agentctl.interfaces.web.page_files import FOLDER, INDEX
 from agentctl.supervision.worker.environment import store_folder
+from tests.listener import configure
 from tests.snapshots import snapshot
 from tests.support import run, wait_for_text, wait_until, worker
 from tests.web.support import (
@@ -203,6 +204,24 @@ def test_only_a_link_answers_without_the_token(server: Server) -> None:
         refused(server.ask("GET", path, token=None), 401)
         refused(server.ask("GET", path), 405)
         refused(server.ask("POST", path, {}, token=None), 409)
+
+
+def test_a_link_is_used_by_the_page_that_shows_its_button_and_by_no_other(
+    server: Server, root: Path, tmp_path: Path
+) -> None:
+    buttons = {"type": "ntfy", "url": "https://Ntfy.example/topic", "buttons": True}
+    silent = {"type": "ntfy", "url": "https://quiet.example/topic"}
+    configure(tmp_path / "home", {"phone": buttons, "desk": silent}, hosts=["ntfy.example", "quiet.example"], always=[])
+    cross = {"Sec-Fetch-Site": "cross-site"}
+    answer = server.ask("POST", "/answer/x", {}, {**cross, "Origin": "https://ntfy.example"}, token=None)
+    assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (409, "https://ntfy.example")
+    assert "Origin" in answer.headers["Vary"]
+    for origin in ("https://quiet.example", "http://ntfy.example", "https://ntfy.example:444", "null", "https://e.org"):
+        other = server.ask("POST", "/answer/x", {}, {**cross, "Origin": origin}, token=None)
+        refused(other, 403)
+        assert other.headers["Access-Control-Allow-Origin"] is None
+    for method, path in (("GET", "/answer/x"), ("OPTIONS", "/answer/x"), ("POST", "/session"), ("GET", f"{API}/tasks")):
+        refused(server.ask(method, path, None, {**cross, "Origin": "https://ntfy.example"}), 403)
 
 
 def test_no_form_does_anything(busy: Server) -> None:

@@ -172,7 +172,7 @@ class ShownWorker(WorkerRow):
     #: No program is run another way than its driver's any more.
     fallback: NotRequired[None]
     worktree: NotRequired[WorktreeRecord | None]
-    #: Each as in its file, with its `answer`.
+    #: Each as in its file, with its `answer`; of an answered one `by`, `answeredAt`, and `reason` or `expired`.
     questions: NotRequired[list[dict[str, Any]]]
     #: The command that opens an agent's session by hand.
     openSession: NotRequired[str | None]

@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agentctl.domain.states import TERMINAL
+from agentctl.domain.worker.ends import said_at_end
 from agentctl.interfaces.screen.acting.commands import error_line
 from agentctl.interfaces.screen.acting.outside import file_to_edit, pager_of, show_outside, write_text
 from agentctl.interfaces.screen.acting.peek import Peek, peek_head
@@ -48,6 +49,7 @@ from agentctl.interfaces.screen.worker.worker_texts import (
     answered_text,
     why_text,
 )
+from agentctl.interfaces.words.activity import one_line
 from agentctl.interfaces.words.question_pieces import options_of
 from agentctl.operations.fleet.glance import FleetWorker, Glance
 from agentctl.operations.show.activity import has_transcript
@@ -160,6 +162,8 @@ class WorkerScreen(WorkerKeys, Screen[None]):
         for words, role in peek_head(glance, worker):
             head.append(words, _STYLES.get(role, ""))
         head.append(f"  {waited_or_worked(worker, datetime.now(UTC))}", "dim")
+        if said := said_at_end(worker.row["message"], worker.row["lastLine"]):
+            head.append(f"  {one_line('; '.join(said))}")
         if self._is_gone:
             head.append("  it is no longer there", "red")
         self._head.update(head)

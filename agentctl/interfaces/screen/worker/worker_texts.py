@@ -6,16 +6,15 @@ import os
 import re
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.files import read_known
 from agentctl.adapters.taskdir import TaskDir, WorkerDir
 from agentctl.domain.text.patchtext import PatchedFile
 from agentctl.domain.text.plaintext import beginning, plain
-from agentctl.domain.worker.ends import end_in_words
+from agentctl.domain.worker.ends import end_in_words, said_at_end
 from agentctl.errors import Refused
 from agentctl.interfaces.screen.acting.commands import error_line
 from agentctl.interfaces.screen.texts.needle import Needle
@@ -23,12 +22,15 @@ from agentctl.interfaces.screen.texts.shown import DrawnForm, ShownLine, Spot, s
 from agentctl.interfaces.screen.texts.sources import TextSource
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.value_words import local_time
-from agentctl.interfaces.words.why import why_lines
-from agentctl.lean import NamedTuple
+from agentctl.interfaces.words.why import last_lines_shown, why_lines
+from agentctl.lean import TYPE_CHECKING, NamedTuple
 from agentctl.operations.show.results import read_result
 from agentctl.operations.show.why import why_worker
 from agentctl.operations.worktree.diff import Since, Until, WorktreeDiff, make_diff
 from agentctl.supervision.worker.questions import read_question
+
+if TYPE_CHECKING:
+    from agentctl.domain.documents.workers.worker import WorkerResult
 
 #: More of a result, or of a diff, is not read by a person on a screen.
 _RESULT_BYTES, _DIFF_BYTES = 1 << 20, 4 << 20
@@ -133,9 +135,10 @@ def _count(texts: Sequence[str]) -> int:
     return sum(text.count("\n") + 1 for text in texts)
 
 
-def _result_head(found: Mapping[str, Any]) -> Iterator[str]:
+def _result_head(found: WorkerResult) -> Iterator[str]:
     ended = end_in_words(found["status"], found["reason"], found["exitCode"], found["signal"])
-    yield plain(f"{ended}{': ' + str(found['message']) if found['message'] else ''}")
+    yield plain(": ".join([ended, *filter(None, ["; ".join(said_at_end(found["message"], found["lastLine"]))])]))
+    yield from last_lines_shown(found, without=found["source"])
     if found.get("summary"):
         yield f"declared: {found['summary']}"
     for file in found["files"]:

@@ -237,6 +237,42 @@ export const retryWorker = (task, instance) => {
 };
 
 /**
+ * Start the work of several workers of a task once more: of one that failed, together with those that it waited for.
+ * @param {string} task
+ * @param {string[]} instances
+ */
+export const retryTogether = (task, instances) => {
+  const names = instances.map(plain).join(', ');
+  ask({
+    title: `Try ${instances.length} again?`,
+    ok: 'Try again',
+    doing: 'Starting…',
+    body: html`<p>New workers are started with the same orders. These stay as they are: <${Foreign} text=${names} />.</p>`,
+    run: async () => {
+      const { data } = await post(`/tasks/${segments(task)}/retry`, { instances, queue: true });
+      say(`Started ${listed(data).map((made) => made.agentInstance).join(', ')}`);
+    },
+  });
+};
+
+/**
+ * Have those in the queue that lost their environment start with that of the server.
+ * @param {string} task
+ */
+export const startWithEnvironment = (task) => {
+  ask({
+    title: 'Start them with the environment of the server?',
+    ok: 'Start them',
+    doing: 'Starting…',
+    body: html`<p>All workers in the queue of <${Foreign} text=${task} /> that have lost their environment get the variables with which <code>agentctl serve</code> was started.</p>`,
+    run: async () => {
+      await post(`/tasks/${segments(task)}/resume-queue`);
+      say('They have an environment again, and start when it is their turn.');
+    },
+  });
+};
+
+/**
  * @param {string} task
  * @param {string} instance
  */

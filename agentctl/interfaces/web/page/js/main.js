@@ -1,5 +1,6 @@
 // Starts the page.
 import { get } from './api.js';
+import { startTelling } from './browser_notices.js';
 import { html, render } from './dom.js';
 import { App } from './shell.js';
 import { about, changed, connection, takeEvent, takeFleet, takeReset } from './store.js';
@@ -9,6 +10,7 @@ import { applyTheme } from './theme.js';
 const ABOUT_MS = 2000;
 
 applyTheme();
+startTelling();
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', applyTheme);
 openStream({
   onFleet: takeFleet,

@@ -317,7 +317,7 @@ function Card({ workerKey, task, instance, question, more = 0, isNamed = true, i
     ${question.isPermission && html`${!isSaid && !wordsIn(asked).includes(tool) && html`<p class="tool foreign">${tool}</p>`}
       <${Call} key=${isRaw} question=${question} isRaw=${isRaw} onWhole=${() => setWhole(true)} label=${`Arguments of ${oneLine(question.tool ?? '', 60)}`} />
       ${hasLook && html`<button type="button" class="small plain raw-switch" aria-pressed=${String(isRaw)} onClick=${() => setRaw(!isRaw)}>Raw arguments <kbd aria-hidden="true">a</kbd></button>`}`}
-    ${question.isPermission && !question.isWhole && html`<p class="cut">This is not the whole call, so it cannot be allowed here. <code>agentctl logs --raw</code> has all of it.</p>`}
+    ${question.isPermission && !question.isWhole && html`<p class="cut">This is not the whole call, so it cannot be allowed here. <a href=${workerHref(task, instance, 'output')}>Its output</a> has all of it.</p>`}
     ${about.readOnly ? html`<ul class="answers quiet" aria-label="Possible answers">${options.map(([id, label]) => html`<li key=${id} class="tag foreign">${distinct(label)}</li>`)}</ul>`
     : question.multiple ? html`<fieldset disabled=${isBusy} class="choices"><legend class="unseen">Answers</legend>
         ${options.map(([id, label], index) => html`<label key=${id} class="choice"><input type="checkbox" checked=${chosen.has(id)} onChange=${() => choose(id)} />

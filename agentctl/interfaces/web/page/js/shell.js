@@ -1,4 +1,5 @@
 // The frame of the page: head, bar, what is said, and the view that the address names.
+import { canTell, isForbidden, switchTelling, tells } from './browser_notices.js';
 import { focused, html, main, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { logout } from './api.js';
 import { DialogHost, openDialog, openHelp } from './dialogs.js';
@@ -177,6 +178,17 @@ function Said() {
   </div>`;
 }
 
+/** Whether the browser tells of what needs a person while the page is not seen. */
+function Telling() {
+  const [isOn, setOn] = useState(tells());
+  const change = async () => {
+    await switchTelling();
+    setOn(tells());
+  };
+  return html`<p><label class="choice"><input type="checkbox" role="switch" checked=${isOn} disabled=${isForbidden()} onChange=${change} /> Notifications of this browser while the page is hidden</label>
+    <span class="hint">${isForbidden() ? 'The browser forbids them to this page: allow them in its settings.' : 'Questions, failures, and answers that are ready for review.'}</span></p>`;
+}
+
 /** @param {{ close: () => void }} props */
 function Settings({ close }) {
   const [theme, setTheme] = useState(themeNow());
@@ -184,6 +196,7 @@ function Settings({ close }) {
   return html`<div class="settings">
     <div class="head"><h2 id="dialog-title">Settings</h2><button type="button" onClick=${close}>Close</button></div>
     <p><button type="button" onClick=${() => setTheme(nextTheme())}>Colours: ${themeWords(theme)}</button></p>
+    ${canTell() && html`<${Telling} />`}
     <p><button type="button" onClick=${() => {
       close();
       setTimeout(openHelp, 50);

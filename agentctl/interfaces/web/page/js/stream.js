@@ -1,9 +1,10 @@
 // The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself, and
-// is then sent what has changed. A browser opens few connections to one server, so a page that nobody looks at has
-// none, and asks now and then what it counts.
+// is then sent what has changed. A browser opens few connections to one server, so of the pages that nobody looks at one
+// alone keeps it (`turns.js`); the others ask now and then what they count.
 import { get, onUnreachable, urlOf } from './api.js';
 import { doubt, signedFetch } from './session.js';
 import { eventStreamParser } from './sse_parse.js';
+import { leaveTurn, takeTurn, turn } from './turns.js';
 
 /** @import { Message } from './sse_parse.js' */
 
@@ -14,6 +15,7 @@ const HIDDEN_POLL_MS = 15_000;
 /** The server sends a comment every 2 s (streams.py): who is silent for longer hangs, and for much longer is dead. */
 const SILENT_MS = 4000;
 const DEAD_MS = 20_000;
+const HIDDEN_DEAD_MS = 90_000;
 const LOOK_MS = 500;
 /** After a longer absence the events in between are fetched by those who show them, and no others. */
 const RESUMED_MS = 60_000;
@@ -96,6 +98,7 @@ export function openStream(tell) {
   };
 
   const close = () => {
+    if (turn.isMine) return;
     isWanted = false;
     clearTimeout(timer);
     const was = current;
@@ -127,22 +130,30 @@ export function openStream(tell) {
 
   document.addEventListener('visibilitychange', () => {
     clearTimeout(hiddenTimer);
-    if (!document.hidden) open();
-    else hiddenTimer = setTimeout(close, HIDDEN_MS);
+    if (!document.hidden) {
+      leaveTurn();
+      open();
+      return;
+    }
+    takeTurn(open);
+    hiddenTimer = setTimeout(close, HIDDEN_MS);
   });
   addEventListener('online', () => {
-    if (!document.hidden) open();
+    if (!document.hidden || turn.isMine) open();
   });
   // What another request could not reach, this connection cannot either, though it may not have noticed yet.
   onUnreachable(() => {
     if (isWanted && current) lose();
   });
   setInterval(() => {
-    if (!current || document.hidden) return;
+    if (!current) return;
     const silentMs = Date.now() - aliveAt;
-    if (silentMs > DEAD_MS) lose();
-    else if (silentMs > SILENT_MS && heardAt === aliveAt) tell.onState('silent', heardAt);
+    // Of a page that nobody looks at, the browser runs this but once a minute.
+    if (silentMs > (document.hidden ? HIDDEN_DEAD_MS : DEAD_MS)) lose();
+    else if (!document.hidden && silentMs > SILENT_MS && heardAt === aliveAt) tell.onState('silent', heardAt);
   }, LOOK_MS);
-  if (document.hidden) close();
-  else open();
+  if (document.hidden) {
+    takeTurn(open);
+    close();
+  } else open();
 }

@@ -22,8 +22,8 @@ export const LOOKED_AT = new Set(['review', 'failed']);
 export const NEED_WORDS = table(Object.fromEntries(NEEDS.map(([need, words]) => [need, words.toLowerCase()])));
 
 const GLYPHS = table({ queued: '·', running: '●', blocked: '?', completed: '✓', failed: '✗', cancelled: '-' });
-const UNPROVEN = table({ elsewhere: 'on another machine', stranded: 'nothing will start it: agentctl resume --lost',
-  held: 'held in the queue: agentctl why says by whom', unknown: 'its files cannot be read' });
+const UNPROVEN = table({ elsewhere: 'on another machine', stranded: 'nothing will start it: its Why says what does',
+  held: 'held in the queue: its Why says by whom', unknown: 'its files cannot be read' });
 const WINDOWS = table({ five_hour: '5 h', seven_day: '7 d' });
 /**
  * The time after which an account may be used again, in words.
@@ -120,7 +120,7 @@ export function signOfTask(task) {
  */
 export function holdWords(task) {
   if (!task?.held) return '';
-  return plain(task.held.by ? `held by ${task.held.by}: agentctl unpause --task ${task.held.taskId}` : 'held: maxConcurrentAgents is 0');
+  return plain(task.held.by ? `held by ${task.held.by}` : 'held: maxConcurrentAgents is 0');
 }
 
 /**
@@ -130,6 +130,12 @@ export function holdWords(task) {
 export function endWords(worker) {
   return worker.reason ? plain(`${worker.status} (${reasonWords(worker)})`) : plain(worker.status ?? '');
 }
+
+/**
+ * What is said of a failure beside its reason, the most telling first: what it wrote last, then a message.
+ * @param {Sent.Standing} worker
+ */
+export const saidAtEnd = ({ lastLine, message }) => [...new Set([lastLine, message])].filter(Boolean);
 
 /**
  * Why a worker failed: `exit_code 3`.
@@ -217,7 +223,7 @@ export function saidOf(worker, task) {
   else if (standing(worker)) found.push([standing(worker), 'blocked']);
   if (worker.changedFiles) found.push([counted(worker.changedFiles, 'changed file'), 'review']);
   if (!isEnded && worker.progress) found.push([progressWords(worker.progress), 'text']);
-  if (worker.message) found.push([oneLine(worker.message), 'text']);
+  found.push([oneLine(saidAtEnd(worker).join('; ')), 'text']);
   if (worker.lastWords && worker.driver) found.push([oneLine(worker.lastWords), isEnded ? 'dim' : 'text']);
   else if (worker.command) found.push([oneLine(worker.command), 'dim']);
   return found.filter(([text]) => text);

@@ -1,4 +1,4 @@
-// What is known of one worker: its result, its questions, why it is in its state, and everything.
+// What is known of one worker: its result, its questions, and everything.
 import { removeWorktree } from './actions.js';
 import { get, workerPath } from './api.js';
 import { html } from './dom.js';
@@ -9,6 +9,7 @@ import { workerHref } from './router.js';
 import { distinct, plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
 import { isTelling, labelOf, valueWords } from './text/fact_words.js';
+import { LastLines } from './why_view.js';
 import { bytes, clock, endWords, signOf, table } from './words.js';
 
 const AGAIN_MS = 3000;
@@ -40,7 +41,8 @@ export function ResultTab({ task, instance, worker }) {
     ${data.message && html`<p class="failed foreign">${plainLines(data.message)}</p>`}
     ${data.summary && html`<section><h2>Summary</h2>${written(data.summary)}</section>`}
     ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' pre foreign mono' : ''}`}>${isOutput ? plainLines(data.text) : written(data.text)}</div>
-      ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
+      ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && !data.lastLines && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}
+    <${LastLines} lines=${data.lastLines} without=${data.source} task=${task} instance=${instance} />
     ${files.length > 0 && html`<section><h2>Files</h2><ul class="plain-list">${files.map((one) => html`<li key=${one.path}><${Command} text=${one.path} /> <span class="quiet">${bytes(one.size)}</span> <${FileButton} task=${task} instance=${instance} path=${one.path} /></li>`)}</ul></section>`}
     ${data.worktree && html`<section><h2>Worktree</h2><${Worktree} worktree=${data.worktree} task=${task} instance=${instance} again=${again} live=${live} /></section>`}
   </div>`;
@@ -72,23 +74,6 @@ function Worktree({ worktree, task, instance, again, live }) {
       ${!worktree.removed && !live && !about.readOnly && html`<button type="button" onClick=${() => removeWorktree(task, instance, again)}>Remove worktree…</button>`}</p>`;
 }
 
-/** @param {{ task: string, instance: string, worker: Sent.Worker }} props */
-export function WhyTab({ task, instance, worker }) {
-  /** @returns {Promise<Sent.Why>} */
-  const load = () => get(workerPath(task, instance, 'why'));
-  const deps = [task, instance, worker.status];
-  const { data, error, isLoading, again } = useFetched(load, deps, isLive(worker) ? AGAIN_MS : 0);
-  if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} what="Looking" />`;
-  const { waysOut = [] } = data;
-  return html`<div class="why">
-    <p class="facts-line"><strong>${plain(data.state ?? data.status)}</strong>${data.since && html`<span>since ${clock(data.since)}</span>`}${data.judged === false && html`<span class="quiet">judged by its files alone</span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
-    ${error && html`<${Problem} error=${error} />`}
-    <ol class="statements">${(data.statements ?? []).map((one, at) => html`<li key=${at}><p class="foreign">${plainLines(one.text)}</p>
-      ${one.evidence && one.evidence.length > 0 && html`<ul>${one.evidence.map((from, index) => html`<li key=${index} class="evidence"><span class="tag">${plain(from.kind)}</span> <code class="foreign">${plain(from.where)}</code>${from.says != null && html` <span class="foreign">${plain(typeof from.says === 'string' ? from.says : JSON.stringify(from.says))}</span>`}${from.at && html` <span class="quiet">${clock(from.at)}</span>`}</li>`)}</ul>`}</li>`)}</ol>
-    ${waysOut.length > 0 && html`<section><h2>What would change it</h2><ul class="plain-list">${waysOut.map((one, at) => html`<li key=${at}><span class="foreign">${plainLines(one.text)}</span> ${one.command && html`<${Command} text=${one.command} />`}</li>`)}</ul></section>`}
-  </div>`;
-}
-
 /** @param {{ task: string, instance: string, worker: Sent.Worker, asks: Asks }} props */
 export function QuestionsTab({ task, instance, worker, asks }) {
   const ids = (worker.questions ?? []).map((one) => one.id).join();
@@ -111,13 +96,14 @@ export function QuestionsTab({ task, instance, worker, asks }) {
 const listed = (value) => (Array.isArray(value) ? value : []);
 
 /** @param {Sent.AskedQuestion} one */
-function answerWords(one) {
+export function answerWords(one) {
   const given = one.answer && typeof one.answer === 'object' ? one.answer : one;
   const answer = given.answer ?? (typeof one.answer === 'string' ? one.answer : null);
   const by = given.by ?? one.by;
+  const at = given.at ?? one.answeredAt;
   if (given.expired && answer == null) return html`<span class="quiet">expired without an answer</span>`;
   if (answer == null) return html`<span class="quiet">not answered</span>`;
-  return html`<span class="completed" aria-hidden="true">✓ </span><${Foreign} text=${answer} /> <span class="quiet">${by ? `by ${plain(by)}` : ''}${given.at ? ` at ${clock(given.at)}` : ''}${given.reason ? `: ${plain(given.reason)}` : ''}</span>`;
+  return html`<span class="completed" aria-hidden="true">✓ </span><${Foreign} text=${answer} /> <span class="quiet">${by ? `by ${plain(by)}` : ''}${at ? ` at ${clock(at)}` : ''}${given.reason ? `: ${plain(given.reason)}` : ''}</span>`;
 }
 
 /** @param {{ task: string, instance: string, worker: Sent.Worker }} props */

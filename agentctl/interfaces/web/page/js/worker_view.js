@@ -1,6 +1,7 @@
 // One worker: who it is and how it stands, what it asks, and a tab for each thing that is known of it.
 import { learnFurtherRuns, markSeen } from './actions.js';
 import { get, workerPath } from './api.js';
+import { AskedBefore } from './asked_before.js';
 import { DiffTab } from './diff_view.js';
 import { html, useEffect, useRef, useState } from './dom.js';
 import { EventsTab } from './events_view.js';
@@ -16,8 +17,9 @@ import { about, fleet, keyOf, useTopics } from './store.js';
 import { TimelineTab } from './timeline_view.js';
 import { TranscriptTab } from './transcript_view.js';
 import { emptyTabs } from './text/worker_steps.js';
+import { WhyTab } from './why_view.js';
 import { LOOKED_AT, table, TERMINAL } from './words.js';
-import { DetailsTab, QuestionsTab, ResultTab, WhyTab } from './worker_facts.js';
+import { DetailsTab, QuestionsTab, ResultTab } from './worker_facts.js';
 import { WorkerHead } from './worker_head.js';
 import { useWorkerKeys } from './worker_keys.js';
 
@@ -96,11 +98,14 @@ export function WorkerView({ place }) {
     return html`<h1 class="unseen">${plain(instance)}</h1><${Loading} />`;
   }
   const Tab = TABS[tab];
-  const asks = questions.length > 0 && html`<${Asking} key=${key} task=${task} instance=${instance} workerKey=${key} questions=${questions} wanted=${place.query.get('question')} />`;
+  const wanted = place.query.get('question');
+  const asks = questions.length > 0 && html`<${Asking} key=${key} task=${task} instance=${instance} workerKey=${key} questions=${questions} wanted=${wanted} />`;
+  const isOver = wanted && !questions.some((one) => one.id === wanted);
   const isFollowing = tab === 'transcript' || tab === 'output';
   return html`<${WorkerHead} worker=${worker} task=${task} instance=${instance} tab=${tab} questions=${questions.length} />
     <${WorkerTabs} worker=${worker} task=${task} instance=${instance} tab=${tab} />
     <div class="worker-body">
+      ${isOver && html`<${AskedBefore} key=${wanted} task=${task} instance=${instance} id=${wanted} worker=${worker} />`}
       ${!isFollowing && tab !== 'questions' && asks}
       <${Tab} key=${`${key} ${tab}`} task=${task} instance=${instance} worker=${worker} workerKey=${key} asks=${asks} />
     </div>`;

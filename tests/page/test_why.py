@@ -1,0 +1,203 @@
+"""At stake: the page shows why a worker failed, and tells of what needs a person while they look elsewhere."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from agentctl.domain.notice.answer_links import sign
+from tests.agent_steps import blocked
+from tests.listener import configure
+from tests.page.seen import group, row, said
+from tests.page.site import Site
+from tests.page.visiting import PHONE, Visit
+from tests.served import link_to
+from tests.steps import Task, spawn
+from tests.support import run, wait_until, worker
+
+REASON = "GPL in a dependency"
+FAILS = ["sh", "-c", f"echo checked 40 packages; printf '3 found\\n\\033[31m{REASON}\\033[0m\\n' >&2; exit 1"]
+ASKS = worker("asks", "--kind", "confirm", "Delete the old logs?")
+
+
+# -- why it failed -----------------------------------------------------------------------------------------------------
+
+
+def test_a_failure_is_told_in_its_row_and_its_last_lines_stand_below_why_and_result(
+    task: Task, visiting: Callable[..., Visit]
+) -> None:
+    spawn(FAILS, "--wait", name="licences", check=False)
+    page = visiting(viewport=PHONE).open()
+    expect(row(page, "licences")).to_contain_text(f"failed (exit_code 1) {REASON}")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+    page = visiting().open("/tasks/t1/workers/licences/why")
+    stderr = page.get_by_label("The end of stderr of licences")
+    expect(stderr).to_have_text(f"3 found\n{REASON}", use_inner_text=True)
+    expect(page.get_by_label("The end of stdout of licences")).to_have_text("checked 40 packages")
+    ways = page.get_by_role("region", name="What would change it").or_(page.locator(".why > section").last)
+    expect(ways).not_to_contain_text("agentctl")
+
+    page.get_by_role("link", name="Result", exact=True).click()
+    expect(stderr).to_contain_text(REASON)
+    expect(page.get_by_text("There is no result")).to_have_count(0)
+
+    page.get_by_role("link", name="Why", exact=True).click()
+    page.get_by_role("link", name="See its output").click()
+    expect(page).to_have_url(re.compile(r"/workers/licences/output\?stream=stderr$"))
+    expect(page.get_by_role("main")).to_contain_text(REASON)
+
+    page.go_back()
+    page.get_by_role("link", name="Why", exact=True).click()
+    page.locator(".why").get_by_role("button", name="Try again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Try again").click()
+    expect(said(page)).to_contain_text("Started licences-2")
+
+
+def test_a_link_to_a_question_that_was_answered_says_what_was_answered(task: Task, visit: Visit) -> None:
+    spawn(ASKS, name="asks")
+    blocked("asks")
+    run("answer", "asks", "--id", "q1", "no")
+    task.ended("asks")
+
+    page = visit.open("/tasks/t1/workers/asks?question=q1")
+
+    expect(page.get_by_role("status").filter(has_text="q1")).to_contain_text("q1 was answered: ✓ no by user at")
+    visit.go("/tasks/t1/workers/asks?question=q7")
+    expect(page.get_by_text("asks has no question q7")).to_be_visible()
+
+
+# -- notifications of the browser --------------------------------------------------------------------------------------
+
+#: What a tab tells, and the number at its icon, instead of the desktop; and a tab that is hidden where a test says so.
+_DESKTOP = """
+globalThis.isBehind = false;
+globalThis.told = [];
+Object.defineProperty(Document.prototype, 'hidden', { get: () => isBehind });
+Object.defineProperty(Document.prototype, 'visibilityState', { get: () => (isBehind ? 'hidden' : 'visible') });
+globalThis.Notification = class {
+  static permission = 'granted';
+  static requestPermission = async () => 'granted';
+  constructor(title, more) { Object.assign(this, more, { title }); told.push(this); }
+  close() { this.isClosed = true; this.onclose?.(); }
+};
+Navigator.prototype.setAppBadge = async (count) => { globalThis.badge = count; };
+Navigator.prototype.clearAppBadge = async () => { globalThis.badge = 0; };
+"""
+_TOLD = "told.filter((one) => !one.isClosed).map((one) => [one.title, one.body])"
+
+
+def hide(page: Page, is_behind: bool = True) -> None:
+    page.evaluate(f"isBehind = {str(is_behind).lower()}; document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def told(*pages: Page) -> list[list[str]]:
+    """Return what the tabs have told together and still show."""
+    return sorted(one for page in pages for one in page.evaluate(_TOLD))
+
+
+def until_told(wanted: list[list[str]], *pages: Page) -> None:
+    wait_until(lambda: told(*pages), accept=lambda found: found == wanted, what=f"notifications: {wanted}")
+
+
+def test_hidden_tabs_tell_each_thing_once_and_a_click_leads_to_it(task: Task, visit: Visit) -> None:
+    spawn(["sh", "-c", "exit 1"], "--wait", name="before", check=False)
+    visit.context.add_init_script(_DESKTOP)
+    page = visit.open()
+    page.get_by_role("button", name="Settings").click()
+    page.get_by_role("switch", name="Notifications").check()
+    page.get_by_role("button", name="Close").click()
+    other = visit.another("/tree")
+    expect(other.get_by_role("tree")).to_be_visible()
+
+    hide(other)
+    spawn(ASKS, name="seen")
+    expect(row(page, "seen").get_by_role("article")).to_be_visible()
+    expect(other).to_have_title(re.compile(r"^\(1\)"))  # It has heard of it while the other one was seen.
+    hide(page)
+    spawn(ASKS, name="asks")
+    spawn(FAILS, "--wait", name="licences", check=False)
+
+    failure, question = ["licences failed (exit_code 1)", REASON], ["asks asks", "Delete the old logs?"]
+    until_told([question, failure], page, other)
+    assert 2 in (page.evaluate("globalThis.badge"), other.evaluate("globalThis.badge"))
+    run("answer", "asks", "--id", "q1", "yes")
+    until_told([failure], page, other)
+
+    teller = next(one for one in (page, other) if told(one))
+    teller.evaluate("told.find((one) => one.title.startsWith('licences')).onclick()")
+    expect(teller).to_have_url(re.compile(r"/tasks/t1/workers/licences$"))
+
+
+def test_nothing_is_told_where_nobody_asked_for_it_or_somebody_looks(task: Task, visit: Visit) -> None:
+    visit.context.add_init_script(_DESKTOP)
+    page, other = visit.open(), visit.another("/")
+    expect(group(page, "Done").or_(page.get_by_text("No worker")).first).to_be_visible()
+    hide(other)
+    spawn(ASKS, name="asks")
+    expect(other).to_have_title(re.compile(r"^\(1\)"))  # It heard of it while hidden.
+    other.evaluate("localStorage.setItem('agentctl.tell', 'yes')")
+    spawn(ASKS, name="again")
+    expect(other).to_have_title(re.compile(r"^\(2\)"))
+
+    assert told(page, other) == []
+
+
+# -- buttons of ntfy ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[int]:
+    """A server of pages of somebody else; its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<!doctype html><title>ntfy</title>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield int(server.server_address[1])
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+#: As ntfy's page does it (web/src/components/Notifications.jsx, performHttpAction).
+_PRESS = "(url) => fetch(url, { method: 'POST', headers: {} }).then((answer) => answer.status, (error) => error.name)"
+
+
+def test_buttons_work_on_the_page_of_ntfy_and_on_no_other(
+    chromium: Browser, task: Task, site: Site, root: Path, tmp_path: Path, elsewhere: int
+) -> None:
+    target: dict[str, Any] = {"type": "ntfy", "url": f"http://localhost:{elsewhere}/mine", "buttons": True}
+    configure(tmp_path / "home", {"phone": target}, hosts=["localhost"], always=[])
+    spawn(ASKS, name="a")
+    blocked("a")
+    url = f"{site.url}/answer/{sign(link_to(root, 'yes'), site.token)}"
+    context = chromium.new_context()
+    page = context.new_page()
+
+    page.goto(f"http://127.0.0.1:{elsewhere}/")
+    assert page.evaluate(_PRESS, url) == "TypeError"
+    assert not task.events("interaction.responded")
+
+    page.goto(f"http://localhost:{elsewhere}/")
+    assert page.evaluate(_PRESS, f"{site.url}/answer/x") == 409
+    assert page.evaluate(_PRESS, f"{site.url}/api/v1/tasks") == "TypeError"
+    assert page.evaluate(_PRESS, url) == 200
+    assert [one["payload"]["answer"] for one in task.events("interaction.responded")] == ["yes"]
+    context.close()
