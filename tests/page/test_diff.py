@@ -121,7 +121,7 @@ _TOP = "(box) => box.getBoundingClientRect().top"
 def at_the_top(page: Page, file: str) -> None:
     """Wait until the lines of a file are at the top of what is seen, and the list says so."""
     region = page.get_by_role("region", name=file, exact=True)
-    item = files(page).locator("li button", has_text=file.split("/")[-1])
+    item = files(page).locator("li button", has_text=file.rsplit("/", maxsplit=1)[-1])
     expect(item).to_have_attribute("aria-current", "true")  # Where the list is folded, too.
     wait_until(lambda: float(region.evaluate(_TOP)), accept=lambda top: 0 < top < 300, what=f"{file} to be at the top")
 
@@ -134,7 +134,10 @@ def test_many_files_have_a_list_beside_them(task: Task, repository: Path, visit:
     expect(files(page).get_by_role("listitem")).to_have_count(MANY_FILES + 1)
     first = page.get_by_role("region", name="a.txt", exact=True)
     beside, below = files(page).bounding_box(), first.bounding_box()
-    assert beside and below and beside["x"] + beside["width"] <= below["x"] and abs(beside["y"] - below["y"]) < 60
+    assert beside
+    assert below
+    assert beside["x"] + beside["width"] <= below["x"]
+    assert abs(beside["y"] - below["y"]) < 60
     expect(first.locator("mark")).to_have_text([" and a half"])
     # By key, by button and from the list; the address names the file, and a reload comes back to it.
     page.keyboard.press("J")

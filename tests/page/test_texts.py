@@ -313,8 +313,11 @@ def test_a_text_of_a_megabyte_comes_in_parts(task: Task, visit: Visit, playing: 
     settled(page)
     assert page.evaluate("Math.max(0, ...tasks)") < 1000, "a machine that does other things too"
     assert page.evaluate(_MAKES_MARKUP) == "TypeError", "no text becomes markup in this page"
-    told = wait_until(
-        lambda: (settled(page), [*visit.problems])[1], accept=lambda told: len(told) == 2, what="what the browser tells"
-    )
-    assert "require-trusted-types-for forbids trusted-types-sink Element innerHTML|<b>x</b>" in told
+
+    def told() -> list[str]:
+        settled(page)
+        return [*visit.problems]
+
+    found = wait_until(told, accept=lambda told: len(told) == 2, what="what the browser tells")
+    assert "require-trusted-types-for forbids trusted-types-sink Element innerHTML|<b>x</b>" in found
     visit.problems.clear()

@@ -301,7 +301,6 @@ declare namespace Sent {
     source: string;
     at?: string;
     excerpt?: string;
-    offset?: number | null;
     begin?: number;
     end?: number;
     more?: number;

@@ -311,7 +311,11 @@ class WorkerScreen(WorkerKeys, Screen[None]):
 
     def action_help(self) -> None:
         """Show all keys."""
-        parts = [("A worker", self.BINDINGS), ("A text", Pager.BINDINGS), ("The files", FileLines.BINDINGS + ChangedFiles.BINDINGS)]
+        parts = [
+            ("A worker", self.BINDINGS),
+            ("A text", Pager.BINDINGS),
+            ("The files", FileLines.BINDINGS + ChangedFiles.BINDINGS),
+        ]
         self.app.push_screen(Help(parts))
 
     # -- what no file announces ------------------------------------------------------------------------------------

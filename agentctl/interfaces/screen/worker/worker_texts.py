@@ -146,7 +146,7 @@ def _result_head(found: WorkerResult) -> Iterator[str]:
     yield "" if found["source"] != "none" else "There is no result yet."
 
 
-def _result_tail(found: Mapping[str, Any]) -> Iterator[str]:
+def _result_tail(found: WorkerResult) -> Iterator[str]:
     if found["truncated"]:
         where = f", all of it in {found['path']}" if found.get("path") else ""
         yield plain(f"[cut: {found['size']:,} bytes{where}]")

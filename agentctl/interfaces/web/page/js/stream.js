@@ -1,6 +1,6 @@
 // The one connection of the page: read by fetch, since it is signed and sends its cursor. It comes back by itself, and
-// is then sent what has changed. A browser opens few connections to one server, so of the pages that nobody looks at one
-// alone keeps it (`turns.js`); the others ask now and then what they count.
+// is then sent what has changed. A browser opens few connections to one server, so of the pages that nobody looks at
+// one alone keeps it (`turns.js`); the others ask now and then what they count.
 import { get, onUnreachable, urlOf } from './api.js';
 import { doubt, signedFetch } from './session.js';
 import { eventStreamParser } from './sse_parse.js';

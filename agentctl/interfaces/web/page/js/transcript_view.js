@@ -304,7 +304,7 @@ function SubAgent({ block, time, context }) {
  *   isOutput?: boolean, isMarkdown?: boolean, isCutBy?: string, rows?: Sent.OutputRow[] }} props
  *   `rows`: the text as a terminal shows it
  */
-function Long({ block, field, text, context, isMono = false, isOutput = false, isMarkdown = false, isCutBy = field, rows }) {
+function Long({ block, field, text, context, isMono, isOutput, isMarkdown, isCutBy = field, rows }) {
   const key = `${block.key} ${field} all`;
   const isWhole = context.folds.get(key) ?? false;
   const string = String(text ?? '');
