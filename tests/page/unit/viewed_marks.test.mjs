@@ -15,7 +15,7 @@ test('a file that was viewed stays so until it changes again', () => {
   assert.equal(viewOf(marked(marks, file, false), file), '');
 });
 
-test('what moves within the file is no change of it', () => {
+test('what moves within the file has not changed', () => {
   const [moved] = parseDiff('diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -7,2 +7,2 @@\n-x\n+y\n');
   assert.equal(viewOf(marked({}, fileOf('a', '-x', '+y'), true), moved), 'viewed');
 });

@@ -100,7 +100,7 @@ function LineRow({ line, other, path, context }) {
   const here = commentsAt(context.placed.byPlace, path, line);
   const isWriting = context.writing === place;
   const sign = { add: '+', remove: '−', context: ' ' }[line.kind];
-  // A finger has the whole line, which is no higher for it; a mouse selects text there.
+  // A finger may tap anywhere on the line, which stays as low as code is; a mouse selects text there.
   const touch = (/** @type {PointerEvent} */ event) => {
     if (event.pointerType === 'touch' && getSelection()?.isCollapsed !== false) context.write(path, line);
   };
