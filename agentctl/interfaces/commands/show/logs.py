@@ -26,9 +26,9 @@ from agentctl.interfaces.commands.model.parameters import BY_LINE_IN_TASK, FOLLO
 from agentctl.interfaces.commands.parts.json_text import as_json
 from agentctl.interfaces.commands.parts.selection import SELECT, Selection, headed, workers_chosen
 from agentctl.interfaces.commands.show.drawn_words import drawn_entry
-from agentctl.interfaces.words.looks.printed_rows import PrintedRows
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.interfaces.words.event import event_line
+from agentctl.interfaces.words.looks.printed_rows import PrintedRows
 from agentctl.lean import TYPE_CHECKING
 from agentctl.operations.show.activity import follow_transcript, has_transcript
 from agentctl.operations.show.logs import follow_events, follow_logs, streams_by_time
