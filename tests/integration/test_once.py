@@ -79,7 +79,7 @@ def test_a_record_that_does_not_say_what_it_was_for_is_for_any_request(root: Pat
 
 
 def test_a_key_that_is_none_is_refused(waiting: Task) -> None:
-    assert "a key has 1 to 1000 characters" in once("spawn", "--key", "", "--", "true", code=2).err
+    assert "a key has 1 to 10000 characters" in once("spawn", "--key", "", "--", "true", code=2).err
     assert once("send", "a", "x", "--key", "", code=2).err
     assert once("retry", "--failed", "--key", "k", code=2).err
 

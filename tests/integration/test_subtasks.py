@@ -43,7 +43,7 @@ def head(task: Task) -> dict[str, object]:
         ("echo found it", 0, "Success", {"finalAssistantMessage": "found it"}),
         (
             "echo oops; exit 3", 7, "Error",
-            {"failureReason": "exit_code 3: it exited with code 3", "finalAssistantMessage": "oops"},
+            {"failureReason": "exit_code 3: oops: it exited with code 3", "finalAssistantMessage": "oops"},
         ),
         (
             f"{AGENTCTL} report result --summary short; echo long", 0, "Success",

@@ -62,7 +62,7 @@ def test_a_start_whose_answer_was_lost_is_one_worker(server: Server, task: str) 
     assert problem["done"] == {"taskId": task, "agentInstance": again["agentInstance"]}
     assert problem["detail"].endswith("differs in argv")
     assert "--" not in problem["hint"]
-    assert server.post(path, {"batch": [body, body]}).done()[1]["reused"]
+    assert server.post(f"{path}-batch", {"workers": [body, body]}).done()[1]["reused"]
     server.post(f"/tasks/{task}/workers/{again['agentInstance']}/cancel").done()
 
 

@@ -23,6 +23,10 @@ _STEPS = {
     "look around": "Task.workers() shows them",
     "look at questions": "Task.questions() shows what is open",
     "read result": "Task.result({!r})",
+    "spawn": "Task.spawn()",
+    "make a worktree": "Task.spawn() with worktree=True makes one",
+    "make from template": "Task.create() makes one without; a template is for the command line",
+    "another id": "choose another task_id=",
 }
 #: A command -> the call that does the same.
 _CALLS = {'agentctl new "TITLE"': 'Task.create("TITLE")', "agentctl wait-any": "wait_any()"}
@@ -76,7 +80,7 @@ def worded(error: AgentctlError) -> tuple[str, str | None]:
 
 def _hint_of(error: AgentctlError) -> str | None:
     if error.next is not None and error.next.step in _STEPS:
-        return _STEPS[error.next.step].format(error.next.of)
+        return error.next.worded(_STEPS)
     hint = error.hint or ""
     for command, call in _CALLS.items():
         hint = hint.replace(command, call)

@@ -215,7 +215,7 @@ def _check_numbers(request: SpawnRequest) -> None:
         raise UsageError(f"the retry delay must be from 0 to 3600 s, not {request.retry_delay_seconds:g}")
 
 
-_LONGEST_KEY = 1000
+_LONGEST_KEY = 10_000
 
 
 def check_key(key: str | None) -> None:

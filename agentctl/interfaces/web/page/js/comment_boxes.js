@@ -10,9 +10,7 @@ import { plain, plainLines } from './safe_text.js';
 import { about, isLive, say } from './store.js';
 import { counted } from './words.js';
 
-/** @import { Comment } from './comments.js' */
-
-/** @typedef {ReturnType<typeof import('./comments.js').placeComments>} Placed where comments are in a diff */
+/** @import { Comment, Placed } from './comments.js' */
 
 /**
  * @param {{ label: string, first?: string, draft?: string, onDone: (text: string) => void,

@@ -2,7 +2,11 @@
 
 /** @import { DiffFile, Line } from './diff_parse.js' */
 
-/** @typedef {{id: string, path: string, side: 'new'|'old', line: number, code: string, text: string}} Comment */
+/**
+ * @typedef {{id: string, path: string, side: 'new'|'old', line: number, code: string, text: string}} Comment
+ * @typedef {{byPlace: Map<string, Comment[]>, outdated: Comment[], lines: Map<string, number>}} Placed
+ *   where they are in a diff
+ */
 
 /**
  * @param {string} path
@@ -15,7 +19,7 @@ export const lineNumber = (line) => Number(line.side === 'old' ? line.old : line
 
 /**
  * Find each comment in a diff as it is now: at its line, else at the nearest line with the same text.
- * @returns {{byPlace: Map<string, Comment[]>, outdated: Comment[], lines: Map<string, number>}}
+ * @returns {Placed}
  * @param {Comment[]} comments
  * @param {DiffFile[]} files
  */

@@ -10,7 +10,7 @@ import { wordsDiff } from './text/words_diff.js';
 import { counted } from './words.js';
 
 /**
- * @import { Placed } from './comment_boxes.js'
+ * @import { Placed } from './comments.js'
  * @import { DiffFile, Line } from './diff_parse.js'
  */
 

@@ -3,7 +3,9 @@ import { html } from './dom.js';
 import { plain } from './safe_text.js';
 import { looksOf, partsOf } from './text/spans.js';
 
-/** @param {import('./text/spans.js').Part} part */
+/** @import { Part as PartOfRow } from './text/spans.js' */
+
+/** @param {PartOfRow} part */
 function Part({ text, style, isHit }) {
   const shown = plain(text);
   if (!style) return isHit ? html`<mark>${shown}</mark>` : shown;
