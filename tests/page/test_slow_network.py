@@ -62,7 +62,7 @@ def test_a_second_visit_asks_for_no_file_of_the_page(task: Task, visit: Visit) -
     second = sent.paths(visit)
     assert [path for path in second if path.startswith("/static/")] == []
     assert len(second) < 12, second
-    assert sent.bytes < 20_000 < size < 150_000
+    assert sent.bytes < 20_000 < size < 300_000
 
 
 def test_the_stream_comes_compressed_and_at_once(task: Task, site: Site, visit: Visit) -> None:

@@ -71,7 +71,10 @@ export function Dispatch({ close, task: first }) {
 
   const tasks = useMemo(() => [...fleet.tasks.values()].filter((one) => one.own !== false)
     .sort((a, b) => (b.totals?.began ?? '').localeCompare(a.totals?.began ?? '')), [fleet.tasks, fleet.shape]);
-  const known = tasks.some((one) => one.taskId === form.task) ? form.task : NEW_TASK;
+  // The stream may tell of a task that was made here only after another try: that is for it, and makes no second one.
+  const made = useRef('');
+  const isListed = tasks.some((one) => one.taskId === form.task);
+  const known = form.task && (isListed || form.task === made.current) ? form.task : NEW_TASK;
   const names = useMemo(() => [...fleet.workers.values()].filter((one) => one.taskId === known)
     .sort((a, b) => Number(TERMINAL.has(a.status)) - Number(TERMINAL.has(b.status)))
     .map((one) => one.agentInstance), [known, fleet.workers, fleet.shape]);
@@ -89,7 +92,8 @@ export function Dispatch({ close, task: first }) {
         const title = form.title.trim() || titleFor(form);
         const { data } = await taskOnce.run((key) => post('/tasks', { title, key }));
         task = data.taskId;
-        set('task', task); // Another try starts it there, and makes no second task.
+        made.current = task;
+        set('task', task);
       }
       const { data } = await workerOnce.run((key) => post(`/tasks/${segments(task)}/spawn`, { ...order, key }));
       say(`${data.agentInstance} ${data.reused ? 'was started before, and ' : ''}is ${data.status}${data.message ? `: ${data.message}` : ''}`, { link: { href: workerHref(data.taskId ?? task, data.agentInstance), text: `Open ${data.agentInstance}` } });
@@ -97,7 +101,10 @@ export function Dispatch({ close, task: first }) {
       close();
     } catch (refusal) {
       // It has no worker yet: this one is for it.
-      if (refusal.done?.agentInstance === null) set('task', refusal.done.taskId);
+      if (refusal.done?.agentInstance === null) {
+        made.current = refusal.done.taskId;
+        set('task', made.current);
+      }
       setError(refusal);
       setBusy(false);
       if (refusal.field) box.current.querySelector(`[name=${refusal.field}]`)?.focus();
