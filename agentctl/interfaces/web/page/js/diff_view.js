@@ -257,7 +257,7 @@ function Changes({ workerKey, data, files, notes, since, setSince, again, error 
       <span class="quiet">${counted(data.fileCount ?? listed.length, 'file')}
         ${data.until === 'end' ? ', as it was at its end' : ''}${data.origin ? html`, from <code class="foreign">${plain(data.origin).slice(0, 12)}</code>` : ''}</span>
       <span class="grow"></span>
-      ${files.length > 1 && html`<span class="steps"><button type="button" class="small" aria-label="File before" disabled=${at <= 0} onClick=${() => moveFile(-1)}>↑<kbd aria-hidden="true">K</kbd></button><span class="quiet">${at + 1} of ${files.length}</span><button type="button" class="small" aria-label="Next file" disabled=${at >= files.length - 1} onClick=${() => moveFile(1)}>↓<kbd aria-hidden="true">J</kbd></button></span>`}
+      ${files.length > 1 && html`<span class="steps"><button type="button" class="small" disabled=${at <= 0} onClick=${() => moveFile(-1)}><span class="unseen">File before</span><span aria-hidden="true">↑</span><kbd aria-hidden="true">K</kbd></button><span class="quiet">${at + 1} of ${files.length}</span><button type="button" class="small" disabled=${at >= files.length - 1} onClick=${() => moveFile(1)}><span class="unseen">Next file</span><span aria-hidden="true">↓</span><kbd aria-hidden="true">J</kbd></button></span>`}
       <button type="button" class="small" aria-pressed=${String(isWrapped)} onClick=${toggleWrap}>Wrap<kbd aria-hidden="true">w</kbd></button>
       <button type="button" class="small" onClick=${again}>Compare again</button>
     </div>
