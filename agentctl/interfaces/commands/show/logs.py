@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Iterable, Iterator
-from functools import partial
 from shutil import get_terminal_size
 
 from agentctl.errors import ExitCode, UsageError
@@ -79,7 +78,7 @@ def logs(
         if not (raw or stdout or stderr) and has_transcript(find_worker(task, name)):
             entries = follow_transcript(task, name, follow=follow, tail=tail)
             if call.draws and not plain_text:
-                yield from (Shown(table=partial(_picture, entry)) for entry in entries)
+                yield from map(drawn_transcript, entries)
                 continue
             texts = map(paragraph, entries)
             yield from (Shown(_piece("transcript", text, owner)) if call.json else Raw(text) for text in texts)
@@ -94,9 +93,9 @@ def logs(
     return ExitCode.DONE
 
 
-def _picture(entry: TranscriptEntry) -> Picture:
+def drawn_transcript(entry: TranscriptEntry) -> Shown[LogPiece]:
     """Return what a terminal shows of an entry: Markdown drawn, and calls as what they do."""
-    return Picture(drawn_entry(entry))
+    return Shown(table=lambda: Picture(drawn_entry(entry)))
 
 
 def _output(call: Invocation, chunks: Chunks, owner: str | None) -> Iterator[Shown[LogPiece] | Raw]:

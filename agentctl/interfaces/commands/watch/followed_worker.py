@@ -12,11 +12,11 @@ from agentctl.adapters.wake_pipe import WakePipe
 from agentctl.domain.names import WorkerId
 from agentctl.domain.states import TERMINAL, Status
 from agentctl.errors import ExitCode
-from agentctl.interfaces.commands.model.command_model import Raw, Showing
+from agentctl.interfaces.commands.model.command_model import Raw, Showing, Shown
 from agentctl.interfaces.commands.model.invocation import Invocation
 from agentctl.interfaces.commands.parts.told_ends import end_of_row, ended_line
 from agentctl.interfaces.commands.parts.wait_notes import AskedHere
-from agentctl.interfaces.commands.show.logs import drawn_output
+from agentctl.interfaces.commands.show.logs import drawn_output, drawn_transcript
 from agentctl.interfaces.commands.watch.sentences import Fact, SaidFacts, asks_key
 from agentctl.interfaces.words.activity import paragraph
 from agentctl.lean import TYPE_CHECKING
@@ -30,6 +30,8 @@ from agentctl.operations.wait.rounds import WakeReasons
 from agentctl.operations.where.locating import find_worker
 
 if TYPE_CHECKING:
+    from agentctl.domain.activity.transcript import TranscriptEntry
+    from agentctl.domain.documents.views import LogPiece
     from agentctl.domain.documents.workers.worker import WorkerRow
 
 
@@ -46,7 +48,9 @@ def follow_worker(call: Invocation, instance: str) -> Showing:
     return ExitCode.DONE if row["status"] == Status.COMPLETED else ExitCode.UNSUCCESSFUL
 
 
-def _follow(call: Invocation, task: TaskDir, instance: str, fleet: Fleet) -> Generator[Raw, None, WorkerRow]:
+def _follow(
+    call: Invocation, task: TaskDir, instance: str, fleet: Fleet
+) -> Generator[Raw | Shown[LogPiece], None, WorkerRow]:
     text, said = _Text(), SaidFacts()
     questions = _PutQuestions(call, task.root, text)
     output: _OutputThread | None = None
@@ -149,7 +153,8 @@ class _Text:
 
     def line(self, text: str) -> Raw:
         """Return a line of ours."""
-        return self.piece(f"\n{text}\n" if self._is_within_line else f"{text}\n")
+        was, self._is_within_line = self._is_within_line, False
+        return Raw(f"\n{text}\n" if was else f"{text}\n")
 
     def end_line(self, note: Callable[[str], None]) -> None:
         """End the line in which the output stands."""
@@ -157,8 +162,10 @@ class _Text:
             note("")
         self._is_within_line = False
 
-    def piece(self, text: str) -> Raw:
-        """Return a piece of the output."""
+    def piece(self, text: str | TranscriptEntry) -> Raw | Shown[LogPiece]:
+        """Return a piece of the output, or what an agent has said or done."""
+        if not isinstance(text, str):
+            return drawn_transcript(text)
         self._is_within_line = not text.endswith("\n") if text else self._is_within_line
         return Raw(text)
 
@@ -173,7 +180,7 @@ class _OutputThread:
         self._task, self._instance, self._is_seen = task, instance, is_seen
         self._error: BaseException | None = None
         #: Bounded: where nobody reads what is printed, no more of a long log is read.
-        self._pieces: queue.Queue[str | None] = queue.Queue(_MOST_PIECES)
+        self._pieces: queue.Queue[str | TranscriptEntry | None] = queue.Queue(_MOST_PIECES)
         self._wake, self._is_over = WakePipe(), False
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -181,7 +188,7 @@ class _OutputThread:
         """Return what is readable once there is more, for a sleep; nothing if all was read."""
         return [] if self._is_over else [self._wake.fd]
 
-    def pieces(self) -> Iterator[str]:
+    def pieces(self) -> Iterator[str | TranscriptEntry]:
         """Yield what has come.
 
         Raises:
@@ -191,12 +198,12 @@ class _OutputThread:
         while not self._is_over and not self._pieces.empty():
             yield from self._next()
 
-    def rest(self) -> Iterator[str]:
+    def rest(self) -> Iterator[str | TranscriptEntry]:
         """Yield all that comes, until the thread has ended; raises as `pieces` does."""
         while not self._is_over:
             yield from self._next()
 
-    def _next(self) -> Iterator[str]:
+    def _next(self) -> Iterator[str | TranscriptEntry]:
         piece = self._pieces.get()
         if piece is not None:
             yield piece
@@ -209,7 +216,7 @@ class _OutputThread:
         try:
             if has_transcript(find_worker(self._task, self._instance)):
                 for entry in follow_transcript(self._task, self._instance, follow=True, tail=None):
-                    self._put(paragraph(entry))
+                    self._put(entry if self._is_seen else paragraph(entry))
             else:
                 chunks = follow_logs(self._task, self._instance, follow=True, tail=None)
                 for text in filter(None, drawn_output(chunks, follows=True, is_seen=self._is_seen)):
@@ -219,6 +226,6 @@ class _OutputThread:
         finally:
             self._put(None)
 
-    def _put(self, piece: str | None) -> None:
+    def _put(self, piece: str | TranscriptEntry | None) -> None:
         self._pieces.put(piece)
         self._wake.wake()
