@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentctl.domain.text.plaintext import plain, whole
+from agentctl.interfaces.words.looks.code_words import _LANGUAGES, code_lines
 from agentctl.interfaces.words.looks.look import STYLES, SpanLine, TextLook
 from agentctl.interfaces.words.looks.markdown_lines import markdown_lines
 from agentctl.interfaces.words.looks.span_tables import cells_wide, wrapped
@@ -107,6 +108,14 @@ def test_no_text_takes_long(piece: str) -> None:
 
     seconds(100)
     assert seconds(8000) < 10 * seconds(2000) + 0.3
+
+
+@pytest.mark.parametrize("language", sorted({*_LANGUAGES.values()}))
+def test_no_code_takes_long(language: str) -> None:
+    began = time.process_time()
+    for piece in ("\n", " \n", "\t\n", "\\'", "/*a", "a ", "{{", '"', "<a", "((", "#"):
+        code_lines("\n".join([piece * (900 // len(piece))] * 6), language)
+    assert time.process_time() - began < 8
 
 
 def test_a_text_of_megabytes_is_shown_at_once_and_whole() -> None:
