@@ -101,18 +101,19 @@ def test_a_person_sees_answers_starts_cancels_and_leaves(root: Path, width: int,
 @pytest.mark.parametrize(("width", "height"), [(80, 24), pytest.param(160, 50, marks=pytest.mark.slow)])
 def test_a_coloured_log_with_a_progress_bar(root: Path, width: int, height: int) -> None:
     new_task()
-    script = r"printf 'src:\033[01;31m\033[Kold\033[m\033[K\n1 %%\r50 %%\r99 %%'; exec sleep 300"
+    bar = r"for part in 1 50 99; do printf '\r%d %%' $part; done"
+    script = rf"printf 'src:\033[01;31m\033[Kold\033[m\033[K\n'; {bar}; exec sleep 300"
     spawn(["sh", "-c", script], name="a1")
     spawn(["sh", "-c", "echo 'GPL in a dependency' >&2; exit 1"], "--wait", name="a2", check=False)
     with tmux_window(width, height) as window:
         window.open_watch()
         go_to(window, "a1")
         window.press("Enter")
-        window.shows("src:old", "99 %")
+        window.shows("2 log", "src:old", "99 %")
         assert "50 %" not in window.text()
         assert re.search(r"src:\x1b\[[0-9;]*m.{0,40}old", window.text(styled=True))
         window.press("R")
-        window.shows(r"\x1b[01;31m\x1b[Kold", r"1 %\r50 %\r99 %")
+        window.shows(r"\x1b[01;31m\x1b[Kold", r"\r1 %\r50 %\r99 %")
         window.press("R")
         window.shows("src:old")
         window.press("q")

@@ -353,7 +353,7 @@ def test_a_persons_programs_get_what_is_shown_and_no_shell_does(
     async def steps(screen: Screen) -> None:
         await opened(screen, "a1")
         await screen.shows("out")
-        await gets(screen, "P", "out\\x1b[2J")
+        await gets(screen, "P", "out\n")
         await gets(screen, "e", "out\x1b[2J")
         await screen.press("3")
         await screen.shows("$(touch ran)", "z-link")

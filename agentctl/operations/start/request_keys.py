@@ -212,7 +212,8 @@ def _worker_in(task: TaskDir, record: Mapping[str, Any]) -> WorkerDir | None:
 
 def _is_believed(worker: WorkerDir) -> bool:
     """Return whether the record of a key, which may have come with somebody else's files, may be about this worker."""
-    return is_of_task(worker) or not worker.spec.exists()
+    # In this order: a spec that is written between the two looks is no stranger's.
+    return not worker.spec.exists() or is_of_task(worker)
 
 
 def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:

@@ -64,6 +64,12 @@ class Operation(NamedTuple):
         return self.method == "GET"
 
 
+#: What is asked for of those that have to be asked for something.
+ASKED = {
+    "search": "?terms=x", "search.of.all": "?terms=x", "result.file": "?path=x", "logs.search": "?words=x",
+}  # fmt: skip
+
+
 def operations_of(server: Server) -> list[Operation]:
     """Return all operations that the server describes."""
     found = []
@@ -71,7 +77,7 @@ def operations_of(server: Server) -> list[Operation]:
         for method, described in methods.items():
             name = described["operationId"]
             where = re.sub(r"{(\w+)}", lambda match: PLACES[match[1]], path)
-            where += "?terms=x" if name.startswith("search") else "?path=x" if name == "result.file" else ""
+            where += ASKED.get(name, "")
             found.append(Operation(name, method.upper(), where, None if method == "get" else BODIES.get(name, {})))
     assert len(found) > 40
     return found
