@@ -50,7 +50,7 @@ def need(page: Page) -> None:
 
 def tree(page: Page) -> None:
     """The tree, opened to the calls of sub-agents."""
-    page.get_by_role("treeitem").filter(has_text="passkeys").focus()
+    page.get_by_role("treeitem").filter(has_text="passkeys").first.focus()
     for _ in range(8):
         page.keyboard.press("ArrowRight")
         folded = page.get_by_role("treeitem", expanded=False).filter(has_text=re.compile("web|Find the|Write the"))

@@ -60,7 +60,7 @@ export function DiffTab({ task, instance, worker, workerKey }) {
   if (!data) return html`<${Problem} error=${error} />${tray}`;
   return html`<${Changes} key=${since} workerKey=${workerKey} data=${data} files=${files} notes=${notes} since=${since} setSince=${setSince} again=${again} error=${error} />
     ${tray}
-    ${worker.status && !live && data.since !== null && !about.readOnly && html`<p class="after-review"><button type="button" class="small danger" onClick=${() => removeWorktree(task, instance, again)}>Remove the worktree…</button></p>`}`;
+    ${worker.status && !live && data.since !== null && !about.readOnly && html`<p class="after-review"><button type="button" class="small" onClick=${() => removeWorktree(task, instance, again)}>Remove the worktree…</button></p>`}`;
 }
 
 /**
