@@ -212,7 +212,7 @@ def _worker_in(task: TaskDir, record: Mapping[str, Any]) -> WorkerDir | None:
 
 def _is_believed(worker: WorkerDir) -> bool:
     """Return whether the record of a key, which may have come with somebody else's files, may be about this worker."""
-    # In this order: a spec that is written between the two looks is no stranger's.
+    # In this order: a spec that is written between the two looks does not come from a stranger.
     return not worker.spec.exists() or is_of_task(worker)
 
 
