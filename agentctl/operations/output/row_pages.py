@@ -15,6 +15,7 @@ from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
 from agentctl.domain.text.terminal_output import SpelledOutput, TerminalOutput, TerminalRow
 from agentctl.lean import NamedTuple
+from agentctl.operations.show.text_pages import bytes_begun_before, bytes_going_on
 
 #: So much before a page is interpreted too, for colours that go on, and for what moves up into it.
 _CONTEXT = 1 << 14
@@ -101,7 +102,7 @@ def rows_of_output(
         begin = min(begin, size)
         if is_source:
             start = _line_start(fd, begin, _SHORT)
-            start = begin + _continuation(os.pread(fd, 4, begin)) if start is None else start
+            start = begin + bytes_begun_before(os.pread(fd, 4, begin)) if start is None else start
             return _first_of(_source_rows(fd, start, _page_end(fd, begin, size, limit), size))
         return _first_of(_from(fd, begin, size, limit, kept or KeptTerminals()))
     finally:
@@ -155,7 +156,7 @@ def _terminal_at(fd: int, begin: int) -> TerminalOutput:
     """Return a terminal as it is at an offset: it has taken the line there, and some lines above."""
     line = _line_start(fd, begin)
     if line is None:
-        return _bar_until(fd, begin) or TerminalOutput(begin + _continuation(os.pread(fd, 4, begin)))
+        return _bar_until(fd, begin) or TerminalOutput(begin + bytes_begun_before(os.pread(fd, 4, begin)))
     terminal = TerminalOutput((_line_start(fd, line - _CONTEXT) or line) if line > _CONTEXT else 0)
     _feed(fd, terminal, begin)
     terminal.settled()
@@ -208,7 +209,7 @@ def _page_end(fd: int, begin: int, size: int, limit: int) -> int:
     if begin + limit >= size:
         return size
     data = os.pread(fd, limit, begin)
-    return begin + (data.rfind(b"\n") + 1 or len(data) - _unfinished(data))
+    return begin + (data.rfind(b"\n") + 1 or len(data) - bytes_going_on(data))
 
 
 def _page_start(fd: int, end: int, limit: int) -> int:
@@ -217,7 +218,7 @@ def _page_start(fd: int, end: int, limit: int) -> int:
         return 0
     data = os.pread(fd, limit, end - limit)
     at = data.find(b"\n", 0, len(data) - 1) + 1
-    return end - limit + (at or _continuation(data))
+    return end - limit + (at or bytes_begun_before(data))
 
 
 def _line_start(fd: int, at: int, most: int = _LONGEST_LOOK) -> int | None:
@@ -240,18 +241,3 @@ def _line_end(fd: int, at: int, size: int) -> int:
             return at + newline + 1
         at += len(data)
     return at
-
-
-def _continuation(data: bytes) -> int:
-    """Return how many bytes at the beginning belong to a character that began before."""
-    return next((index for index, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
-
-
-def _unfinished(data: bytes) -> int:
-    """Return how many bytes at the end begin a character that goes on behind; 0 for what is not UTF-8."""
-    for back in range(1, min(4, len(data)) + 1):
-        byte = data[-back]
-        if byte & 0xC0 != 0x80:
-            length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
-            return back if length > back and len(data) > back else 0
-    return 0

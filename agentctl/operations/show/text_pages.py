@@ -65,12 +65,12 @@ def page_of_output(worker: WorkerDir, stream: str, *, begin: int | None, before:
             end = size if before is None else min(before, size)
             start = max(0, end - limit)
             data = os.pread(fd, end - start, start)
-            skipped = _continuation(data) if start else 0
+            skipped = bytes_begun_before(data) if start else 0
             return TextPage(data[skipped:], start + skipped, start + len(data), size)
         start = min(begin, size)
         data = os.pread(fd, min(limit, size - start), start)
         if start + len(data) < size:
-            data = data[: len(data) - _unfinished(data)]
+            data = data[: len(data) - bytes_going_on(data)]
         return TextPage(data, start, start + len(data), size)
     finally:
         os.close(fd)
@@ -96,12 +96,12 @@ def output_in_pieces(worker: WorkerDir, stream: str, end: int) -> Iterator[bytes
         yield piece
 
 
-def _continuation(data: bytes) -> int:
+def bytes_begun_before(data: bytes) -> int:
     """Return how many bytes at the beginning belong to a character that began before."""
     return next((index for index, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
 
 
-def _unfinished(data: bytes) -> int:
+def bytes_going_on(data: bytes) -> int:
     """Return how many bytes at the end begin a character that goes on behind; 0 for what is not UTF-8."""
     for back in range(1, min(4, len(data)) + 1):
         byte = data[-back]

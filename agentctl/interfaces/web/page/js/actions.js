@@ -248,8 +248,8 @@ export const retryTogether = (task, instances) => {
     ok: 'Try again',
     doing: 'Starting…',
     body: html`<p>New workers are started with the same orders. These stay as they are: <${Foreign} text=${names} />.</p>`,
-    run: async () => {
-      const { data } = await post(`/tasks/${segments(task)}/retry`, { instances, queue: true });
+    run: async (_text, key) => {
+      const { data } = await post(`/tasks/${segments(task)}/retry`, { instances, queue: true, key });
       say(`Started ${listed(data).map((made) => made.agentInstance).join(', ')}`);
     },
   });
