@@ -61,6 +61,8 @@ _SILENT = re.compile(
 #: What it says when there is no room now: so many jobs may wait at once.
 _FULL = re.compile(r"MaxSubmitJob|job submit limit|unable to accept job|maximum job (?:count|limit)", re.IGNORECASE)
 
+#: What scancel says of jobs that are over or not there.
+_OVER = re.compile(r"Invalid job id|already complet|No active jobs match")
 
 _UNKNOWN = "it is not known whether Slurm ends all processes of a job"
 _CGROUP = "whoever runs the cluster can set ProctrackType=proctrack/cgroup in slurm.conf"
@@ -205,11 +207,16 @@ def _weight(seen: Sighting) -> int:
 
 
 def _cancel(launch_id: str, *more: str) -> None:
-    """Cancel or signal by name. Slurm has several exit codes for jobs that are over or not there: none is an error."""
+    """Cancel or signal by name. Slurm has several exit codes for jobs that are over or not there: none is an error.
+
+    Raises:
+        EngineDown: Slurm says anything else: whether the job was reached is not known.
+    """
     done = _run(["scancel", "--quiet", f"--user={os.geteuid()}", *more, f"--name={PREFIX}{launch_id}"])
-    said = done.stderr.decode(errors="replace").strip()
-    if done.returncode and _SILENT.search(said):
-        raise EngineDown(said)
+    said = done.stderr.decode(errors="replace").splitlines()
+    problems = [line.strip() for line in said if line.strip() and not _OVER.search(line)]
+    if done.returncode and problems:
+        raise EngineDown("; ".join(dict.fromkeys(problems))[:500])
 
 
 def _run(argv: Sequence[str], script: str = "") -> subprocess.CompletedProcess[bytes]:

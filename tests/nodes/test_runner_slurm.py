@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -204,9 +205,10 @@ def test_defaults_of_a_person_hide_no_job_and_change_none(
 def test_a_cancel_of_a_job_that_is_over_is_no_error_and_one_that_reaches_nobody_is(programs: Path) -> None:
     fake(programs, "scancel", "echo 'scancel: error: Kill job error on job id 7: Invalid job id specified' >&2; exit 1")
     RUNNER.interrupt(ID)
-    fake(programs, "scancel", "echo 'scancel: error: Unable to contact slurm controller' >&2; exit 1")
-    with pytest.raises(EngineDown):
-        RUNNER.interrupt(ID)
+    for said in ("Unable to contact slurm controller", "Kill job error on job id 7: Unspecified error"):
+        fake(programs, "scancel", f"echo 'scancel: error: {said}' >&2; exit 1")
+        with pytest.raises(EngineDown, match=said):
+            RUNNER.interrupt(ID)
 
 
 # -- what squeue prints ------------------------------------------------------------------------------------------------
@@ -498,3 +500,68 @@ def test_the_interpreter_of_the_nodes_is_the_one_that_was_set(programs: Path, jo
     (job,) = jobs.glob("*.sh")
     assert str(python) in job.read_text()
     run("cancel", "a", check=False)
+
+
+# -- one whose turn never comes ----------------------------------------------------------------------------------------
+
+#: Has the job wait for ever, and notes its name.
+WAITS = """
+for one in "$@"; do case $one in --job-name=*) echo "${one#*=}" >> JOBS/waiting;; esac; done
+cat > /dev/null
+echo 7
+"""
+#: Takes the job out of the queue, unless it is too busy: as often as there are lines in a file.
+TAKES_OUT = """
+if [ -s JOBS/busy ]; then
+    sed -i 1d JOBS/busy
+    echo 'scancel: error: slurm_load_jobs error: Socket timed out on send/recv operation' >&2
+    exit 1
+fi
+case "$*" in *--state=PENDING*|*--name=agentctl-*) : > JOBS/waiting;; esac
+"""
+
+
+@pytest.fixture
+def waiting(programs: Path, jobs: Path) -> Path:
+    """Have the jobs of the Slurm of three scripts wait for ever; return the file with their names."""
+    fake(programs, "sbatch", of(jobs, WAITS))
+    fake(programs, "squeue", of(jobs, "test -e JOBS/waiting && sed 's/$/|7|PENDING||Resources/' JOBS/waiting; exit 0"))
+    fake(programs, "scancel", of(jobs, TAKES_OUT))
+    return jobs / "waiting"
+
+
+def queued(waiting: Path) -> Task:
+    """Start a worker, and wait until it is shown in the queue of its engine."""
+    task = new_task()
+    spawn(["true"], "--runner", "slurm", name="a")
+    wait_until(lambda: placement("a")["words"] == "PENDING", what="it to wait in the queue")
+    assert waiting.read_text().strip() == f"agentctl-{launch_of(task, 'a').name}"
+    return task
+
+
+@pytest.mark.parametrize("busy", [0, 1, 3])
+def test_a_cancel_takes_it_out_of_the_queue_of_an_engine_that_is_busy_at_first(waiting: Path, busy: int) -> None:
+    task = queued(waiting)
+    (waiting.parent / "busy").write_text("busy\n" * busy)
+    run("cancel", "a")
+    ended = is_settled(task, "a")
+    assert (ended["status"], ended["message"]) == ("cancelled", "it was waiting in the queue of slurm")
+    assert waiting.read_text() == ""
+
+
+@pytest.mark.slow
+def test_one_that_its_engine_does_not_let_go_is_told_with_what_ends_it(waiting: Path) -> None:
+    task = queued(waiting)
+    busy = waiting.parent / "busy"
+    busy.write_text("busy\n" * 1000)
+    run("cancel", "a")
+    ended = is_settled(task, "a")
+    assert ended["status"] == "cancelled", "nothing will begin, whatever the engine does"
+    assert "slurm still has its job 7, which does nothing if it is started: " in ended["message"]
+    advice = re.search(r"(agentctl doctor .*) ends it$", ended["message"])
+    assert advice is not None
+    busy.unlink()
+    verdict = launch_of(task, "a") / "verdict.json"
+    os.utime(verdict, (0, 0))  # An engine shows a job for some seconds after its end.
+    run(*shlex.split(advice[1])[1:], "--timeout-seconds", "1", check=False)
+    assert waiting.read_text() == ""

@@ -158,7 +158,7 @@ class Cluster:
             if self._runs(node) and states[node].startswith("unknown"):
                 self._end(node, signal.SIGKILL)
         self._start_slurmds([node for node in self.nodes if not self._runs(node)])
-        if not self._problem():
+        if not self.problem():
             return
         self.run("scancel", "--user=root", check=False)
         wait_until(self._cleaned, IDLE_S, what="the cluster to be as new", accept=lambda problem: not problem)
@@ -280,7 +280,7 @@ class Cluster:
         """Kill all on a node at once, as if it had lost its power: slurmd, the keepers of its jobs, and the jobs."""
         # slurmd first, and then the keepers: they would tell the controller how the jobs end.
         self._end(node, signal.SIGKILL)
-        self._kill([process for process in self.processes(node) if _program(process.pid) == "slurmstepd"])
+        self._kill(self.keepers(node))
         guard.kill_members(self._surroundings.namespace(node))
 
     def mark_down(self, node: str) -> None:
@@ -299,6 +299,10 @@ class Cluster:
         """Return all processes on a node: slurmd, the keepers of its jobs, and all that the jobs have started."""
         found = [(pid, stat_fields(pid)) for pid in guard.members(self._surroundings.namespace(node))]
         return [Known(pid, int(fields[19])) for pid, fields in found if fields is not None]
+
+    def keepers(self, node: str) -> list[Known]:
+        """Return the processes of Slurm on a node that look after its jobs, and tell the controller how they end."""
+        return [process for process in self.processes(node) if _program(process.pid) == "slurmstepd"]
 
     def tasks(self, node: str) -> list[Known]:
         """Return all processes that jobs have started on a node."""
@@ -377,15 +381,22 @@ class Cluster:
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def _cleaned(self) -> str:
-        self._kill(process for node in self.nodes for process in self.tasks(node))
+        tasks, keepers = self._on_nodes()
+        # One that found no controller tells the end 15 s later, by a number that another job has by then.
+        self._kill(tasks if tasks or self._unfinished() else keepers)
         self._resume()
-        return self._problem()
+        return self.problem()
 
-    def _problem(self) -> str:
-        """Return what differs from a new cluster."""
-        states, jobs = self.node_states(), self._unfinished()
-        tasks = [process for node in self.nodes for process in self.tasks(node)]
-        return "" if set(states.values()) == {"idle"} and not jobs and not tasks else f"{states} {jobs} {tasks}"
+    def problem(self) -> str:
+        """Return what differs from a new cluster; "" if nothing does."""
+        states, jobs, (tasks, keepers) = self.node_states(), self._unfinished(), self._on_nodes()
+        is_new = set(states.values()) == {"idle"} and not (jobs or tasks or keepers)
+        return "" if is_new else f"{states} {jobs} {tasks} {keepers}"
+
+    def _on_nodes(self) -> tuple[list[Known], list[Known]]:
+        """Return what jobs have started on the nodes, and the keepers of jobs."""
+        tasks = [one for node in self.nodes for one in self.tasks(node)]
+        return tasks, [one for node in self.nodes for one in self.keepers(node)]
 
     def _kill(self, processes: Iterable[Known]) -> None:
         for process in processes:

@@ -130,6 +130,25 @@ def test_a_restored_cluster_has_no_job_and_no_dead_node(cluster: Cluster) -> Non
     assert not [task for node in cluster.nodes for task in cluster.tasks(node)]
 
 
+def test_a_restored_cluster_has_nobody_who_tells_the_end_of_a_job_that_the_controller_has_forgotten(
+    cluster: Cluster,
+) -> None:
+    """The next job gets its number, and would be held for ended."""
+    job = _runs_on(cluster, "n1")
+    (keeper,) = cluster.keepers("n1")
+    os.kill(keeper.pid, signal.SIGSTOP)
+    cluster.stop_controller()
+    for file in (cluster.folder / "state").glob("job_state*"):
+        file.unlink()
+    cluster.start_controller()
+    cluster.wait_idle()
+    assert _state(cluster, job) == "unknown"
+    assert str(keeper) in cluster.problem()
+    cluster.restore()
+    assert not lives(keeper)
+    assert cluster.problem() == ""
+
+
 @pytest.mark.parametrize("netns", [False, True])
 def test_nothing_is_left_of_a_cluster(tmp_path: Path, netns: bool) -> None:
     with Cluster(tmp_path / "c", netns=netns) as cluster:

@@ -39,6 +39,11 @@ class LaunchHandle:
         """Why the engine will never take it."""
         return str(self._value.get("problem")) if self._value.get("isFinal") else None
 
+    @property
+    def job(self) -> str:
+        """The engine's own name for the launch; "" while it has not said one."""
+        return str(self._value.get("job") or "")
+
     def note(self, submissions: int, **more: Any) -> None:
         """Note what is known now, if that is news; a key without a value is removed."""
         value = {**self._value, **self._own, "submissions": submissions, **more}

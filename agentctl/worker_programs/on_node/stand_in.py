@@ -54,6 +54,8 @@ from agentctl.worker_programs.on_node.wakes import Wakes
 #: How often everything is looked at: while something happens here, at most while something is awaited, without a hint.
 _LOOK_S, _AWAITING_LOOK_S, _UNASKED_LOOK_S = 0.1, 1.0, 300.0
 _LAST_WORDS_S = 5.0
+#: For how long, and how often, an engine that cannot be told is told again that a launch is not to begin.
+_WITHDRAWAL_S, _WITHDRAWAL_PAUSE_S = 20.0, 1.0
 _UNANSWERABLE = "it asks for a permission that cannot be given since this machine was restarted: cancel and resume it"
 
 
@@ -229,6 +231,8 @@ class StandIn:
             self.note(error)
         self.relay.close("its worker has ended")
         self.calls.close()
+        if not self.state.has_begun and self._is_cancelled and (problem := self._withdraw()):
+            verdict = self.verdicts.left_behind(verdict, problem, self.handle.job)
         _write_verdict(self.launch, verdict)
         self._reap()
         self._tidy(is_over=is_whole and verdict.reason != Reason.LOST)
@@ -277,6 +281,23 @@ class StandIn:
         if self.state.has_begun or not claimed_by_head(self.launch):
             return None  # Whoever claims it first decides: a node that begins now finds that it must not.
         return self.verdicts.withdrawn(is_cancelled=self._is_cancelled)
+
+    def _withdraw(self) -> str:
+        """Have the engine take a launch out of its queue that will never begin; return why it could not be told.
+
+        Nobody else tells it, and a launch whose turn never comes would wait there for ever. It may be busy at first.
+        """
+        until, due, problem = monotonic() + _WITHDRAWAL_S, 0.0, "it has not answered"
+        while problem and (now := monotonic()) < until:
+            if now >= due:
+                self.engine.do("interrupt", self._interrupt)
+            self.wakes.wait(_LOOK_S)
+            self.wakes.clear()
+            for said in self.engine.take():
+                self._hear(said)
+                if said.what == "interrupt":
+                    problem, due = said.problem, monotonic() + _WITHDRAWAL_PAUSE_S
+        return problem
 
     def _interrupt(self) -> str | None:
         self.runner.interrupt(self.launch.id)

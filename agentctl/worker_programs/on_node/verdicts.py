@@ -58,6 +58,12 @@ class Verdicts:
             return decided(Status.CANCELLED, None, f"it was waiting in the queue of {self._runner}", by=by)
         return self._never_began(f"{self._runner} has not started it")
 
+    def left_behind(self, verdict: Decision, problem: str, job: str) -> Decision:
+        """Return the verdict about a launch that its engine could not be told to take out of its queue."""
+        left = f"{self._runner} still has its job{f' {job}' if job else ''}, which does nothing if it is started"
+        next_ = f"agentctl doctor --runner {self._runner} --fix ends it"
+        return verdict._replace(message=f"{verdict.message}; {left}: {problem}; {next_}")
+
     def never_began(self, words: str, reason: str) -> Decision:
         """Return the verdict about a launch that its engine has not started, and never will, as its words say."""
         said = " ".join(filter(None, (words or EngineState.ABSENT.upper(), f"({reason})" if reason else "")))
