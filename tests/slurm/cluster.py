@@ -89,6 +89,8 @@ class Cluster:
         }
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         self._made: Surroundings | None = None
+        #: A controller that was killed may have forgotten which numbers it has given to jobs.
+        self._has_forgotten, self._first_job_id = False, 1
 
     # --- the whole
 
@@ -147,9 +149,19 @@ class Cluster:
         return self._made
 
     def restore(self) -> None:
-        """Make it as new for the next test: nothing is cut off or dead, each node is idle, no job is left."""
+        """Make it as new for the next test: nothing is cut off or dead, each node is idle, no job is left.
+
+        No job of the next test has the number of an earlier one: a node holds it for that one still, and does not start
+        it, or tells the end of that one as its end.
+        """
+        if self._has_forgotten:
+            self._first_job_id += 1000
+            self._write_conf()
         if not self._runs("slurmctld"):
             self.start_controller()
+        elif self._has_forgotten:
+            self.run("scontrol", "reconfigure")
+        self._has_forgotten = False
         states = self.node_states()
         for node in self.nodes:
             if self.netns:
@@ -236,6 +248,7 @@ class Cluster:
     def stop_controller(self, sig: signal.Signals = signal.SIGKILL) -> None:
         """Kill the controller, or end it with a signal that lets it keep its state, as TERM does."""
         self._end("slurmctld", sig)
+        self._has_forgotten |= sig is signal.SIGKILL
 
     def start_controller(self) -> None:
         """Start the controller again, and wait until it answers."""
@@ -415,7 +428,7 @@ class Cluster:
         key = self.folder / "munge" / "key"
         key.touch(0o600)
         key.write_bytes(os.urandom(1024))
-        self.conf.write_text("\n".join([*self._conf_lines(), ""]), encoding="utf-8")
+        self._write_conf()
         for device in self._gpus:
             device.touch()
         if self._gpus:
@@ -424,6 +437,9 @@ class Cluster:
         if groups := self._surroundings.groups:
             lines = ["CgroupPlugin=cgroup/v1", "CgroupAutomount=no", f"CgroupMountpoint={groups}", ""]
             (self.folder / "cgroup.conf").write_text("\n".join(lines), encoding="utf-8")
+
+    def _write_conf(self) -> None:
+        self.conf.write_text("\n".join([*self._conf_lines(), ""]), encoding="utf-8")
 
     def _conf_lines(self) -> list[str]:
         settings = {
@@ -455,6 +471,7 @@ class Cluster:
             "KillWait": "30",
             "CompleteWait": "0",
             "MinJobAge": "300",
+            "FirstJobId": str(self._first_job_id),
             **({"GresTypes": "gpu"} if self._gpus else {}),
             **self._settings,
         }

@@ -133,7 +133,7 @@ def test_a_restored_cluster_has_no_job_and_no_dead_node(cluster: Cluster) -> Non
 def test_a_restored_cluster_has_nobody_who_tells_the_end_of_a_job_that_the_controller_has_forgotten(
     cluster: Cluster,
 ) -> None:
-    """The next job gets its number, and would be held for ended."""
+    """The next job would get its number, and be held for ended."""
     job = _runs_on(cluster, "n1")
     (keeper,) = cluster.keepers("n1")
     os.kill(keeper.pid, signal.SIGSTOP)
@@ -147,6 +147,7 @@ def test_a_restored_cluster_has_nobody_who_tells_the_end_of_a_job_that_the_contr
     cluster.restore()
     assert not lives(keeper)
     assert cluster.problem() == ""
+    assert int(cluster.submit("true")) > int(job), "and no other job gets its number"
 
 
 @pytest.mark.parametrize("netns", [False, True])
