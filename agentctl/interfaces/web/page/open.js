@@ -1,5 +1,11 @@
 // What is there first: takes the code out of the address, lets the page in, and shows it or the login.
-import { comeBack, enter, isCode, listen, mayComeBack } from './js/session.js';
+import { comeBack, enter, enterAtOnce, fetchAhead, isCode, listen, mayComeBack } from './js/session.js';
+
+/** What the page asks for first, in every view, as stream.js and main.js do. @type {[string, RequestInit][]} */
+const FIRST = [
+  ['/api/v1/events?fleet=true&since=now', { headers: { Accept: 'text/event-stream' }, cache: 'no-store' }],
+  ['/api/v1/about', { cache: 'no-cache' }],
+];
 
 /**
  * What index.html has under a name.
@@ -27,6 +33,34 @@ function taken() {
   return found;
 }
 
+/**
+ * The styles of the page, or of the login.
+ * @param {boolean} isIn
+ */
+const styles = (isIn) => [...document.querySelectorAll('link')].filter(
+  (link) => link.dataset.for && (link.dataset.for === 'page') === isIn,
+);
+
+/** Which styles are here, or have failed. @type {Map<HTMLLinkElement, Promise<void>>} */
+const worn = new Map();
+
+/** @param {HTMLLinkElement} link */
+function wear(link) {
+  const isHere = worn.get(link) ?? new Promise((done) => {
+    link.addEventListener('load', () => done());
+    link.addEventListener('error', () => done());
+    link.disabled = false;
+  });
+  worn.set(link, isHere);
+  return isHere;
+}
+
+/**
+ * Have the styles of the page, or of the login.
+ * @param {boolean} isIn
+ */
+const dress = (isIn) => Promise.all(styles(isIn).map(wear));
+
 let isStarted = false;
 let isWanted = null;
 /**
@@ -35,17 +69,12 @@ let isWanted = null;
  */
 async function show(isIn) {
   isWanted = isIn;
-  const links = [...document.querySelectorAll('link')].filter((link) => link.dataset.for);
-  /** @param {HTMLLinkElement} link */
-  const isShown = (link) => (link.dataset.for === 'page') === isIn;
-  await Promise.all(links.filter(isShown).map((link) => /** @type {Promise<void>} */ (new Promise((done) => {
-    if (link.sheet || !link.disabled) done();
-    link.addEventListener('load', () => done());
-    link.addEventListener('error', () => done());
-    link.disabled = false;
-  }))));
+  await dress(isIn);
   if (isWanted !== isIn) return;
-  for (const link of links) link.disabled = !isShown(link);
+  for (const link of styles(!isIn)) {
+    link.disabled = true;
+    worn.delete(link);
+  }
   const isNew = login.hidden !== isIn;
   app.hidden = !isIn;
   login.hidden = isIn;
@@ -56,6 +85,10 @@ async function show(isIn) {
   problem.textContent = '';
   field.value = '';
   field.removeAttribute('aria-invalid');
+  start();
+}
+
+function start() {
   if (isStarted) return;
   isStarted = true;
   // It fails if the server was restarted with another version since this page was loaded.
@@ -116,6 +149,12 @@ async function openByLink() {
 
 async function begin() {
   if (await openByLink()) return;
+  if (enterAtOnce()) {
+    if (!document.hidden) for (const [url, options] of FIRST) fetchAhead(url, options);
+    dress(true);
+    start(); // It is shown once the server has let it in.
+    return;
+  }
   let isIn = false;
   try {
     isIn = mayComeBack() && await comeBack();
