@@ -87,3 +87,27 @@ test('whatever is drawn of a block changes its stamp', () => {
   blocks.add([{ offset: 2, type: 'tool', id: 'c', phase: 'end', text: 'x' }]);
   assert.notEqual(stampOf(blocks.roots()[0]), before);
 });
+
+test('sub-agents far below each other are all there, in linear time', () => {
+  const rows = Array.from({ length: 20_000 }, (_, at) => ({ offset: at, type: 'agent', id: at, parent: at - 1 }));
+  const began = performance.now();
+  const blocks = blocksOf(rows);
+  const roots = blocks.roots();
+  assert.ok(performance.now() - began < 2000);
+  let found = 0;
+  let deepest = 0;
+  const walk = (all, depth) => {
+    deepest = Math.max(deepest, depth);
+    for (const one of all) {
+      found += 1;
+      walk(one.children, depth + 1);
+    }
+  };
+  walk(roots, 0);
+  assert.equal(found, rows.length);
+  assert.ok(deepest > 5 && deepest < 100, `${deepest}`);
+  for (const root of roots) {
+    stampOf(root);
+    callsIn(root);
+  }
+});

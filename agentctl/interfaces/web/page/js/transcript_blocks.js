@@ -18,6 +18,9 @@ const FIELDS = ['parent', 'status', 'agentType', 'name', 'text', 'shown', 'detai
  *   call?: Block }} Block
  */
 
+/** A sub-agent that lies deeper stands by itself: nobody reads that, and each costs a frame of the stack. */
+const DEEPEST = 20;
+
 /** @param {unknown} value */
 const size = (value) => (typeof value === 'string' ? value.length : JSON.stringify(value ?? '').length);
 
@@ -103,7 +106,7 @@ export class TranscriptBlocks {
       if (calls.get(block.id) === block) continue;
       if (block.type === 'agent') block.call = calls.get(block.id);
       const above = block.parent != null ? agents.get(block.parent) : null;
-      if (above && above !== block && !isBelow(above, block, agents)) above.children.push(block);
+      if (above && above !== block && isReached(above, block, agents)) above.children.push(block);
       else roots.push(block);
     }
     return roots;
@@ -111,20 +114,19 @@ export class TranscriptBlocks {
 }
 
 /**
- * Whether one block is below another; a forged circle does not count.
+ * Whether one gets from the top to a block, not by way of another one, and not too deep: of a forged circle nothing is
+ * below anything.
  * @param {Block} block
  * @param {Block} other
  * @param {Map<unknown, Block>} agents
  */
-function isBelow(block, other, agents) {
-  const seen = new Set();
+function isReached(block, other, agents) {
   /** @type {Block | undefined} */
   let one = block;
-  for (; one && !seen.has(one); one = one.parent != null ? agents.get(one.parent) : undefined) {
-    if (one === other) return true;
-    seen.add(one);
+  for (let depth = 0; one && one !== other && depth < DEEPEST; depth += 1) {
+    one = one.parent != null ? agents.get(one.parent) : undefined;
   }
-  return false;
+  return !one;
 }
 
 /**
