@@ -35,3 +35,14 @@ test('of what is long the end is here', () => {
   assert.equal(textsOf(both).at(-1), 'o last');
   assert.equal(both.isCut.stdout, true);
 });
+
+test('each piece of a row is an element: of many the end is here', () => {
+  const both = new BothStreams();
+  const rainbow = (begin) => ({ ...page('stdout', begin, begin + 100, []),
+    rows: Array.from({ length: 100 }, (_, place) => ({ at: begin + place, spans: Array(100).fill(['x', 'f1']) })) });
+  both.start([rainbow(0)]);
+  for (let begin = 100; begin < 1000; begin += 100) both.take(rainbow(begin));
+  assert.equal(both.items.length, 200);
+  assert.equal(both.items.at(-1).row.at, 999);
+  assert.deepEqual([both.past, both.isCut.stdout], [0, true]);
+});

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MOST_ROWS, RowWindow } from '../../../agentctl/interfaces/web/page/js/text/row_window.js';
+import { MOST_PIECES, MOST_ROWS, RowWindow } from '../../../agentctl/interfaces/web/page/js/text/row_window.js';
 
 const SIZE = 1_000_000;
 const rowsOf = (begin, end, word = 'row') => Array.from({ length: (end - begin) / 10 }, (_, place) => (
@@ -60,4 +60,20 @@ test('what is far away is let go of, and can be fetched again', () => {
 test('a place between rows is in the row before it', () => {
   const found = new RowWindow(page(100, 1000));
   assert.deepEqual([105, 100, 20, 5000].map((at) => found.rowAt(at).at), [100, 100, 100, 990]);
+});
+
+test('each letter in a colour of its own is an element: there are not more of them than a page can have', () => {
+  const rainbow = (begin, end) => {
+    const rows = rowsOf(begin, end).map((row) => ({ ...row, spans: Array.from({ length: 100 }, () => ['x', 'f1']) }));
+    return page(begin, end, { rows });
+  };
+  const piecesIn = (found) => found.chunks.flatMap(({ rows }) => rows).reduce((sum, row) => sum + row.spans.length, 0);
+  const found = new RowWindow(rainbow(0, 1000));
+  for (let at = 1000; at < 15_000; at += 1000) {
+    found.append(rainbow(at, at + 1000));
+    found.dropAbove();
+    assert.equal(found.pieces, piecesIn(found));
+    assert.ok(piecesIn(found) <= MOST_PIECES, `${piecesIn(found)}`);
+  }
+  assert.equal(found.end, 15_000);
 });

@@ -1,6 +1,8 @@
 // Both streams of a worker in one list: what was there before one looked stream by stream, since nobody knows the
 // order; from then on as it is seen to come. Pure.
 
+import { MOST_PIECES } from './row_window.js';
+
 const MOST = 2000;
 
 /** @typedef {{ stream: string, row: Sent.OutputRow, key: string }} Item */
@@ -49,12 +51,23 @@ export class BothStreams {
       if (first <= this.past && pastOnes) this.past += changed.length;
     }
     this._put({ ...page, rows: page.rows.slice(changed.length) }, this.items.length);
-    const over = this.items.length - MOST;
+    const over = this._over();
     if (over > 0) {
       for (const item of this.items.splice(0, over)) this.isCut[item.stream] = true;
       this.past = Math.max(0, this.past - over);
     }
     return true;
+  }
+
+  /** How many of the first items there is no room for. */
+  _over() {
+    let pieces = 0;
+    const least = Math.max(0, this.items.length - MOST);
+    for (let at = this.items.length - 1; at >= least; at -= 1) {
+      pieces += this.items[at].row.spans.length;
+      if (pieces > MOST_PIECES) return at + 1;
+    }
+    return least;
   }
 
   /**

@@ -1,8 +1,9 @@
 // The rows of an output that are here: a window that moves over a file of any size. Pure.
 
-/** So many rows are here, and about so many characters. */
+/** So many rows are here, about so many characters, and pieces of other looks: each of these is an element. */
 export const MOST_ROWS = 1500;
 const MOST_CHARACTERS = 1_000_000;
+export const MOST_PIECES = 20_000;
 /** Rows are laid out in chunks of so many, and only those near the screen. */
 const CHUNK = 50;
 
@@ -24,6 +25,7 @@ export class RowWindow {
     this.stamp = 0;
     this.rows = 0;
     this.characters = 0;
+    this.pieces = 0;
     this.widest = 0;
     this.begin = page.begin;
     this.end = page.begin;
@@ -105,7 +107,7 @@ export class RowWindow {
   }
 
   _isFull() {
-    return this.rows > MOST_ROWS || this.characters > MOST_CHARACTERS;
+    return this.rows > MOST_ROWS || this.characters > MOST_CHARACTERS || this.pieces > MOST_PIECES;
   }
 
   /** @param {number} begin */
@@ -123,8 +125,17 @@ export class RowWindow {
 
   /** @param {Chunk} chunk */
   _forget(chunk) {
-    this.rows -= chunk.rows.length;
-    this.characters -= chunk.rows.reduce((sum, row) => sum + lengthOf(row), 0);
+    for (const row of chunk.rows) this._count(row, -1);
+  }
+
+  /**
+   * @param {Sent.OutputRow} row
+   * @param {1 | -1} by
+   */
+  _count(row, by) {
+    this.rows += by;
+    this.characters += by * lengthOf(row);
+    this.pieces += by * row.spans.length;
   }
 
   /**
@@ -141,10 +152,8 @@ export class RowWindow {
       }
       last.rows.push(row);
       last.stamp = this.stamp;
-      this.rows += 1;
-      const length = lengthOf(row);
-      this.characters += length;
-      this.widest = Math.max(this.widest, length);
+      this._count(row, 1);
+      this.widest = Math.max(this.widest, lengthOf(row));
     }
   }
 }
