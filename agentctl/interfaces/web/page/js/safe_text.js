@@ -35,8 +35,11 @@ export function plain(text) {
  * @param {unknown} text
  */
 export function plainLines(text) {
-  return String(text ?? '').replace(/\r\n/g, '\n').replace(CONTROL_BUT_LINES, escaped).replace(LONE, '\ufffd');
+  return spelled(String(text ?? '').replace(/\r\n/g, '\n'));
 }
+
+/** @param {string} text */
+const spelled = (text) => text.replace(CONTROL_BUT_LINES, escaped).replace(LONE, '\ufffd');
 
 /**
  * The output of a program: colours are dropped, everything else is spelled out.
@@ -47,11 +50,12 @@ export function plainOutput(text) {
 }
 
 /**
- * Text in which no two different texts look the same because of what nobody sees: for what is allowed by its looks.
+ * Text in which no two different texts look the same because of what nobody sees: for what is allowed by its looks. A
+ * script whose lines end with a `\\r` is another one than that without.
  * @param {unknown} text
  */
 export function distinct(text) {
-  return plainLines(text).replace(FOREIGN, distinctRun);
+  return spelled(String(text ?? '')).replace(FOREIGN, distinctRun);
 }
 
 /** Letters beyond ASCII, with the one before them: how many marks are seen depends on that. */
