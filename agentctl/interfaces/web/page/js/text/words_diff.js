@@ -4,8 +4,11 @@
 /** @typedef {{ text: string, changed: boolean }} DiffPiece */
 /** @typedef {{ kind: 'same' | 'remove' | 'add', pieces: DiffPiece[] }} DiffLine */
 
-/** So many pairs are compared at most. */
+/** So many pairs of lines are compared at most; and of the words of two lines, of which a diff has thousands. */
 const MOST_PAIRS = 250_000;
+const MOST_WORD_PAIRS = 40_000;
+/** Each piece is an element; a line of which more has changed is read as another line. */
+const MOST_PIECES = 60;
 /** Words and what stands between them. */
 const WORDS = /[\p{L}\p{N}_]+|\s+|[^]/gu;
 /** Lines of which less is the same are shown as other lines, and not as changed ones. */
@@ -16,16 +19,17 @@ const LEAST_SAME = 0.3;
  * same at both ends.
  * @param {string[]} old
  * @param {string[]} now
+ * @param {number} [most] so many pairs are compared
  * @returns {Array<[number, number]>}
  */
-export function inCommon(old, now) {
+export function inCommon(old, now, most = MOST_PAIRS) {
   let begin = 0;
   while (begin < old.length && begin < now.length && old[begin] === now[begin]) begin += 1;
   let end = 0;
   while (end < old.length - begin && end < now.length - begin && old.at(-1 - end) === now.at(-1 - end)) end += 1;
   /** @type {Array<[number, number]>} */
   const found = Array.from({ length: begin }, (_, at) => [at, at]);
-  const middle = longest(old.slice(begin, old.length - end), now.slice(begin, now.length - end));
+  const middle = longest(old.slice(begin, old.length - end), now.slice(begin, now.length - end), most);
   for (const [one, other] of middle) found.push([begin + one, begin + other]);
   for (let at = end; at > 0; at -= 1) found.push([old.length - at, now.length - at]);
   return found;
@@ -34,10 +38,11 @@ export function inCommon(old, now) {
 /**
  * @param {string[]} old
  * @param {string[]} now
+ * @param {number} most
  * @returns {Array<[number, number]>}
  */
-function longest(old, now) {
-  if (!old.length || !now.length || old.length * now.length > MOST_PAIRS) return [];
+function longest(old, now, most) {
+  if (!old.length || !now.length || old.length * now.length > most) return [];
   const width = now.length + 1;
   const lengths = new Uint32Array((old.length + 1) * width);
   for (let one = old.length - 1; one >= 0; one -= 1) {
@@ -65,13 +70,12 @@ function longest(old, now) {
  */
 export function wordsDiff(old, now) {
   const [before, after] = [old.match(WORDS) ?? [], now.match(WORDS) ?? []];
-  const pairs = inCommon(before, after);
+  const pairs = inCommon(before, after, MOST_WORD_PAIRS);
   const same = pairs.reduce((sum, [one]) => sum + before[one].trim().length, 0);
   const least = LEAST_SAME * Math.max(old.trim().length, now.trim().length);
   if (same < least || !same) return [whole(old), whole(now)];
-  return [
-    inPieces(before, new Set(pairs.map(([one]) => one))), inPieces(after, new Set(pairs.map(([, other]) => other))),
-  ];
+  const sides = [before, after].map((words, side) => inPieces(words, new Set(pairs.map((pair) => pair[side]))));
+  return sides.some((pieces) => pieces.length > MOST_PIECES) ? [whole(old), whole(now)] : [sides[0], sides[1]];
 }
 
 /**
