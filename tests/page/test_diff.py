@@ -219,6 +219,27 @@ def test_a_comment_can_be_typed_at_once(task: Task, repository: Path, visit: Vis
     assert line.evaluate(_HAS_FOCUS_AT_ONCE)
 
 
+def test_a_comment_is_written_on_while_its_agent_ends(
+    task: Task, repository: Path, visit: Visit, tmp_path: Path
+) -> None:
+    agent(plays(tmp_path, EDIT_MANY), "--worktree", "--keep")
+    page = visit.open("/tasks/t1/workers/a/diff?file=src%2Fpart1%2Ffile21.py")
+    at_the_top(page, "src/part1/file21.py")
+    region = page.get_by_role("region", name="src/part1/file21.py", exact=True)
+    region.get_by_role("button", name="Comment on line 4 of").click()
+    page.keyboard.type("Why not ")
+    # What tells that it was another one in its place, also where that has the same text.
+    region.get_by_role("textbox").evaluate("(field) => { field.dataset.test = 'same'; }")
+    run("cancel", "a")
+    expect(page.get_by_role("button", name="Remove the worktree")).to_have_count(1)
+    page.keyboard.type("two?")
+    field = region.get_by_role("textbox")
+    expect(field).to_have_value("Why not two?")
+    expect(field).to_be_focused()
+    assert field.evaluate("(field) => field.dataset.test") == "same"
+    at_the_top(page, "src/part1/file21.py")
+
+
 def test_comments_continue_an_ended_agent(task: Task, repository: Path, visit: Visit, tmp_path: Path) -> None:
     page = opened_after_its_end(visit, tmp_path)
     for line, said in COMMENTS.items():

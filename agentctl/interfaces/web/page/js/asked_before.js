@@ -11,7 +11,7 @@ import { answerWords } from './worker_facts.js';
 export function AskedBefore({ task, instance, id, worker }) {
   /** @returns {Promise<Sent.Shown>} */
   const load = () => get(workerPath(task, instance));
-  const { data } = useFetched(load, [task, instance, id, worker.status]);
+  const { data } = useFetched(load, [task, instance, id], 0, [worker.status]);
   if (!data) return null;
   const one = data.questions?.find((question) => question.id === id);
   if (!one) return html`<p class="asked-before" role="status">${plain(instance)} has no question <strong>${plain(id)}</strong>.</p>`;

@@ -49,7 +49,7 @@ export function DiffTab({ task, instance, worker, workerKey }) {
     return get(path, { since });
   };
   const everyMs = live && hasTree !== false ? AGAIN_MS : 0;
-  const { data, error, isLoading, again } = useFetched(load, [path, since, live], everyMs);
+  const { data, error, isLoading, again } = useFetched(load, [path, since], everyMs, [live]);
   // A diff that is fetched again is drawn again only if it is another one.
   const files = useMemo(() => parseDiff(data?.diff ?? ''), [data?.diff]);
   const notes = useComments(workerKey, files);

@@ -57,13 +57,15 @@ export function Problem({ error, id = undefined }) {
 }
 
 /**
- * Fetch something now, and again whenever `deps` change or `again` is called.
+ * Fetch something now, and again whenever `again` is called.
  * @template T
  * @returns {{ data: T | null, error: Refused | null, isLoading: boolean, again: () => Promise<void> }}
  * @param {() => Promise<T>} load
- * @param {readonly unknown[]} deps
+ * @param {readonly unknown[]} deps where they change it is something else: what was there is gone
+ * @param {number} [everyMs]
+ * @param {readonly unknown[]} [news] where they change it may be other: what was there stays until that is known
  */
-export function useFetched(load, deps, everyMs = 0) {
+export function useFetched(load, deps, everyMs = 0, news = []) {
   const [state, setState] = useState(/** @type {Fetched<T>} */ ({ data: null, error: null, isLoading: true }));
   const current = useRef(null);
   const latest = useRef(load);
@@ -80,20 +82,20 @@ export function useFetched(load, deps, everyMs = 0) {
     }
     if (current.current === token) current.current = null;
   };
+  useEffect(() => setState({ data: null, error: null, isLoading: true }), deps);
   useEffect(() => {
-    setState({ data: null, error: null, isLoading: true });
     run();
     return () => {
       current.current = null;
     };
-  }, deps);
+  }, [...deps, ...news]);
   useEffect(() => {
     if (!everyMs || isMissing) return undefined;
     const timer = setInterval(() => {
       if (!document.hidden && !current.current) run(); // A slow answer is waited for.
     }, everyMs);
     return () => clearInterval(timer);
-  }, [...deps, everyMs, isMissing]);
+  }, [...deps, ...news, everyMs, isMissing]);
   return { ...state, again: run };
 }
 

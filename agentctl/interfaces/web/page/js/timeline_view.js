@@ -66,7 +66,7 @@ function useTimeline(task) {
   useTopics('fleet', 'now', 'events');
   const [isOpen, setOpen] = useState(false);
   const load = /** @returns {Promise<Sent.Timeline>} */ () => get(`/tasks/${segments(task)}/timeline`);
-  const found = useFetched(load, [task, events.epoch], isOpen ? AGAIN_MS : 0);
+  const found = useFetched(load, [task], isOpen ? AGAIN_MS : 0, [events.epoch]);
   const state = useRef(/** @type {Known} */ ({ base: null, at: 0, shape: -1, rows: [] }));
   const { current } = state;
   const base = found.data;

@@ -19,8 +19,8 @@ const AGAIN_MS = 3000;
 export function WhyTab({ task, instance, worker }) {
   /** @returns {Promise<Sent.Why>} */
   const load = () => get(workerPath(task, instance, 'why'));
-  const deps = [task, instance, worker.status];
-  const { data, error, isLoading, again } = useFetched(load, deps, isLive(worker) ? AGAIN_MS : 0);
+  const everyMs = isLive(worker) ? AGAIN_MS : 0;
+  const { data, error, isLoading, again } = useFetched(load, [task, instance], everyMs, [worker.status]);
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} what="Looking" />`;
   const { waysOut = [], statements = [], lastLines } = data;
   return html`<div class="why">

@@ -27,8 +27,8 @@ export function ResultTab({ task, instance, worker }) {
   const live = isLive(worker);
   /** @returns {Promise<Sent.Result>} */
   const load = () => get(workerPath(task, instance, 'result'));
-  const deps = [task, instance, worker.status];
-  const { data, error, isLoading, again } = useFetched(load, deps, live ? AGAIN_MS : 0);
+  const everyMs = live ? AGAIN_MS : 0;
+  const { data, error, isLoading, again } = useFetched(load, [task, instance], everyMs, [worker.status]);
   const [isSource, toggle] = useSource('result');
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   const isOutput = data.source === 'stdout';
@@ -49,15 +49,15 @@ export function ResultTab({ task, instance, worker }) {
 }
 
 /**
- * Everything that is known of a worker, fetched again when `deps` change.
+ * Everything that is known of a worker, fetched again when `news` change.
  * @param {string} task
  * @param {string} instance
- * @param {readonly unknown[]} deps
+ * @param {readonly unknown[]} news
  */
-function useShown(task, instance, deps) {
+function useShown(task, instance, news) {
   /** @returns {Promise<Sent.Shown>} */
   const load = () => get(workerPath(task, instance));
-  return useFetched(load, [task, instance, ...deps]);
+  return useFetched(load, [task, instance], 0, news);
 }
 
 /** @param {{ worktree: Sent.Worktree, task: string, instance: string, again: () => void, live: boolean }} props */

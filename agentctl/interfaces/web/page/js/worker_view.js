@@ -116,7 +116,7 @@ function WorkerTabs({ worker, task, instance, tab }) {
   const ids = (worker.questions ?? []).map((one) => one.id).join();
   /** @returns {Promise<Sent.Shown>} */
   const load = () => get(workerPath(task, instance));
-  const { data } = useFetched(load, [task, instance, worker.status, ids]);
+  const { data } = useFetched(load, [task, instance], 0, [worker.status, ids]);
   const empty = emptyTabs(worker, data);
   const open = worker.questions?.length ?? 0;
   const asked = data?.questions?.length ?? 0;
