@@ -556,3 +556,14 @@ def test_what_is_refused_stays_in_the_form(task: Task, visit: Visit, tmp_path: P
     expect(dialog.get_by_role("alert")).to_contain_text("high is not a number")
     expect(dialog.get_by_role("textbox", name="Priority")).to_be_focused()
     assert run("list", "--json").json == []
+
+
+def test_what_is_pressed_keeps_the_focus_as_its_words_change(task: Task, visit: Visit) -> None:
+    spawn(worker("sleeps", 60), name="works")
+    page = visit.open("/tasks/t1/workers/works/why")
+    main = page.get_by_role("main")
+    main.get_by_role("button", name="Pause").focus()
+    page.keyboard.press("Enter")
+    expect(main.get_by_role("button", name="Continue")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(main.get_by_role("button", name="Pause")).to_be_focused()

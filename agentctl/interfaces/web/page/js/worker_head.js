@@ -15,7 +15,7 @@ import {
 } from './words.js';
 
 /**
- * What can be done; `isNext` of the one that is blue.
+ * What can be done; `isNext` of the one that is blue. What a key does in turn is one button, and keeps the focus.
  * @typedef {{ words: string, key?: string, run: () => unknown, isNext?: boolean, isDanger?: boolean }} Doing
  */
 
@@ -68,7 +68,7 @@ function Menu({ close, workerKey, tab, questions }) {
   useTopics('fleet');
   const worker = fleet.workers.get(workerKey);
   return html`<div class="menu"><h2 id="dialog-title" class="foreign">${plain(worker?.agentInstance ?? 'It is gone')}</h2>
-    ${worker && doings(worker, tab, questions).map((doing) => html`<${Button} key=${doing.words} doing=${{ ...doing, run: () => {
+    ${worker && doings(worker, tab, questions).map((doing) => html`<${Button} key=${doing.key ?? doing.words} doing=${{ ...doing, run: () => {
       close();
       // The next dialog, and what gets the focus, come behind the close of this one.
       setTimeout(doing.run, 50);
@@ -99,7 +99,7 @@ export function WorkerHead({ worker, task, instance, tab, questions }) {
         ${!ended && worker.progress && html`<span class="foreign">${progressWords(worker.progress)}</span>`}
       </p>
       <div class="buttons">
-        ${can.map((doing) => html`<${Button} key=${doing.words} doing=${doing} class=${doing.isNext ? '' : 'wide-only'} />`)}
+        ${can.map((doing) => html`<${Button} key=${doing.key ?? doing.words} doing=${doing} class=${doing.isNext ? '' : 'wide-only'} />`)}
         <button type="button" class="narrow-only more-actions" aria-label="More actions" onClick=${() => openDialog(Menu, { workerKey: keyOf(task, instance), tab, questions })}>⋯</button>
       </div>
     </div>
