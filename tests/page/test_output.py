@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
+from tests.page.seen import said, says
 from tests.page.site import Site
 from tests.page.visiting import Visit
 from tests.steps import Task, spawn
@@ -125,3 +126,73 @@ def test_any_place_of_a_large_log(task: Task, visit: Visit, site: Site) -> None:
         page.wait_for_function("() => document.querySelectorAll('.printed').length > 0")
         assert page.evaluate(nodes) < 3000
     wait_until(lambda: "at=" in page.url, what="the place in the address")
+
+
+def long_log(task: Task) -> None:
+    """Make a log of several pages."""
+    spawn(["true"], "--wait", name="prints")
+    text = b"".join(b"step %08d of the build\n" % number for number in range(20_000))
+    (task.agent("prints") / "stdout.log").write_bytes(text)
+
+
+def test_an_answer_that_comes_late_moves_nobody(task: Task, visit: Visit) -> None:
+    long_log(task)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    last = output(page).get_by_text("step 00019999 of the build")
+    expect(last).to_be_in_viewport()
+    held: list[Route] = []
+    page.route("**/logs?**from=0**", lambda route: held.append(route))
+    page.keyboard.press("g")
+    wait_until(lambda: page.evaluate("1") and held, what="the question for the beginning")
+    page.keyboard.press("G")
+    expect(last).to_be_in_viewport()
+    with page.expect_response("**/logs?**from=0**"):
+        held[0].continue_()
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    expect(last).to_be_in_viewport()
+    page.unroute("**/logs?**from=0**")
+    page.keyboard.press("g")
+    expect(output(page).get_by_text("step 00000000 of the build")).to_be_in_viewport()
+
+
+def test_what_cannot_be_fetched_is_said(task: Task, visit: Visit) -> None:
+    long_log(task)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("step 00019999")
+    page.route("**/logs?**from=0**", lambda route: route.abort())
+    page.keyboard.press("g")
+    says(page, "Output: the server cannot be reached")
+    said(page).get_by_role("button", name="Dismiss").click()
+    page.route("**/logs/search?**", lambda route: route.abort())
+    field = page.get_by_role("searchbox", name="Search in all of it")
+    field.fill("build")
+    says(page, "Search: the server cannot be reached")
+    expect(page.get_by_role("search").get_by_role("status")).to_have_text("not searched")
+
+
+def test_both_streams_come_once_the_server_can_be_reached(task: Task, visit: Visit) -> None:
+    long_log(task)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("step 00019999")
+    page.route("**/logs?**limit=32768**", lambda route: route.abort())
+    page.get_by_role("button", name="both").click()
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("the server cannot be reached")
+    page.unroute("**/logs?**limit=32768**")
+    both = page.get_by_role("region", name="both streams of prints")
+    expect(both).to_contain_text("step 00019999")
+
+
+def test_the_address_is_not_written_at_each_key(task: Task, visit: Visit) -> None:
+    long_log(task)
+    page = visit.open("/tasks/t1/workers/prints/output")
+    expect(output(page)).to_contain_text("step 00019999")
+    page.evaluate("""() => {
+      const write = history.replaceState.bind(history);
+      window.writes = 0;
+      history.replaceState = (...given) => { window.writes += 1; write(...given); };
+    }""")
+    words = "no such words in all of this long text, however long one looks for them"
+    page.get_by_role("searchbox", name="Search in all of it").press_sequentially(words, delay=5)
+    expect(page).to_have_url(re.compile(r"find=no\+such.*for\+them"))
+    # Browsers refuse more than some three in a second.
+    assert page.evaluate("window.writes") < len(words) / 3

@@ -3,7 +3,7 @@ import { get, getBlob, segments, workerPath } from './api.js';
 import { html, main, stamped, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
 import { useFollowing, usePolling, useScrollKeys } from './following.js';
 import { Loading, Problem } from './pieces.js';
-import { keepInAddress, route } from './router.js';
+import { noteQuery, placeIn, route } from './router.js';
 import { plain } from './safe_text.js';
 import { reveal, toBegin, upperEdge, useScrolled } from './scrolling.js';
 import { ShownRow } from './shown_rows.js';
@@ -63,7 +63,8 @@ export function LogsTab({ task, instance, worker, asks }) {
   }, [path]);
   /** @param {string} name */
   const show = (name) => {
-    keepInAddress({ stream: name, at: '' });
+    noteQuery('stream', name);
+    noteQuery('at', '');
     choose(name);
   };
   const toggleWrap = () => {
@@ -100,9 +101,11 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   const box = useRef(/** @type {HTMLElement | null} */ (null));
   const state = useRef(/** @type {RowWindow | null} */ (null));
   const isLoading = useRef(false);
+  /** Counts where one wanted to be: what is fetched for a place that nobody wants any more is not shown. */
+  const turn = useRef({ number: 0, isOpen: false });
   const [revision, setRevision] = useState(0);
   const [error, setError] = useState(/** @type {Refused | null} */ (null));
-  const [wanted] = useState(() => Number(route.place.query.get('at') ?? -1));
+  const [wanted] = useState(placeIn);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   const draw = () => setRevision((count) => count + 1);
   /** @param {object} query @returns {Promise<Sent.LogPage>} */
@@ -112,28 +115,41 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
     return found;
   };
 
-  /** The window with a place in it, or with the end. @param {number} at */
+  const leaveTurn = () => {
+    turn.current = { number: turn.current.number + 1, isOpen: false };
+  };
+  /** Show the window with a place in it, or with the end; return whether it is there. @param {number} at */
   const load = async (at = -1) => {
+    leaveTurn();
+    const mine = turn.current;
+    mine.isOpen = true;
     try {
       const found = new RowWindow(await page(at < 0 ? { limit: FIRST } : { from: at }));
       if (at >= 0 && found.begin > 0) found.prepend(await page({ before: found.begin, limit: FIRST }));
+      if (turn.current !== mine) return false;
       state.current = found;
       setError(null);
       draw();
+      return true;
     } catch (refusal) {
-      setError(refusal);
+      if (turn.current === mine && state.current) sayRefusal(refusal, 'Output');
+      if (turn.current === mine) setError(refusal);
+      return false;
+    } finally {
+      mine.isOpen = false;
     }
   };
   useEffect(() => {
-    load(wanted).then(() => {
-      if (wanted >= 0) showRow(wanted, 'start');
+    load(wanted).then((isThere) => {
+      if (isThere && wanted >= 0) showRow(wanted, 'start');
     });
+    return leaveTurn;
   }, [path, stream]);
 
   usePolling(async () => {
     const now = state.current;
     if (!now) {
-      await load(wanted);
+      if (!turn.current.isOpen) await load(wanted);
       return 'nothing';
     }
     if (now.hasEnded) return 'ended';
@@ -181,12 +197,14 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   });
   const toFirst = async () => {
     following.leave();
-    if (state.current && state.current.begin > 0) await load(0);
+    if (!state.current || state.current.begin === 0) leaveTurn();
+    else if (!await load(0)) return;
     requestAnimationFrame(toBegin);
   };
   const toLast = async () => {
-    if (state.current && !state.current.isAtEnd) await load();
-    keepInAddress({ at: '' });
+    if (!state.current || state.current.isAtEnd) leaveTurn();
+    else if (!await load()) return;
+    noteQuery('at', '');
     following.toEnd();
   };
 
@@ -196,7 +214,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
     clearTimeout(timer.current);
     timer.current = window.setTimeout(() => {
       const at = topRow(box.current);
-      if (at !== null) keepInAddress({ at: following.isFollowing ? '' : `${at}` });
+      if (at !== null) noteQuery('at', following.isFollowing ? '' : `${at}`);
     }, SCROLLING_MS);
   });
   useEffect(() => () => clearTimeout(timer.current), []);
@@ -209,7 +227,7 @@ function Log({ stream, path, instance, worker, asks, tools, tell, isRaw, isWrapp
   const showRow = async (at, block) => {
     following.leave();
     const here = state.current;
-    if (here && (at < here.begin || at >= here.end) && at < here.size) await load(at);
+    if (here && (at < here.begin || at >= here.end) && at < here.size && !await load(at)) return;
     const row = state.current?.rowAt(at);
     const go = () => reveal(box.current?.querySelector(`[data-at="${row?.at}"]`), block);
     // What was never on the screen has an estimated height: by the second frame it has its own.
@@ -297,6 +315,7 @@ const ChunkRows = stamped((/** @type {ChunkProps} */ { chunk, words, current, ma
 function useSearch({ path, stream, here, showRow }) {
   const [words, setWords] = useState(route.place.query.get('find') ?? '');
   const [found, setFound] = useState(/** @type {Found | null} */ (null));
+  const [isRefused, setRefused] = useState(false);
   const [current, setCurrent] = useState(-1);
   const turn = useRef(0);
   const timer = useRef(0);
@@ -304,7 +323,7 @@ function useSearch({ path, stream, here, showRow }) {
   const show = (hit) => {
     if (!hit) return;
     setCurrent(hit.at);
-    keepInAddress({ at: `${hit.at}` });
+    noteQuery('at', `${hit.at}`);
     showRow(hit.at, 'center');
   };
   /**
@@ -333,6 +352,8 @@ function useSearch({ path, stream, here, showRow }) {
         setFound(all);
       }
     } catch (refusal) {
+      if (turn.current !== mine) return;
+      setRefused(true);
       sayRefusal(refusal, 'Search');
     }
   };
@@ -340,14 +361,15 @@ function useSearch({ path, stream, here, showRow }) {
   const type = (text) => {
     setWords(text);
     setFound(null);
+    setRefused(false);
     setCurrent(-1);
     turn.current += 1;
-    keepInAddress({ find: text });
+    noteQuery('find', text);
     clearTimeout(timer.current);
     if (text) timer.current = window.setTimeout(() => look(text, here()), TYPING_MS);
   };
   useEffect(() => {
-    const at = Number(route.place.query.get('at') ?? -1);
+    const at = placeIn();
     if (words) look(words, Math.max(0, at), at >= 0);
     return () => {
       clearTimeout(timer.current);
@@ -360,12 +382,12 @@ function useSearch({ path, stream, here, showRow }) {
     const place = hits.findIndex((hit) => hit.at === current);
     if (hits.length) show(hits[((place < 0 && by < 0 ? 0 : place) + by + hits.length) % hits.length]);
   };
-  return { words, found, current, type, step };
+  return { words, found, isRefused, current, type, step };
 }
 
 /** @param {{ field: Ref<HTMLInputElement | null>, search: ReturnType<typeof useSearch> }} props */
 function SearchField({ field, search }) {
-  const { words, found, current, type, step } = search;
+  const { words, found, isRefused, current, type, step } = search;
   return html`<form class="find" role="search" onSubmit=${(event) => event.preventDefault()}>
     <input ref=${field} type="search" placeholder="Search in all of it" aria-label="Search in all of it" value=${words} autocomplete="off" spellcheck="false" onInput=${(event) => type(event.target.value)}
       onKeyDown=${(event) => {
@@ -378,7 +400,7 @@ function SearchField({ field, search }) {
           field.current?.blur();
         }
       }} />
-    ${words && html`<span class="quiet" role="status">${found ? countWords(found, current) : 'searching…'}</span>
+    ${words && html`<span class="quiet" role="status">${found ? countWords(found, current) : isRefused ? 'not searched' : 'searching…'}</span>
       <button type="button" class="small" onClick=${() => step(-1)} aria-label="Hit above">↑</button><button type="button" class="small" onClick=${() => step(1)} aria-label="Hit below">↓</button>`}
   </form>`;
 }
@@ -407,7 +429,10 @@ function Both({ path, instance, worker, asks, tools, tell, isRaw, isWrapped, tog
   const draw = () => setRevision((count) => count + 1);
   /** @param {string} stream @param {object} query @returns {Promise<Sent.LogPage>} */
   const page = (stream, query) => get(path, { stream, rows: isRaw ? 'source' : 'shown', limit: OF_BOTH, ...query });
+  const isBeginning = useRef(false);
   const begin = async () => {
+    if (isBeginning.current) return;
+    isBeginning.current = true;
     try {
       const pages = await Promise.all(STREAMS.map((stream) => page(stream, {})));
       const when = (/** @type {Sent.LogStream} */ one) => Date.parse(one.writtenAt ?? '1970-01-01');
@@ -422,13 +447,18 @@ function Both({ path, instance, worker, asks, tools, tell, isRaw, isWrapped, tog
     } catch (refusal) {
       setError(refusal);
     }
+    isBeginning.current = false;
   };
   useEffect(() => {
     begin();
   }, [path]);
   usePolling(async () => {
     const now = state.current;
-    if (!now || ended) return ended ? 'ended' : 'nothing';
+    if (ended) return 'ended';
+    if (!now) {
+      await begin();
+      return 'nothing';
+    }
     const pages = await Promise.all(STREAMS.map((stream) => page(stream, { from: now.ends[stream] ?? 0 })));
     tell(pages[0].streams);
     const isNew = pages.map((one) => now.take(one)).includes(true);

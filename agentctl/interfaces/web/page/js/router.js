@@ -84,6 +84,12 @@ export function setQuery(name, value) {
   changed('route');
 }
 
+/** The place in a text that the address names, in bytes; -1 if it names none. */
+export const placeIn = () => {
+  const named = route.place.query.get('at') ?? '';
+  return /^\d{1,15}$/.test(named) ? Number(named) : -1;
+};
+
 /**
  * A value that stands in the address, and how it is changed. The usual one does not stand there.
  * @param {Query} name
@@ -122,21 +128,6 @@ export function go(href, { isReplacing = false } = {}) {
   const isSame = was.view === place.view && was.task === place.task && was.instance === place.instance;
   if (!isReplacing && !isSame) route.scrolls.delete(depth);
   changedNow('route');
-}
-
-/**
- * Keep in the address what is seen of a view, without drawing it anew; an empty value is not kept.
- * @param {Record<string, string>} values
- */
-export function keepInAddress(values) {
-  const url = new URL(location.href);
-  for (const [name, value] of Object.entries(values)) {
-    if (value) url.searchParams.set(name, value);
-    else url.searchParams.delete(name);
-  }
-  if (url.href === location.href) return;
-  history.replaceState(history.state, '', url.pathname + url.search);
-  route.place = placeOf(location.href);
 }
 
 /** Back to where one came from; to the list, for whoever came by a link. */

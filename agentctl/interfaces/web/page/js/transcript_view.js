@@ -7,7 +7,7 @@ import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
 import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Arrow, Loading, Problem } from './pieces.js';
 import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
-import { route } from './router.js';
+import { placeIn } from './router.js';
 import { reveal } from './scrolling.js';
 import { ShownRows } from './shown_rows.js';
 import { sayRefusal } from './store.js';
@@ -81,7 +81,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   };
 
   const path = workerPath(task, instance, 'activity');
-  const [wanted] = useState(() => Number(route.place.query.get('at') ?? -1));
+  const [wanted] = useState(placeIn);
   const begin = async (at = -1) => {
     try {
       const page = await get(path, { limit: PAGE, ...(at >= 0 ? { from: at } : {}) });
