@@ -69,7 +69,6 @@ export const onUnreachable = (tell) => watchers.add(tell);
  * @param {Error} error
  */
 function unanswered(error) {
-  if (error.name === 'AbortError') return error;
   if (error instanceof LetOut) {
     const hint = 'agentctl serve --link prints a link';
     return new Refusal(0, { detail: 'this page is not let in', hint, name: 'OUT' });
@@ -84,12 +83,11 @@ function unanswered(error) {
  * @param {Query} query
  * @param {RequestInit & { limitMs?: number }} options `limitMs`: for all of its answer
  */
-async function ask(path, query, { limitMs = LIMIT_MS, signal, ...options }) {
-  const limits = [signal, Number.isFinite(limitMs) && AbortSignal.timeout(limitMs)].flatMap((one) => one || []);
+async function ask(path, query, { limitMs = LIMIT_MS, ...options }) {
+  const signal = Number.isFinite(limitMs) ? AbortSignal.timeout(limitMs) : null;
   let response;
   try {
-    const signals = { signal: AbortSignal.any(limits) };
-    response = await signedFetch(urlOf(path, query), { cache: 'no-cache', ...options, ...signals });
+    response = await signedFetch(urlOf(path, query), { cache: 'no-cache', signal, ...options });
   } catch (error) {
     throw unanswered(error);
   }
@@ -104,8 +102,8 @@ async function ask(path, query, { limitMs = LIMIT_MS, signal, ...options }) {
 }
 
 /** @param {string} path */
-export async function get(path, query = {}, signal = undefined) {
-  const response = await ask(path, query, { signal });
+export async function get(path, query = {}) {
+  const response = await ask(path, query, {});
   return read(response.json());
 }
 
