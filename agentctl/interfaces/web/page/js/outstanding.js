@@ -74,7 +74,9 @@ export function Outstanding({ of }) {
     claims.set(of, (claims.get(of) ?? 0) + 1);
     changed('outstanding');
     return () => {
-      claims.set(of, (claims.get(of) ?? 1) - 1);
+      const left = (claims.get(of) ?? 1) - 1;
+      if (left) claims.set(of, left);
+      else claims.delete(of);
       changed('outstanding');
     };
   }, [of]);
