@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.agent_steps import agent, blocked, ends, plays
 from tests.page.install import axe_script
@@ -321,3 +321,36 @@ def test_a_text_of_a_megabyte_comes_in_parts(task: Task, visit: Visit, playing: 
     found = wait_until(told, accept=lambda told: len(told) == 2, what="what the browser tells")
     assert "require-trusted-types-for forbids trusted-types-sink Element innerHTML|<b>x</b>" in found
     visit.problems.clear()
+
+
+def test_what_is_unfolded_stays_so_as_more_is_read(
+    task: Task, visit: Visit, playing: Callable[[str], str], tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    first = "call('r1', 'Read', 'export const first = 1;', file_path='src/first.ts')\n"
+    waits = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+    second = "call('r2', 'Read', 'export const second = 2;', file_path='src/second.ts')\n"
+    agent(playing(first + waits + second + "me.waiting['hang'] = 'hang'\n"))
+    page = visit.open("/tasks/t1/workers/a")
+    line(page, "src/first.ts").click()
+    expect(transcript(page)).to_contain_text("export const first")
+    go.touch()
+    expect(line(page, "Read 2 files")).to_be_visible()
+    expect(transcript(page)).to_contain_text("export const first")
+    line(page, "Read 2 files").click()
+    expect(transcript(page)).not_to_contain_text("export const first")
+
+
+def test_a_slow_first_answer_is_waited_for(task: Task, visit: Visit, playing: Callable[[str], str]) -> None:
+    agent(playing("block({'type': 'text', 'text': SAID})\nme.answer(SAID)\n"))
+    ends()
+    page = visit.open("/")
+    held: list[Route] = []
+    page.route("**/activity?**", lambda route: held.append(route))
+    page.evaluate("history.pushState({}, '', '/tasks/t1/workers/a'); dispatchEvent(new PopStateEvent('popstate'))")
+    # Longer than between two looks for what is new.
+    page.wait_for_function("(began) => performance.now() - began > 2500", arg=page.evaluate("performance.now()"))
+    assert len(held) == 1
+    held[0].continue_()
+    page.unroute("**/activity?**")
+    expect(transcript(page)).to_contain_text("What I found")

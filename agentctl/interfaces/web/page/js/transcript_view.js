@@ -30,7 +30,7 @@ const MOST_BLOCKS = 3000;
  *   number: number }} Known
  *
  * What was unfolded, and what is done to a block.
- * @typedef {{ folds: Map<string, boolean>, fold: (block: Block, key: string, value: boolean) => void,
+ * @typedef {{ folds: Map<string, boolean>, fold: (block: Block, value: boolean, ...keys: string[]) => void,
  *   showWhole: (block: Block) => Promise<void>, isSource: boolean }} Context
  *
  * What stands in a line of its own: a block, or calls that only read.
@@ -53,7 +53,7 @@ function entriesOf(blocks) {
   return readsTogether(blocks).map((one) => {
     const all = Array.isArray(one) ? one : [one];
     const time = clock(all[0].at, false);
-    const entry = { key: all.length > 1 ? `reads ${all[0].key}` : all[0].key, blocks: all, time: time === told ? '' : time };
+    const entry = { key: all[0].key, blocks: all, time: time === told ? '' : time };
     told = time;
     return entry;
   });
@@ -71,18 +71,20 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   const draw = () => setRevision((count) => count + 1);
   /**
    * @param {Block} block
-   * @param {string} key
    * @param {boolean} value
+   * @param {string[]} keys
    */
-  const fold = (block, key, value) => {
-    folds.set(key, value);
+  const fold = (block, value, ...keys) => {
+    for (const key of keys) folds.set(key, value);
     block.revision += 1;
     draw();
   };
 
   const path = workerPath(task, instance, 'activity');
   const [wanted] = useState(placeIn);
+  const isBeginning = useRef(false);
   const begin = async (at = -1) => {
+    isBeginning.current = true;
     try {
       const page = await get(path, { limit: PAGE, ...(at >= 0 ? { from: at } : {}) });
       const blocks = new TranscriptBlocks();
@@ -96,6 +98,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     } catch (refusal) {
       setError(refusal);
     }
+    isBeginning.current = false;
   };
   useEffect(() => {
     // The row of a search is the first one that is here: those above it come as soon as there is room.
@@ -106,7 +109,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   usePolling(async () => {
     const now = state.current;
     if (!now) {
-      await begin(wanted);
+      if (!isBeginning.current) await begin(wanted);
       return 'nothing';
     }
     if (now.ended) return 'ended';
@@ -217,16 +220,29 @@ function Block({ block, time, context }) {
  */
 const isWritten = (block) => WRITTEN.has(block.type) && !(block.type === 'question' && block.name);
 
+/** @param {Block} block */
+const amongReads = (block) => `reads ${block.key}`;
+
+/**
+ * Whether calls that only read are unfolded: a person has said so of them together, or of one before others came.
+ * @param {Block[]} blocks
+ * @param {Map<string, boolean>} folds
+ */
+function areUnfolded(blocks, folds) {
+  const told = blocks.map((block) => folds.get(amongReads(block))).filter((one) => one !== undefined);
+  return told.length ? told.includes(true) : blocks.some(({ key }) => folds.get(key));
+}
+
 /** @param {{ entry: Entry, context: Context }} props */
 function Reads({ entry, context }) {
-  const { key, blocks, time } = entry;
-  const isOpen = context.folds.get(key) ?? false;
+  const { blocks, time } = entry;
+  const isOpen = areUnfolded(blocks, context.folds);
   const last = blocks[blocks.length - 1];
   const names = blocks.map(({ detail, name }) => lookOf(name, detail)?.subject ?? '').join(', ');
   return html`<div class="block call-block">
     <${At} block=${blocks[0]} time=${time} />
     <div class="body">
-      <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${() => context.fold(last, key, !isOpen)}>
+      <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${() => context.fold(last, !isOpen, ...blocks.map(amongReads))}>
         <${Arrow} isOpen=${isOpen} /><span class="tool-name">Read ${counted(blocks.length, 'file')}</span>
         <span class="telling foreign">${oneLine(names, 220)}</span> ${last.status === 'running' && html`<${Outcome} block=${last} />`}</button>
       ${isOpen && html`<div class="inside">${blocks.map((block) => html`<${Block} key=${block.key} block=${block} time="" context=${context} />`)}</div>`}
@@ -250,7 +266,7 @@ function Call({ block, time, context }) {
   const look = lookOf(block.name, block.detail);
   const isTelling = ['failed', 'denied'].includes(block.status ?? '') || look?.kind === 'todos';
   const isOpen = context.folds.get(block.key) ?? isTelling;
-  const toggle = () => context.fold(block, block.key, !isOpen);
+  const toggle = () => context.fold(block, !isOpen, block.key);
   const short = oneLine(look ? look.title || look.subject : telling(block.detail), 220);
   const came = look ? outcomeOf(look, block.text, block.status) : '';
   const sign = look?.kind === 'command' ? '$' : oneLine(look?.verb ?? block.name ?? 'tool', 80);
@@ -279,7 +295,7 @@ function RawArguments({ block, context }) {
 /** @param {{ block: Block, time: string, context: Context }} props */
 function SubAgent({ block, time, context }) {
   const isOpen = context.folds.get(block.key) ?? false;
-  const toggle = () => context.fold(block, block.key, !isOpen);
+  const toggle = () => context.fold(block, !isOpen, block.key);
   const calls = callsIn(block);
   const prompt = block.call?.detail?.prompt ?? block.detail?.prompt;
   return html`<div class="block sub-agent">
@@ -313,7 +329,7 @@ function Long({ block, field, text, context, isMono, isOutput, isMarkdown, isCut
   const shown = isLong && !isWhole ? beginning(string) : string;
   const toggle = async () => {
     if (isCut) await context.showWhole(block);
-    context.fold(block, key, isCut || !isWhole);
+    context.fold(block, isCut || !isWhole, key);
   };
   if (isMarkdown && !context.isSource) return html`<${Markdown} text=${string} how=${HOW} isFolded=${!isWhole} isCut=${isCut} onFold=${toggle} />`;
   const drawn = rows && html`<${ShownRows} rows=${isLong && !isWhole ? rows.slice(0, FOLDED_LINES) : rows} />`;
