@@ -327,3 +327,13 @@ test('the time grows as the text does', () => {
     assert.ok(more < 24 * one + 100, `${name}: ${one} ms, and ${more} ms for eight times as much`);
   }
 });
+
+test('nothing lies deep in each other, and nothing of it is left out', () => {
+  const depth = (marks) =>
+    marks.reduce((most, one) => Math.max(most, typeof one === 'string' ? 0 : 1 + depth(one.children)), 0);
+  for (const unit of ['> ', '- ', '> - ', '1. ']) {
+    const marks = read(`${unit.repeat(60)}word`, HOW);
+    assert.ok(depth(marks) < 50, `${unit} ${depth(marks)}`);
+    assert.match(textIn(marks), /word/);
+  }
+});

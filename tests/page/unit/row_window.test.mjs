@@ -77,3 +77,9 @@ test('each letter in a colour of its own is an element: there are not more of th
   }
   assert.equal(found.end, 15_000);
 });
+
+test('rows that are here already do not come twice from above', () => {
+  const found = new RowWindow(page(500, 1000));
+  found.prepend(page(300, 600));
+  assert.deepEqual(placesOf(found), rowsOf(300, 1000).map((row) => row.at));
+});

@@ -35,3 +35,8 @@ test('without a search a row has the parts that were sent', () => {
     { text: 'a', style: 'f1', isHit: false }, { text: 'b', style: '', isHit: false },
   ]);
 });
+
+test('where small letters are of another length, no wrong place is marked', () => {
+  const parts = partsOf({ at: 0, spans: [['\u0130\u0130 old one']] }, 'old');
+  assert.deepEqual(parts, [{ text: '\u0130\u0130 old one', style: '', isHit: false }]);
+});

@@ -15,6 +15,7 @@ test('what shows something is a place of the page', () => {
     kind: 'open', task: 't1', instance: 'b', tab: '', query: { question: 'q1' }, words: 'Answer b',
   });
   assert.equal(inPage(step('wait', { workers: ['b'] }), here).words, 'Open b');
+  assert.equal(inPage(step('wait'), here), null);
 });
 
 test('what does something is a button, about all that it names', () => {

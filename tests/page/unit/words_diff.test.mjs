@@ -68,3 +68,8 @@ test('lines made to be slow, or to be many pieces, differ as a whole', () => {
   assert.deepEqual([old.length, now.length], [1, 1]);
   assert.deepEqual([marked(old), marked(now)], [other('x'), other('y')]);
 });
+
+test('of two lines with little in common nothing is marked', () => {
+  const [old, now] = wordsDiff('the first of all of these lines', 'a quite other sentence, the end');
+  assert.deepEqual([marked(old), marked(now)], ['the first of all of these lines', 'a quite other sentence, the end']);
+});
