@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -156,6 +158,25 @@ def test_a_page_has_a_bounded_number_of_rows(worker: WorkerDir) -> None:
     assert count == 5000
     page = look(worker, limit=1 << 16)
     assert (len(page.rows), page.begin, page.end) == (MOST_ROWS, 5000 - MOST_ROWS, 5000)
+
+
+@pytest.mark.parametrize("how", [{"begin": 0}, {}, {"begin": 0, "is_source": True}, {"is_source": True}])
+def test_a_page_of_many_rows_takes_no_more_memory_than_its_own(worker: WorkerDir, how: dict[str, Any]) -> None:
+    write(worker, b"\n" * (1 << 20))
+    tracemalloc.start()
+    try:
+        page = look(worker, **{"begin": None, "limit": 1 << 20, **how})
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(page.rows) == MOST_ROWS
+    assert peak < 48 << 20
+
+
+def test_what_is_wide_and_blank_is_shown_as_a_text() -> None:
+    row = {"type": RowType.TOOL, "text": "\x1b[512Gx\n" * 1000}
+    assert len(shown_in(row)["shown"]) == 1000
+    assert shown_in({**row, "text": row["text"] * 10}) == {}
 
 
 def test_words_are_found_as_they_are_shown(worker: WorkerDir) -> None:

@@ -188,6 +188,21 @@ def test_time_is_linear_and_memory_is_bounded(piece: bytes) -> None:
     assert take(20) < 20 * 10 * max(take(4) / 4, 0.002)
 
 
+def test_who_moves_right_gets_to_the_edge_of_a_wide_window_or_as_far_as_was_written() -> None:
+    assert rows_of_text("\x1b[4096Gx")[0].text == " " * 511 + "x"
+    assert rows_of_text("y" * 600 + "\r\x1b[9999Cx")[0].text == "y" * 600 + "x"
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["\x1b[4096Gx\n", "\x1b[4000C\u65e5\n", "x\x1b[4096G\x1b[2K\u65e5\x1b[2K", "\n\n\x1b[A\x1b[4096Gx\x1b[Bx\x1b[Bx\n"],
+)
+def test_a_few_bytes_make_no_row_of_thousands_of_cells(piece: str) -> None:
+    terminal = TerminalOutput()
+    terminal.feed((piece * 1000).encode())
+    assert sum(len(row.text) for row in (*terminal.settled(), *terminal.rows())) <= 70 * len(piece) * 1000
+
+
 @given(st.lists(st.sampled_from(["word", "\x1b[31m", "\x1b[m", "\x1b[K", "\n", "é", "\r\n", "\r", "\x1b[G"])))
 def test_what_is_only_styled_need_not_be_interpreted(parts: list[str]) -> None:
     text = "".join(parts)

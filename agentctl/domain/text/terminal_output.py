@@ -28,6 +28,9 @@ from agentctl.lean import NamedTuple
 
 #: A longer row goes on in the next one.
 COLUMNS = 4096
+#: So far right gets who moves there, as at the right edge of a wide window, or as far as the row was written. Else a
+#: few bytes would make a row of thousands of cells, and a megabyte of them half a gigabyte.
+_REACH = 512
 #: So many rows can still change: further up no program gets.
 ROWS = 64
 _TAB = 8
@@ -282,8 +285,10 @@ class _OpenRow:
 
     def _in_cells(self) -> list[str]:
         if self._cells is None:
-            self._cells = [one for span in self._spans for one in span.text]
-            self._styles = [span.style for span in self._spans for _ in span.text]
+            self._cells, self._styles = [], []
+            for text, style in self._spans:
+                self._cells += text
+                self._styles += [style] * len(text)
         return self._cells
 
     def shown(self) -> TerminalRow:
@@ -297,7 +302,7 @@ class _OpenRow:
         else:
             at = 0
             for style, same in groupby(self._styles):
-                begin, at = at, at + sum(1 for _ in same)
+                begin, at = at, at + len(list(same))
                 yield StyledText("".join(self._cells[begin:at]), style)
 
 
@@ -457,6 +462,7 @@ class TerminalOutput:
             self._erase(final, number)
         else:
             self._go(final, max(1, number))
+        self._x = min(self._x, max(_REACH - 1, self._rows[self._y].width))
 
     def _go(self, final: str, steps: int) -> None:
         if final in "AF":

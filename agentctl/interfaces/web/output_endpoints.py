@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from agentctl.adapters.clock import iso_of
@@ -126,11 +126,19 @@ class OutputEndpoints:
 
 
 def shown_in(row: Mapping[str, Any]) -> dict[str, list[OutputRow]]:
-    """Return what a call of an agent returned as a terminal shows it; nothing where that is its text."""
+    """Return what a call of an agent returned as a terminal shows it; nothing where that is its text, or far more."""
     text = row.get("text")
     if row.get("type") != RowType.TOOL or not isinstance(text, str) or len(text) > _LONGEST_PAGE:
         return {}
-    return {"shown": list(map(_row, rows_of_text(text)))} if _FOR_TERMINALS.search(text) else {}
+    if _FOR_TERMINALS.search(text) is None:
+        return {}
+    rows = rows_of_text(text)
+    # Of rows that are wide and blank, an answer would have tens of megabytes.
+    return {"shown": list(map(_row, rows))} if _size_of(rows) <= _LONGEST_PAGE else {}
+
+
+def _size_of(rows: Sequence[TerminalRow]) -> int:
+    return sum(len(span.text) for row in rows for span in row.spans)
 
 
 def _row(row: TerminalRow) -> OutputRow:

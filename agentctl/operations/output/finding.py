@@ -12,11 +12,13 @@ from typing import AnyStr
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.text.terminal_output import TerminalOutput, without_styles
+from agentctl.domain.text.terminal_output import TerminalOutput, TerminalRow, without_styles
 from agentctl.lean import NamedTuple
 
 #: So much is read at once, up to the end of a line.
 _BLOCK = 1 << 20
+#: So much is interpreted at once.
+_PIECE = 1 << 16
 
 
 class RowHit(NamedTuple):
@@ -89,14 +91,20 @@ def _hits(block: bytes, at: int, line: int, words: str) -> Iterator[RowHit]:
 
 
 def _hits_in_rows(block: bytes, at: int, line: int, words: str) -> Iterator[RowHit]:
-    terminal = TerminalOutput(at)
-    terminal.feed(block)
     counted = 0
-    for row in (*terminal.settled(), *terminal.rows()):
+    for row in _rows_of(block, TerminalOutput(at)):
         if words in row.text.lower():
             line += block.count(b"\n", counted, row.at - at)
             counted = row.at - at
             yield RowHit(row.at, line)
+
+
+def _rows_of(block: bytes, terminal: TerminalOutput) -> Iterator[TerminalRow]:
+    """Yield the rows of a block: there may be as many as it has bytes, so not all of them are kept at once."""
+    for begin in range(0, len(block), _PIECE):
+        terminal.feed(block[begin : begin + _PIECE])
+        yield from terminal.settled()
+    yield from terminal.rows()
 
 
 def _hits_in_lines(block: bytes, text: AnyStr, at: int, line: int, words: AnyStr, newline: AnyStr) -> Iterator[RowHit]:

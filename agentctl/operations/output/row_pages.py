@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from collections.abc import Callable
 
 from agentctl.adapters.opening import open_plain
 from agentctl.adapters.taskdir import WorkerDir
-from agentctl.domain.text.terminal_output import SpelledOutput, TerminalOutput, TerminalRow
+from agentctl.domain.text.terminal_output import ROWS, SpelledOutput, TerminalOutput, TerminalRow
 from agentctl.lean import NamedTuple
 from agentctl.operations.show.text_pages import bytes_begun_before, bytes_going_on
 
@@ -24,12 +25,18 @@ _LONGEST_LOOK, _LONGEST_BAR = 1 << 18, 64 << 20
 #: Of a longer line that was written over again and again, only the beginning and the end are interpreted.
 _HEAD, _TAIL = 1 << 16, 1 << 18
 _STEP, _SHORT = 1 << 20, 1 << 14
+#: So much is interpreted before it is looked which of its rows are of the page: a byte may be a row.
+_PIECE = 1 << 16
 #: What begins a line anew that is written over: a progress bar, or a sign that turns.
 _RETURN = re.compile(rb"\r|\x1b\[1?G")
 #: Of a page with more rows only the first ones are given; or the last ones, where it was asked for by its end.
 MOST_ROWS = 600
 #: Kept are so many terminals, each of so many cells at most.
 _MOST_KEPT, _MOST_CELLS = 32, 1 << 15
+
+
+#: Takes a file up to an offset, and returns the rows that are settled by then.
+_Settled = Callable[[int, TerminalOutput | SpelledOutput, int], list[TerminalRow]]
 
 
 class PageOfRows(NamedTuple):
@@ -97,13 +104,13 @@ def rows_of_output(
         if begin is None:
             end = size if before is None else min(before, size)
             if is_source:
-                return _last_of(_source_rows(fd, _page_start(fd, end, limit), end, size))
+                return _last_of(_source_rows(fd, _page_start(fd, end, limit), end, size, _last_rows))
             return _last_of(_before(fd, end, size, limit, kept or KeptTerminals()))
         begin = min(begin, size)
         if is_source:
             start = _line_start(fd, begin, _SHORT)
             start = begin + bytes_begun_before(os.pread(fd, 4, begin)) if start is None else start
-            return _first_of(_source_rows(fd, start, _page_end(fd, begin, size, limit), size))
+            return _first_of(_source_rows(fd, start, _page_end(fd, begin, size, limit), size, _first_rows))
         return _first_of(_from(fd, begin, size, limit, kept or KeptTerminals()))
     finally:
         os.close(fd)
@@ -127,8 +134,7 @@ def _from(fd: int, begin: int, size: int, limit: int, kept: KeptTerminals) -> Pa
     terminal = kept.at(fd, begin) or _terminal_at(fd, begin)
     terminal.note()
     end = _page_end(fd, begin, size, limit)
-    _feed(fd, terminal, end)
-    rows = terminal.settled()
+    rows = _first_rows(fd, terminal, end)
     is_cut = end < size and os.pread(fd, 1, end - 1) != b"\n"
     if is_cut and not rows and sum(row.at >= terminal.changed for row in terminal.rows()) == 1:
         _feed_bar(fd, terminal, _line_end(fd, end, size))
@@ -141,7 +147,7 @@ def _before(fd: int, end: int, size: int, limit: int, kept: KeptTerminals) -> Pa
     if terminal is None:
         terminal = _terminal_at(fd, start)
         terminal.note()
-        _feed(fd, terminal, end)
+        return _page(fd, terminal, _last_rows(fd, terminal, end), size, kept)
     return _page(fd, terminal, terminal.settled(), size, kept)
 
 
@@ -176,6 +182,29 @@ def _bar_until(fd: int, end: int) -> TerminalOutput | None:
     return terminal
 
 
+def _first_rows(fd: int, output: TerminalOutput | SpelledOutput, end: int) -> list[TerminalRow]:
+    """Return the rows that settle up to an offset; if those are more than a page has, only its own and a few more."""
+    rows: list[TerminalRow] = []
+    while len(rows) <= MOST_ROWS + ROWS and _feed_piece(fd, output, end):
+        rows += output.settled()
+    return rows
+
+
+def _last_rows(fd: int, output: TerminalOutput | SpelledOutput, end: int) -> list[TerminalRow]:
+    """Return the rows that settle up to an offset; if those are more than a page has, only the last ones."""
+    rows: deque[TerminalRow] = deque(maxlen=MOST_ROWS + 1)
+    while _feed_piece(fd, output, end):
+        rows += output.settled()
+    return list(rows)
+
+
+def _feed_piece(fd: int, output: TerminalOutput | SpelledOutput, end: int) -> bool:
+    """Take what comes next, up to an offset; return whether there was anything."""
+    data = os.pread(fd, max(0, min(_PIECE, end - output.end)), output.end)
+    output.feed(data)
+    return bool(data)
+
+
 def _feed(fd: int, terminal: TerminalOutput, end: int) -> None:
     while terminal.end < end and (data := os.pread(fd, min(_STEP, end - terminal.end), terminal.end)):
         terminal.feed(data)
@@ -195,10 +224,10 @@ def _feed_bar(fd: int, terminal: TerminalOutput, end: int) -> None:
 # -- the source --------------------------------------------------------------------------------------------------------
 
 
-def _source_rows(fd: int, begin: int, end: int, size: int) -> PageOfRows:
+def _source_rows(fd: int, begin: int, end: int, size: int, settled: _Settled) -> PageOfRows:
     output = SpelledOutput(begin)
-    output.feed(os.pread(fd, end - begin, begin))
-    return PageOfRows([*output.settled(), *output.rows()], begin, output.end, size)
+    rows = settled(fd, output, end)
+    return PageOfRows([*rows, *output.rows()], begin, output.end, size)
 
 
 # -- where lines are ---------------------------------------------------------------------------------------------------
