@@ -17,10 +17,15 @@ _BYTES = 8
 
 def digests_of(kind: str, said: Mapping[str, Any]) -> dict[str, str]:
     """Return the parts of a request as they are kept; what says nothing is left out."""
-    parts = {name: value for name, value in said.items() if value not in (None, False, "", [], (), {}, 0)}
+    parts = {name: value for name, value in said.items() if _says_something(value)}
     if _ENVIRONMENT in parts:
         parts[_ENVIRONMENT] = sorted(parts[_ENVIRONMENT])
     return {KIND: kind, **{name: _digest(value) for name, value in parts.items()}}
+
+
+def _says_something(value: Any) -> bool:
+    """Return whether a part is there at all: 0 is a number like others, as a time of grace for example."""
+    return value is not None and value is not False and value not in ("", [], (), {})
 
 
 def _digest(value: Any) -> str:

@@ -92,6 +92,23 @@ def test_a_key_that_was_refused_is_free(root: Path) -> None:
     assert spawn(["false"], "--key", "k", "--wait", name="b", check=False).code == 1
 
 
+def test_who_got_the_name_of_a_refused_start_is_not_what_its_key_did(root: Path) -> None:
+    new_task(cap=1)
+    spawn(worker("sleeps", 60), name="busy")
+    once("spawn", "--key", "k", "--no-queue", "--name", "b", "--", "true", code=5)
+    once("cancel", "busy")
+    spawn(["false"], "--wait", name="b", check=False)
+    again = spawn(["true"], "--key", "k", name="c").json
+    assert (again["agentInstance"], again["reused"]) == ("c", False)
+    assert spawn(["true"], "--key", "k", name="c").json["reused"]
+
+
+def test_a_number_of_0_is_said_as_any_other(root: Path) -> None:
+    new_task()
+    spawn(["true"], "--key", "k", "--grace-seconds", "0", name="a")
+    assert "differs in grace_seconds" in once("spawn", "--key", "k", "--", "true", code=8).err
+
+
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
@@ -228,6 +245,18 @@ def test_the_workers_of_a_template_are_started_once(root: Path) -> None:
     assert "were started already" in once("spawn-template", code=1).err
     run("wait-all")
     assert len(statuses()) == 2
+
+
+def test_a_worker_of_a_template_may_have_a_key_of_its_own(root: Path) -> None:
+    folder = root / "templates" / "two"
+    folder.mkdir(parents=True)
+    roster = "roster:\n- {name: a, argv: ['true'], key: own}\n- {name: b, argv: ['true']}\n"
+    (folder / "task.yaml").write_text(roster, encoding="utf-8")
+    run("trust", folder)
+    once("new", "--template", "two", "--key", "t", "--start", "--json")
+    again = once("new", "--template", "two", "--key", "t", "--start", "--json").json
+    assert [(one["agentInstance"], one["reused"]) for one in again["workers"]] == [("a", True), ("b", True)]
+    assert "were started already: a, b" in once("spawn-template", code=1).err
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------

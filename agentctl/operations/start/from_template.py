@@ -152,7 +152,8 @@ def start_template(task: TaskDir, key: str | None = None) -> list[Spawned]:
         item if item.key is not None or key is None else item._replace(key=keys[number], said=said)
         for number, item in zip(numbers, requests, strict=True)
     ]
-    started = {item.name for item in requests if item.said and started_by_key(task, item.key, item.said)}
+    # One with a key of its own is looked for by that.
+    started = {item.name for item in requests if key is not None and started_by_key(task, item.key, item.said)}
     taken = (item.name for item in requests if item.name and task.worker(item.name).path.exists())
     known = [name for name in taken if name not in started]
     if known:

@@ -59,8 +59,11 @@ def each_keyed(key: str | None, names: Sequence[str]) -> dict[str, str | None]:
 
     >>> each_keyed("k", ["a", "b"])
     {'a': 'k', 'b': 'k b'}
+    >>> each_keyed("k", ["a", "a"])
+    {'a': 'k'}
     """
-    return {name: None if key is None else f"{key} {name}" if at else key for at, name in enumerate(names)}
+    different = dict.fromkeys(names)
+    return {name: None if key is None else f"{key} {name}" if at else key for at, name in enumerate(different)}
 
 
 # -- starts ------------------------------------------------------------------------------------------------------------
@@ -77,7 +80,7 @@ def take_key(
     Raises:
         Conflict: The key has done something else.
     """
-    keys = [key for key in (request.key, _sole_key(request)) if key is not None]
+    keys = [key for key in (request.key, request.sole and _key_of_sole(request.sole)) if key is not None]
     with _keys_locked(task):
         for key in keys:
             record = record_of_key(task.keys, key)
@@ -87,7 +90,7 @@ def take_key(
                 if key == request.key:
                     _check_same(task, key, record, request.said, done)
                 return _spawned_of(task.worker(done.instance))
-            left = None if done is not None else _unbegun(task, record)
+            left = None if done is not None else _unbegun(task, key, record)
             if left is not None:
                 remove(left)
         worker = take_name()
@@ -134,8 +137,11 @@ def started_once(task: TaskDir, key: str | None, said: Mapping[str, str], start:
         return found
 
 
-def started_by_key(task: TaskDir, key: str | None, said: Mapping[str, str]) -> Spawned | None:
+def started_by_key(task: TaskDir, key: str | None, said: Mapping[str, str] | None) -> Spawned | None:
     """Return the worker that a key has started, None if it has done nothing yet.
+
+    Args:
+        said: The request; None takes any.
 
     Raises:
         Conflict: It has done something else.
@@ -151,15 +157,15 @@ def started_by_key(task: TaskDir, key: str | None, said: Mapping[str, str]) -> S
     return _spawned_of(task.worker(done.instance))
 
 
-def _sole_key(request: SpawnRequest) -> str | None:
+def _key_of_sole(sole: str) -> str:
     """Return the key under which only one such worker is started, whoever asks; no caller can choose it."""
-    return None if request.sole is None else f"\0{request.sole}"
+    return f"\0{sole}"
 
 
-def _unbegun(task: TaskDir, record: Mapping[str, Any]) -> WorkerDir | None:
+def _unbegun(task: TaskDir, key: str, record: Mapping[str, Any]) -> WorkerDir | None:
     """Return the worker of a key that has started none: its spawner was killed on the way, or took its folder back."""
     worker = _worker_in(task, record)
-    return worker if worker is not None and record.get("message") is None and _is_believed(worker) else None
+    return worker if worker is not None and record.get("message") is None and _is_started_by(worker, key) else None
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------
@@ -216,6 +222,20 @@ def _is_believed(worker: WorkerDir) -> bool:
     return not worker.spec.exists() or is_of_task(worker)
 
 
+def _is_started_by(worker: WorkerDir, key: str) -> bool:
+    """Return whether a worker may be the one that a key was for.
+
+    Its spec names the key: where a start was refused, somebody else may have got the name since.
+    """
+    if not _is_believed(worker):
+        return False
+    return not worker.spec.exists() or key in _keys_of(read_known(worker.spec))
+
+
+def _keys_of(spec: Mapping[str, Any]) -> tuple[str | None, ...]:
+    return spec.get("key"), spec.get("sole") and _key_of_sole(str(spec["sole"]))
+
+
 def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:
     """Return what a key has done; None where it is free, also because what it did was thrown away."""
     worker = _worker_in(task, record)
@@ -225,7 +245,7 @@ def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:
         message_id = message_of_key(worker, digest_of_key(key))
         did = f"sent {message_id} to {worker.instance}"
         return None if message_id is None else _Done(did, worker.instance, message_id)
-    if not _is_begun(worker, processes.identity_from(record.get("spawner"))):
+    if not _is_started_by(worker, key) or not _is_begun(worker, processes.identity_from(record.get("spawner"))):
         return None
     return _Done(f"started {worker.instance}", worker.instance)
 

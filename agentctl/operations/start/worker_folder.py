@@ -73,7 +73,7 @@ def prepare(
             agent_id=_agent_id(request, worker), stall_s=limits.stall_seconds,
             artifacts=list(request.artifacts) or None,
             delegation=request.delegation._asdict() if request.delegation else None,
-            retry_of=request.retry_of, continues=request.carries_on, by_tool=request.by_tool or None,
+            retry_of=request.retry_of, continues=request.carries_on, sole=request.sole, by_tool=request.by_tool or None,
             origin=around.origin, tree_limits=dict(standing.held), placement=placement,
         )  # fmt: skip
         data = to_json(spec.to_json())

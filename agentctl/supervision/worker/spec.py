@@ -57,6 +57,8 @@ class WorkerSpec(NamedTuple):
     parent_task: str | None = None
     depth: int = 0
     key: str | None = None
+    #: What only one worker may be (`SpawnRequest.sole`).
+    sole: str | None = None
     #: The worker whose work it tries again, or goes on with.
     retry_of: str | None = None
     continues: str | None = None
@@ -104,7 +106,7 @@ _NAMES = {field: _OTHERWISE.get(field) or camel(field) for field in WorkerSpec._
 _OPTIONAL = frozenset(
     {
         "order", "agent_id", "stall_s", "parent_task", "artifacts", "delegation", "by_tool", "origin", "tree_limits",
-        "max_park_s", "placement", "retry_of", "continues",
+        "max_park_s", "placement", "retry_of", "continues", "sole",
     }
 )  # fmt: skip
 _LEFT_OUT = frozenset(_NAMES[field] for field in _OPTIONAL)
@@ -286,7 +288,19 @@ def _are_lists_of_rules(value: object) -> bool:
 
 _KINDS = {
     **dict.fromkeys(
-        ("instance", "agent", "cwd", "parent", "parent_task", "key", "agent_id", "origin", "retry_of", "continues"),
+        (
+            "instance",
+            "agent",
+            "cwd",
+            "parent",
+            "parent_task",
+            "key",
+            "agent_id",
+            "origin",
+            "retry_of",
+            "continues",
+            "sole",
+        ),
         _is_text,
     ),
     **dict.fromkeys(("argv", "env_names", "after", "artifacts"), are_texts),
@@ -299,7 +313,7 @@ _KINDS = {
 _NOTHING = frozenset(
     {
         "parent", "parent_task", "key", "order", "agent_id", "artifacts", "delegation", "origin", "tree_limits",
-        "max_park_s", "placement", "retry_of", "continues",
+        "max_park_s", "placement", "retry_of", "continues", "sole",
     }
 )  # fmt: skip
 _OF_ORDER = {
