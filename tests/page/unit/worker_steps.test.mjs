@@ -21,7 +21,8 @@ test('the next step follows from the state', () => {
 test('a step that is on the screen is not offered', () => {
   assert.equal(nextStep(worker({ status: 'failed' }), 'why', 0), '');
   assert.equal(nextStep(worker({ ...done, changedFiles: 1 }), 'diff', 0), '');
-  assert.equal(nextStep(worker({}), 'questions', 1), 'answer');
+  assert.equal(nextStep(worker({}), 'questions', 1), '');
+  assert.equal(nextStep(worker({}), 'transcript', 1), 'answer');
 });
 
 test('empty tabs are those of which that is known', () => {

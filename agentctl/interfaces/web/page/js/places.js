@@ -7,8 +7,8 @@ export const TASK_TABS = ['workers', 'timeline', 'usage', 'events'];
 
 /**
  * What may stand in an address behind its `?`, so that it is kept over a load and in a link; what is not there is as
- * usual. `filter`: of the lists. `q`, `logs`: of a search. `question`: the one that is meant. `stream`, `find`, `at`:
- * of an output. `file`, `since`: of a diff.
+ * usual. `filter`: of the lists. `q`, `logs`: of a search. `question`: the one that is meant. `find`: what was
+ * searched for. `at`: the place in a text. `stream`: of an output. `file`, `since`: of a diff.
  * @typedef {'filter'|'q'|'logs'|'question'|'stream'|'find'|'at'|'file'|'since'} Query
  */
 

@@ -21,6 +21,17 @@ export const upperEdge = () => main().getBoundingClientRect().top;
  */
 export const reveal = (element, block = 'nearest') => element?.scrollIntoView({ block });
 
+/**
+ * Scroll until a piece of text is seen, if it is not: one element may be higher than the screen.
+ * @param {Range} range
+ */
+export function revealText(range) {
+  const seen = main().getBoundingClientRect();
+  const { top, bottom, height } = range.getBoundingClientRect();
+  const isSeen = height > 0 && top >= seen.top + seen.height / 4 && bottom <= seen.bottom - seen.height / 4;
+  if (height && !isSeen) main().scrollTop += (top + bottom - seen.top - seen.bottom) / 2;
+}
+
 /** @param {Element | null | undefined} element */
 export const topOf = (element) => element?.getBoundingClientRect().top;
 

@@ -8,6 +8,7 @@ import { wordsOf } from './filtering.js';
 import { go, taskHref, workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { reveal } from './scrolling.js';
+import { foundWords } from './text/found_places.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, counted, table } from './words.js';
 
@@ -104,7 +105,6 @@ export function SearchView({ place }) {
     first: () => moveTo(0),
     last: () => moveTo(hits.length - 1),
   });
-  const found = hits.reduce((total, hit) => total + (hit.more || 1), 0);
   return html`<h1 class="unseen">Search</h1>
     <form class="search-form" role="search" onSubmit=${(event) => {
       event.preventDefault();
@@ -121,7 +121,7 @@ export function SearchView({ place }) {
     ${query && isLoading && html`<${Loading} what="Searching" />`}
     ${query && data && !hits.length && html`<div class="empty"><p>Nothing has <strong><${Foreign} text=${query} /></strong>.</p>${!logs && html`<p class="quiet">What commands printed is searched with “Raw output too”.</p>`}</div>`}
     ${!query && html`<div class="empty"><p class="quiet">The newest task comes first. Quotes hold several words together.</p></div>`}
-    ${hits.length > 0 && html`<p class="quiet" role="status">${counted(found, 'hit')}</p>
+    ${hits.length > 0 && html`<p class="quiet" role="status">${foundWords(hits)}</p>
       <div class="hits" ref=${list} onFocusIn=${(event) => {
         cursor.current.at = Number(event.target.closest('[data-hit]')?.dataset.hit ?? -1);
       }}><${VirtualRows} keys=${keys} rowHeight=${rowHeight} role="list" aria-label="Hits" keep=${[cursor.current.at]}
@@ -133,26 +133,26 @@ export function SearchView({ place }) {
 const NONE = [];
 
 /**
- * Where a hit is: in a text of which the server says the place, at that place.
+ * Where a hit is: in a text of which the server says the place, at that place, and what is to be marked there.
  * @param {Sent.Hit} hit
  */
 function hrefOf({ taskId, agentInstance, source, offset, excerpt, begin, end }) {
   if (!agentInstance) return taskHref(taskId);
   const place = new URLSearchParams();
   if (offset != null) place.set('at', String(offset));
-  if (source === 'stdout' || source === 'stderr') {
-    place.set('stream', source);
-    place.set('find', [...(excerpt ?? '')].slice(begin ?? 0, end ?? 0).join(''));
-  }
+  const tab = TAB_OF[source] ?? '';
+  if (tab === 'output') place.set('stream', source);
+  const found = [...(excerpt ?? '')].slice(begin ?? 0, end ?? 0).join('');
+  if (tab && found) place.set('find', found);
   const query = String(place);
-  return workerHref(taskId, agentInstance, TAB_OF[source] ?? '') + (query ? `?${query}` : '');
+  return workerHref(taskId, agentInstance, tab) + (query ? `?${query}` : '');
 }
 
 /** @param {{ hit: Sent.Hit, at: number, letters: number }} props */
 function Hit({ hit, at, letters }) {
   const where = hrefOf(hit);
   const name = html`<span class="where"><span class="name foreign">${plain(hit.agentInstance ?? hit.taskId)}</span>${hit.agentInstance && html` <span class="source foreign">${plain(hit.taskId)}</span>`}</span>`;
-  if (hit.more) return html`<a href=${where} data-hit=${at}>${name}<span class="quiet">${counted(hit.more, 'more hit')} of this worker</span></a>`;
+  if (hit.more) return html`<a href=${where} data-hit=${at}>${name}<span class="quiet">${counted(hit.more, 'more line')} of this worker</span></a>`;
   const [before, found, after] = excerptFor(hit, letters);
   return html`<a href=${where} data-hit=${at}>${name}
     <span class="excerpt foreign">${plain(before)}<mark>${plain(found)}</mark>${plain(after)}</span>

@@ -29,8 +29,9 @@ export class TranscriptBlocks {
   constructor() {
     /** @type {Map<string, Block>} */
     this.byKey = new Map();
-    /** @type {Set<number>} */
-    this.seen = new Set();
+    /** The key of the block that each row belongs to, by where the row begins.
+     * @type {Map<number, string>} */
+    this.keyOf = new Map();
   }
 
   /**
@@ -40,17 +41,28 @@ export class TranscriptBlocks {
   add(rows) {
     let isNew = false;
     for (const row of rows) {
-      if (this.seen.has(row.offset)) continue;
-      this.seen.add(row.offset);
+      if (this.keyOf.has(row.offset)) continue;
+      const key = row.problem ? `problem:${row.offset}` : `${row.type}:${row.id ?? row.offset}`;
+      this.keyOf.set(row.offset, key);
       isNew = true;
-      if (row.type !== 'usage') this._take(row);
+      if (row.type !== 'usage') this._take(key, row);
     }
     return isNew;
   }
 
-  /** @param {Sent.ActivityRow} row */
-  _take(row) {
-    const key = row.problem ? `problem:${row.offset}` : `${row.type}:${row.id ?? row.offset}`;
+  /**
+   * The block of the row that begins at a place of the file.
+   * @param {number} offset
+   */
+  blockAt(offset) {
+    return this.byKey.get(this.keyOf.get(offset) ?? '') ?? null;
+  }
+
+  /**
+   * @param {string} key
+   * @param {Sent.ActivityRow} row
+   */
+  _take(key, row) {
     let block = this.byKey.get(key);
     if (!block) {
       const { id, offset: first, at, label, problem } = row;
@@ -149,3 +161,12 @@ export function callsIn(block) {
  * @returns {number}
  */
 export const stampOf = (block) => block.children.reduce((sum, child) => sum + stampOf(child) + 1, block.revision);
+
+/**
+ * Whether a block is another one, or has it below it.
+ * @param {Block} block
+ * @param {Block | null} other
+ * @returns {boolean}
+ */
+export const holds = (block, other) => other !== null
+  && (block === other || block.call === other || block.children.some((child) => holds(child, other)));

@@ -7,12 +7,11 @@ import { ITEM_SIGNS, itemLabel, telling } from './item_words.js';
 import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Arrow, Loading, Problem } from './pieces.js';
 import { distinct, oneLine, plain, plainLines, plainOutput } from './safe_text.js';
-import { placeIn } from './router.js';
-import { reveal } from './scrolling.js';
+import { noteQuery, placeIn } from './router.js';
 import { ShownRows } from './shown_rows.js';
 import { sayRefusal } from './store.js';
 import { lookOf, outcomeOf, readsTogether } from './text/known_calls.js';
-import { callsIn, stampOf, TranscriptBlocks } from './transcript_blocks.js';
+import { callsIn, holds, stampOf, TranscriptBlocks } from './transcript_blocks.js';
 import { clock, counted, duration, secondsSince, table } from './words.js';
 
 /** @import { Block } from './transcript_blocks.js' */
@@ -29,9 +28,9 @@ const MOST_BLOCKS = 3000;
  * @typedef {{ blocks: TranscriptBlocks, begin: number, end: number, ended: boolean, isLoading: boolean,
  *   number: number }} Known
  *
- * What was unfolded, and what is done to a block.
+ * What was unfolded, what is done to a block, and the one that a search has found.
  * @typedef {{ folds: Map<string, boolean>, fold: (block: Block, value: boolean, ...keys: string[]) => void,
- *   showWhole: (block: Block) => Promise<void>, isSource: boolean }} Context
+ *   showWhole: (block: Block) => Promise<void>, isSource: boolean, found: Block | null }} Context
  *
  * What stands in a line of its own: a block, or calls that only read.
  * @typedef {{ key: string, blocks: Block[], time: string }} Entry
@@ -102,9 +101,10 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   };
   useEffect(() => {
     // The row of a search is the first one that is here: those above it come as soon as there is room.
-    begin(wanted).then(() => requestAnimationFrame(() => {
-      if (wanted >= 0) reveal(box.current?.firstElementChild, 'start');
-    }));
+    begin(wanted).then(() => {
+      const found = state.current?.blocks.blockAt(wanted);
+      if (found && Object.values(found.cuts).some((cut) => cut !== null)) showWhole(found);
+    });
   }, [path]);
   usePolling(async () => {
     const now = state.current;
@@ -143,7 +143,12 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   const following = useFollowing({
     box, revision, onOlder: loadOlder, hasOlder: (state.current?.begin ?? 0) > 0, startsAtEnd: wanted < 0,
   });
-  useScrollKeys(following.toEnd);
+  const toEnd = () => {
+    noteQuery('at', '');
+    noteQuery('find', '');
+    following.toEnd();
+  };
+  useScrollKeys(toEnd);
   /** @param {Block} block */
   const showWhole = async (block) => {
     const now = state.current;
@@ -161,7 +166,8 @@ export function TranscriptTab({ task, instance, worker, asks }) {
   if (!state.current) return html`<${Loading} />${asks}`;
   const { number } = state.current;
   const roots = state.current.blocks.roots();
-  const context = { folds, fold, showWhole, isSource };
+  const found = state.current.blocks.blockAt(wanted);
+  const context = { folds, fold, showWhole, isSource, found };
   return html`<div class="transcript-head">
       ${state.current.begin > 0 ? html`<button type="button" class="small" onClick=${loadOlder}>Show older</button>` : ''}
       ${roots.length > 0 && html`<${SourceSwitch} isSource=${isSource} toggle=${toggleSource} />`}
@@ -172,7 +178,7 @@ export function TranscriptTab({ task, instance, worker, asks }) {
     ${!roots.length && html`<p class="quiet pad">${worker.driver ? 'It has not said or done anything yet.' : 'A command has no transcript, only what it reports itself: see its output.'}</p>`}
     ${state.current.ended && roots.length > 0 && html`<p class="quiet end-line">It has ended.</p>`}
     ${asks}
-    ${!following.isFollowing && html`<button type="button" class="to-end" onClick=${following.toEnd}>↓ To the end</button>`}`;
+    ${!following.isFollowing && html`<button type="button" class="to-end" onClick=${toEnd}>↓ To the end</button>`}`;
 }
 
 /**
@@ -192,6 +198,13 @@ function Line({ entry, context }) {
 /** @param {{ block: Block, time: string }} props */
 const At = ({ block, time }) => html`<time class="at" datetime=${block.at} title=${clock(block.at)}>${time}</time>`;
 
+/**
+ * Whether a block is the one that a search has found, as `aria-current` says it.
+ * @param {Block} block
+ * @param {Context} context
+ */
+const currentOf = (block, { found }) => (found && (block === found || block.call === found) ? 'true' : undefined);
+
 /** @param {{ block: Block, time: string, context: Context }} props */
 function Block({ block, time, context }) {
   const { type } = block;
@@ -201,7 +214,7 @@ function Block({ block, time, context }) {
   const isQuiet = ['thought', 'progress', 'note'].includes(type);
   const isPrompt = type === 'message' && block.name === 'user';
   const prefix = PREFIXES[type] ?? plain(type);
-  return html`<div class=${`block ${type in PREFIXES ? type : ''}${isQuiet ? ' dimmed' : ''}${isPrompt ? ' from-person' : ''}`}>
+  return html`<div class=${`block ${type in PREFIXES ? type : ''}${isQuiet ? ' dimmed' : ''}${isPrompt ? ' from-person' : ''}`} aria-current=${currentOf(block, context)}>
     <${At} block=${block} time=${time} />
     <div class="body">
       ${prefix && html`<span class="kind">${prefix}${type === 'question' && block.status ? ` (${plain(block.status)})` : ''}</span>`}
@@ -227,16 +240,17 @@ const amongReads = (block) => `reads ${block.key}`;
  * Whether calls that only read are unfolded: a person has said so of them together, or of one before others came.
  * @param {Block[]} blocks
  * @param {Map<string, boolean>} folds
+ * @param {boolean} isFound whether a search has found one of them
  */
-function areUnfolded(blocks, folds) {
+function areUnfolded(blocks, folds, isFound) {
   const told = blocks.map((block) => folds.get(amongReads(block))).filter((one) => one !== undefined);
-  return told.length ? told.includes(true) : blocks.some(({ key }) => folds.get(key));
+  return told.length ? told.includes(true) : isFound || blocks.some(({ key }) => folds.get(key));
 }
 
 /** @param {{ entry: Entry, context: Context }} props */
 function Reads({ entry, context }) {
   const { blocks, time } = entry;
-  const isOpen = areUnfolded(blocks, context.folds);
+  const isOpen = areUnfolded(blocks, context.folds, blocks.some((block) => holds(block, context.found)));
   const last = blocks[blocks.length - 1];
   const names = blocks.map(({ detail, name }) => lookOf(name, detail)?.subject ?? '').join(', ');
   return html`<div class="block call-block">
@@ -265,12 +279,12 @@ function Outcome({ block }) {
 function Call({ block, time, context }) {
   const look = lookOf(block.name, block.detail);
   const isTelling = ['failed', 'denied'].includes(block.status ?? '') || look?.kind === 'todos';
-  const isOpen = context.folds.get(block.key) ?? isTelling;
+  const isOpen = context.folds.get(block.key) ?? (isTelling || block === context.found);
   const toggle = () => context.fold(block, !isOpen, block.key);
   const short = oneLine(look ? look.title || look.subject : telling(block.detail), 220);
   const came = look ? outcomeOf(look, block.text, block.status) : '';
   const sign = look?.kind === 'command' ? '$' : oneLine(look?.verb ?? block.name ?? 'tool', 80);
-  return html`<div class=${`block call-block ${look ? `look-${look.kind}` : ''}`}>
+  return html`<div class=${`block call-block ${look ? `look-${look.kind}` : ''}`} aria-current=${currentOf(block, context)}>
     <${At} block=${block} time=${time} />
     <div class="body">
       <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${toggle}>
@@ -294,11 +308,11 @@ function RawArguments({ block, context }) {
 
 /** @param {{ block: Block, time: string, context: Context }} props */
 function SubAgent({ block, time, context }) {
-  const isOpen = context.folds.get(block.key) ?? false;
+  const isOpen = context.folds.get(block.key) ?? holds(block, context.found);
   const toggle = () => context.fold(block, !isOpen, block.key);
   const calls = callsIn(block);
   const prompt = block.call?.detail?.prompt ?? block.detail?.prompt;
-  return html`<div class="block sub-agent">
+  return html`<div class="block sub-agent" aria-current=${currentOf(block, context)}>
     <${At} block=${block} time=${time} />
     <div class="body">
       <button type="button" class="call-line" aria-expanded=${String(isOpen)} onClick=${toggle}>
@@ -322,7 +336,7 @@ function SubAgent({ block, time, context }) {
  */
 function Long({ block, field, text, context, isMono, isOutput, isMarkdown, isCutBy = field, rows }) {
   const key = `${block.key} ${field} all`;
-  const isWhole = context.folds.get(key) ?? false;
+  const isWhole = context.folds.get(key) ?? (currentOf(block, context) !== undefined);
   const string = String(text ?? '');
   const isCut = block.cuts[isCutBy] != null;
   const isLong = string.length > FOLDED_CHARACTERS || lineCount(string) > FOLDED_LINES;

@@ -5,6 +5,7 @@ import { AskedBefore } from './asked_before.js';
 import { DiffTab } from './diff_view.js';
 import { html, useEffect, useRef, useState } from './dom.js';
 import { EventsTab } from './events_view.js';
+import { useFoundWords } from './found_words.js';
 import { useKeys } from './keys.js';
 import { LogsTab } from './logs_view.js';
 import { Foreign, Loading, Problem, Tabs, useFetched } from './pieces.js';
@@ -92,6 +93,9 @@ export function WorkerView({ place }) {
     tab: (event) => showTab(event.key === '[' ? -1 : 1),
   });
   useWorkerKeys(() => key);
+  const body = useRef(null);
+  // An output is not here as a whole: it has its own search, in the server.
+  useFoundWords(body, tab === 'output' ? '' : place.query.get('find') ?? '', `${key} ${tab} ${Boolean(worker)}`);
 
   if (!worker) {
     if (asked.error) return html`<div class="empty"><h1><${Foreign} text=${instance} /></h1><${Problem} error=${asked.error} /><p><a href=${taskHref(task)}>The task <${Foreign} text=${task} /></a></p></div>`;
@@ -104,7 +108,7 @@ export function WorkerView({ place }) {
   const isFollowing = tab === 'transcript' || tab === 'output';
   return html`<${WorkerHead} worker=${worker} task=${task} instance=${instance} tab=${tab} questions=${questions.length} />
     <${WorkerTabs} worker=${worker} task=${task} instance=${instance} tab=${tab} />
-    <div class="worker-body">
+    <div class="worker-body" ref=${body}>
       ${isOver && html`<${AskedBefore} key=${wanted} task=${task} instance=${instance} id=${wanted} worker=${worker} />`}
       ${!isFollowing && tab !== 'questions' && asks}
       <${Tab} key=${`${key} ${tab}`} task=${task} instance=${instance} worker=${worker} workerKey=${key} asks=${asks} />

@@ -12,7 +12,7 @@ import { TERMINAL } from '../words.js';
  */
 export function nextStep(worker, tab, questions) {
   const step = wanted(worker, questions);
-  const shownBy = { error: 'why', diff: 'diff', result: 'result' };
+  const shownBy = { answer: 'questions', error: 'why', diff: 'diff', result: 'result' };
   return step in shownBy && shownBy[/** @type {keyof typeof shownBy} */ (step)] === tab ? '' : step;
 }
 

@@ -1,0 +1,96 @@
+// Marks what a search has found in the view that it leads to. The browser marks it (`CSS.highlights`): what strangers
+// have written is drawn as ever, and nothing of it is taken apart. A browser that cannot has the row that is meant.
+import { useEffect } from './dom.js';
+import { reveal, revealText } from './scrolling.js';
+import { placesIn } from './text/found_places.js';
+
+const NAME = 'found';
+/** More text than this is not looked through. */
+const MOST_CHARACTERS = 1_000_000;
+/** Words that are found do not go on from one of these to the next. */
+const BLOCKS = 'p, li, td, th, dd, dt, pre, div, section, h2, h3, h4, h5, h6, button';
+const MOVES = ['wheel', 'touchstart', 'pointerdown', 'keydown'];
+
+/**
+ * Where words stand in the texts of an element.
+ * @param {Element} element
+ * @param {string} words
+ * @returns {Range[]}
+ */
+function rangesIn(element, words) {
+  /** @type {Array<{ node: Text, begin: number }>} */
+  const nodes = [];
+  let text = '';
+  let block = null;
+  const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  while (text.length < MOST_CHARACTERS && walker.nextNode()) {
+    const node = /** @type {Text} */ (walker.currentNode);
+    const around = node.parentElement?.closest(BLOCKS) ?? null;
+    if (around !== block) text += '\0';
+    block = around;
+    nodes.push({ node, begin: text.length });
+    text += node.data;
+  }
+  let at = 0;
+  const nodeAt = (/** @type {number} */ place) => {
+    while (at + 1 < nodes.length && nodes[at + 1].begin <= place) at += 1;
+    return nodes[at];
+  };
+  return placesIn(text, words).map(([begin, end]) => {
+    const [first, last] = [nodeAt(begin), nodeAt(end - 1)];
+    const range = new Range();
+    range.setStart(first.node, begin - first.begin);
+    range.setEnd(last.node, end - last.begin);
+    return range;
+  });
+}
+
+/**
+ * Mark words wherever they stand in a part of the page; where one row of it is meant, in that one. It stays in sight,
+ * however the part grows, until the reader goes on.
+ * @param {Ref<Element | null>} box
+ * @param {string} words none if nothing was searched for
+ * @param {string} key another view
+ */
+export function useFoundWords(box, words, key) {
+  useEffect(() => {
+    const part = box.current;
+    if (!part || !words) return undefined;
+    let frame = 0;
+    let isRead = false;
+    const mark = () => {
+      frame = 0;
+      const row = part.querySelector('.block[aria-current]');
+      const ranges = rangesIn(row ?? part, words);
+      if ('highlights' in CSS) CSS.highlights.set(NAME, new Highlight(...ranges));
+      if (isRead) return;
+      const [first] = ranges;
+      if (!first?.getBoundingClientRect().height) reveal(first?.startContainer.parentElement ?? row, 'center');
+      // What was never on the screen has an estimated height: by the next frame it has its own.
+      if (first) frame = requestAnimationFrame(() => {
+        frame = 0;
+        revealText(first);
+      });
+    };
+    const look = () => {
+      frame ||= requestAnimationFrame(mark);
+    };
+    const observer = new MutationObserver(look);
+    observer.observe(part, { childList: true, subtree: true, characterData: true });
+    const heights = new ResizeObserver(look);
+    heights.observe(part);
+    const over = new AbortController();
+    for (const name of MOVES) {
+      addEventListener(name, () => {
+        isRead = true;
+      }, { capture: true, passive: true, signal: over.signal });
+    }
+    return () => {
+      over.abort();
+      observer.disconnect();
+      heights.disconnect();
+      cancelAnimationFrame(frame);
+      if ('highlights' in CSS) CSS.highlights.delete(NAME);
+    };
+  }, [words, key]);
+}

@@ -1,0 +1,115 @@
+"""At stake: what a search has found is seen where it leads to: the row in sight, its words marked, after a load too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.agent_steps import agent, ends, plays
+from tests.page.visiting import PHONE, WIDE, Visit
+from tests.steps import Task
+from tests.support import wait_until
+
+#: Texts of all kinds among many others: what one searches for is in the middle of each, or deep within it.
+_SCRIPT = """
+def block(one, parent=None):
+    message = {"id": "msg", "type": "message", "role": "assistant", "model": "none",
+               "usage": {"input_tokens": 10, "output_tokens": 10}, "content": [one], "stop_reason": None}
+    say(type="assistant", message=message, parent_tool_use_id=parent, session_id=me.session)
+
+def call(id_, name, result, parent=None, **arguments):
+    block({"type": "tool_use", "id": id_, "name": name, "input": arguments}, parent)
+    if result is not None:
+        content = [{"type": "tool_result", "tool_use_id": id_, "content": result}]
+        say(type="user", message={"role": "user", "content": content}, parent_tool_use_id=parent, session_id=me.session)
+
+def fill(count):
+    for number in range(count):
+        block({"type": "text", "text": f"A step of **{number}** that says nothing."})
+
+fill(120)
+block({"type": "text", "text": "Then the **cedar** stands\\nbeside a `cedar`."})
+fill(60)
+call("b", "Bash", "\\n".join(f"line {n}" for n in range(30)) + "\\nthe last one is a \\x1b[32mbirch\\x1b[m\\n",
+     command="ls trees", description="Look at the trees")
+for number in range(4):
+    call(f"r{number}", "Read", "nothing", file_path=f"src/{'maple' if number == 2 else 'other'}-{number}.ts")
+block({"type": "tool_use", "id": "s", "name": "Task",
+       "input": {"description": "Look around", "subagent_type": "explore", "prompt": "Look around"}})
+call("s1", "Grep", "no match", "s", pattern="juniper")
+say(type="user", message={"role": "user", "content": [
+    {"type": "tool_result", "tool_use_id": "s", "content": "Nothing there."}]}, parent_tool_use_id=None,
+    session_id=me.session)
+fill(60)
+block({"type": "text", "text": "A long one. " + "word " * 3000 + "\\n\\nAnd an acacia.\\n\\n" + "more " * 2000})
+fill(60)
+"""
+#: The texts that the browser marks, and whether the first one of them is on the screen.
+_MARKED = """() => {
+  const ranges = [...(CSS.highlights.get('found') ?? [])];
+  const seen = document.getElementById('main').getBoundingClientRect();
+  const box = ranges[0]?.getBoundingClientRect();
+  return [ranges.map(String), Boolean(box) && box.height > 0 && box.top >= seen.top && box.bottom <= seen.bottom];
+}"""
+
+
+def found(page: Page) -> Locator:
+    """Return the row that the search has found."""
+    return page.get_by_role("log").locator("[aria-current=true]")
+
+
+def marked(page: Page, *texts: str) -> None:
+    """Wait until these are marked, and the first one is seen."""
+    wait_until(lambda: page.evaluate(_MARKED), accept=lambda now: now == [list(texts), True], what="marks in sight")
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_hit_in_a_transcript_is_marked_and_in_sight(
+    task: Task, tmp_path: Path, visiting: Callable[..., Visit], size: dict[str, int]
+) -> None:
+    agent(plays(tmp_path, _SCRIPT + "me.answer('The elm is an answer.')\n"), name="a")
+    ends("a")
+    visit = visiting(viewport=size)
+    hits = {
+        "cedar": ("cedar", "cedar"), "birch": ("birch",), "maple": ("maple", "maple"), "juniper": ("juniper", "juniper"),
+        "acacia": ("acacia",),
+    }  # fmt: skip
+    for word, texts in hits.items():
+        page = visit.open(f"/search?q={word}")
+        page.get_by_role("listitem").get_by_role("link").first.click()
+        expect(page).to_have_url(re.compile(rf"/transcript\?at=[0-9]+&find={word}$"))
+        marked(page, *texts)
+        expect(found(page)).to_have_count(1)
+        address = page.url
+        page.reload()
+        visit.live()
+        marked(page, *texts)
+        expect(found(page)).to_be_in_viewport()
+        assert page.url == address
+    page.get_by_role("button", name="To the end").click()
+    expect(page.get_by_text("The elm is an answer.").last).to_be_in_viewport()
+    assert "at=" not in page.url
+
+
+def test_a_search_says_what_it_counts(task: Task, tmp_path: Path, visit: Visit) -> None:
+    said = 'for _ in range(8):\n    block({"type": "text", "text": "A larch."})\n'
+    for name in ("a", "b"):
+        agent(plays(tmp_path, _SCRIPT + said + "me.answer('No.')\n"), name=name)
+        ends(name)
+    page = visit.open("/search?q=larch")
+    expect(page.get_by_role("status").filter(has_text="16 lines in 2 workers")).to_be_visible()
+    expect(page.get_by_role("listitem").filter(has_text="3 more lines of this worker")).to_have_count(2)
+
+
+def test_a_hit_in_another_view_is_marked_there(task: Task, tmp_path: Path, visit: Visit) -> None:
+    agent(plays(tmp_path, "me.answer('One.\\n\\n' * 60 + 'An **elm** of an answer.')\n"), name="a")
+    ends("a")
+    page = visit.open("/search?q=elm")
+    page.get_by_role("listitem").filter(has_text="result").get_by_role("link").first.click()
+    marked(page, "elm")
+    page.get_by_role("navigation", name="About a").get_by_role("link", name="Why").click()
+    assert page.evaluate("CSS.highlights.size") == 0
