@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isTelling, labelOf, valueWords } from '../../../agentctl/interfaces/web/page/js/text/fact_words.js';
+import { inWords, isTelling, labelOf, valueWords } from '../../../agentctl/interfaces/web/page/js/text/fact_words.js';
 
 test('keys are spelled for people', () => {
   const named = {
@@ -27,4 +27,13 @@ test('values are times, durations and sizes', () => {
   assert.equal(valueWords('pid', 20471), '20471');
   assert.equal(valueWords('input', 41010), '41,010');
   assert.equal(valueWords('paused', true), 'yes');
+});
+
+test('a document in one line', () => {
+  const told = [
+    [{ pid: 31666, start: 1427450, shimPid: 31657 }, 'process 31666 · start 1427450 · guard process 31657'],
+    [{ exitCode: 0, paused: true, note: null, costUsd: 0.25 }, 'exit code 0 · paused · US dollars 0.25'],
+    [{ lastLine: 'no · exit code 0', of: ['a'] }, 'last line "no · exit code 0" · of ["a"]'],
+  ];
+  for (const [value, words] of told) assert.equal(inWords(value), words);
 });

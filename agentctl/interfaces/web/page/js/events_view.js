@@ -7,6 +7,7 @@ import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
 import { isAtEnd, toEnd, topOf, upperEdge, useEnd, useScrolled } from './scrolling.js';
 import { connection, events, eventsSince, sayRefusal, useTopics } from './store.js';
+import { inWords } from './text/fact_words.js';
 import { useRowHeight, VirtualRows } from './virtual_rows.js';
 import { clock, table } from './words.js';
 
@@ -163,7 +164,7 @@ const ROLES = table({ failed: 'failed', completed: 'completed', blocked: 'blocke
  */
 const EventRow = stamped(/** @param {EventProps} props */ ({ event, task, style, isNamed, size, position }) => {
   const { agentInstance: _, ...payload } = event.payload ?? {};
-  const text = Object.keys(payload).length ? JSON.stringify(payload) : '';
+  const text = inWords(payload);
   return html`<div class="event" role="listitem" style=${style} aria-setsize=${size} aria-posinset=${position}>
     <span class="seq">${event.seq}</span><time class="at" datetime=${event.ts}>${clock(event.ts)}</time>
     <span class=${`type foreign ${ROLES[String(event.type).split('.')[1]] ?? ''}`}>${plain(event.type ?? event.problem ?? '')}</span>

@@ -179,12 +179,10 @@ function Timeline({ data, task, instance }) {
   }));
   /** @param {number} at */
   const middle = (at) => top + at * rowHeight + barTop + (rowHeight - barTop) / 2;
-  const tokens = data.total?.tokens ?? 0;
-  const cost = costWords(data.total?.costUsd);
   const now = labelWidth + Math.min(1, length / axis) * room;
   return html`<div class="timeline">
     <p class="facts-line">${!instance && html`<strong>${duration(length)}</strong>`}<span>from ${clock(data.from)}</span>${data.open && html`<span class="running">still open</span>`}
-      <span>${counted(rows.length, 'worker')}</span>${!instance && tokens > 0 && html`<span>${data.total?.atLeast?.includes('tokens') ? '≥' : ''}${shortNumber(tokens)} tokens</span>`}${!instance && cost && html`<span>${cost}</span>`}</p>
+      ${instance && html`<span>${counted(rows.length, 'worker')}</span>`}</p>
     <ul class="legend" aria-label="Shades">${SHADES.map((shade) => html`<li key=${shade}><svg width="26" height="14" aria-hidden="true"><${Piece} shade=${shade} x=${1} width=${24} y=${0} height=${14} /></svg>${shade}</li>`)}
       <li><svg width="26" height="14" aria-hidden="true"><rect class="critical" x="1.5" y="1.5" width="23" height="11" rx="2" /></svg>critical path</li></ul>
     <div class="picture" ref=${box}>

@@ -112,10 +112,18 @@ export function DetailsTab({ task, instance, worker }) {
   if (!data) return html`<${NotYet} error=${error} isLoading=${isLoading} />`;
   return html`<div class="details">
     <p class="facts-line">${data.folder && html`<span>Its folder <${Command} text=${data.folder} /></span>`}<button type="button" class="small" onClick=${again}>Look again</button></p>
-    <${Facts} value=${data} />
+    <${Facts} value=${ofWorker(data)} />
     <details><summary>All of it, as JSON</summary><pre class="preview foreign">${plainLines(JSON.stringify(data, null, 1))}</pre></details>
   </div>`;
 }
+
+/**
+ * What a worker is, without what stands above it. What an agent was told is no command.
+ * @param {Sent.Shown} data
+ */
+const ofWorker = ({ folder: _, ...data }) => Object.fromEntries(Object.entries(data).map(([key, value]) => [
+  key === 'command' && data.driver ? 'prompt' : key, value,
+]));
 
 /**
  * What a document says, in words: single values first, then a section for each part.

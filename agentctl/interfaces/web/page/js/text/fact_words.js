@@ -8,8 +8,11 @@ const WORDS = table({
   durationSeconds: 'Duration', envNames: 'Variables', furtherRuns: 'Further runs',
   graceSeconds: 'Pause between signals', maxBudgetUsd: 'US dollars at most', maxOutputBytes: 'Output at most',
   maxTurns: 'Turns at most', pid: 'Process', spec: 'Order', taskId: 'Task', timeoutSeconds: 'Time limit',
-  touchedFiles: 'Files it touched', uncollected: 'Ends not collected yet',
+  shimPid: 'Guard process', touchedFiles: 'Files it touched', uncollected: 'Ends not collected yet',
 });
+
+/** Numbers that count nothing. */
+const IDENTITIES = new Set(['pid', 'shimPid', 'start']);
 
 /**
  * A key in words: `maxParkSeconds` is `Max park`.
@@ -45,5 +48,27 @@ export function valueWords(key, value) {
   if (typeof value === 'string' && key.endsWith('At')) return clock(value);
   if (typeof value === 'number' && key.endsWith('Seconds')) return duration(value);
   if (typeof value === 'number' && key.endsWith('Bytes')) return bytes(value);
-  return typeof value === 'number' ? value.toLocaleString('en', { useGrouping: key !== 'pid' }) : String(value);
+  return typeof value === 'number' ? value.toLocaleString('en', { useGrouping: !IDENTITIES.has(key) }) : String(value);
+}
+
+/**
+ * What a document says, in one line: `exit code 2 · last line "no such file"`. A text with blanks in it is in quotes,
+ * so that none looks like several values.
+ * @param {object} value
+ */
+export function inWords(value) {
+  const telling = Object.entries(value).filter(([key, one]) => isTelling(key, one));
+  return telling.map(([key, one]) => oneInWords(key, one)).join(' · ');
+}
+
+/**
+ * @param {string} key
+ * @param {unknown} one
+ */
+function oneInWords(key, one) {
+  const label = labelOf(key);
+  const name = /^[A-Z][a-z]/.test(label) ? label.charAt(0).toLowerCase() + label.slice(1) : label;
+  if (one === true) return name;
+  const words = typeof one === 'object' ? JSON.stringify(one) : valueWords(key, one);
+  return `${name} ${words === one && /[\s"·]/.test(words) ? JSON.stringify(words) : words}`;
 }
