@@ -37,6 +37,11 @@ def all_pages(changes: list[tuple[list[int], list[int]]], names: list[int], limi
             stayed &= set(names)
 
 
+def test_behind_a_page_that_is_just_full_there_is_none() -> None:
+    assert page_of_rows(rows_of([1, 2, 3]), 3, None).next is None
+    assert page_of_rows(rows_of([1, 2, 3]), 2, None).next is not None
+
+
 @given(
     st.lists(st.integers(0, 40), unique=True, max_size=30).map(sorted),
     st.integers(1, 7),

@@ -15,7 +15,7 @@ import agentctl
 from agentctl.adapters.clock import monotonic
 from agentctl.adapters.taskdir import Root, WorkerDir
 from agentctl.domain.activity.row import RowType
-from agentctl.domain.text.terminal_output import TerminalRow, rows_of_text
+from agentctl.domain.text.terminal_output import StyledText, TerminalRow, rows_of_text
 from agentctl.interfaces.web.output_endpoints import shown_in
 from agentctl.operations.output.finding import find_in_output
 from agentctl.operations.output.row_pages import MOST_ROWS, KeptTerminals, PageOfRows, rows_of_output
@@ -160,6 +160,23 @@ def test_a_page_has_a_bounded_number_of_rows(worker: WorkerDir) -> None:
     assert (len(page.rows), page.begin, page.end) == (MOST_ROWS, 5000 - MOST_ROWS, 5000)
 
 
+@pytest.mark.parametrize("begin", [0, None])
+def test_a_page_may_have_just_as_many_rows_as_are_given(worker: WorkerDir, begin: int | None) -> None:
+    write(worker, b"x\n" * MOST_ROWS)
+    page = look(worker, begin, limit=1 << 16)
+    assert (len(page.rows), page.begin, page.end) == (MOST_ROWS, 0, page.size)
+
+
+def test_a_terminal_is_kept_for_its_own_file(worker: WorkerDir) -> None:
+    other, kept = worker.task.worker("other"), KeptTerminals()
+    Path(str(other.path)).mkdir()
+    write(worker, b"\x1b[31mone")
+    write(other, b"two, two")
+    end = look(worker, kept=kept).end
+    write(other, b"two, two more")
+    assert [row.spans for row in look(other, end, kept=kept).rows] == [(StyledText("two, two more"),)]
+
+
 @pytest.mark.parametrize("how", [{"begin": 0}, {}, {"begin": 0, "is_source": True}, {"is_source": True}])
 def test_a_page_of_many_rows_takes_no_more_memory_than_its_own(worker: WorkerDir, how: dict[str, Any]) -> None:
     write(worker, b"\n" * (1 << 20))
@@ -170,6 +187,7 @@ def test_a_page_of_many_rows_takes_no_more_memory_than_its_own(worker: WorkerDir
     finally:
         tracemalloc.stop()
     assert len(page.rows) == MOST_ROWS
+    assert page.begin == page.rows[0].at
     assert peak < 48 << 20
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agentctl.domain.text.terminal_output import (
     COLUMNS,
     ROWS,
+    StyledText,
     TerminalOutput,
     TerminalRow,
     rows_of_text,
@@ -186,6 +187,19 @@ def test_time_is_linear_and_memory_is_bounded(piece: bytes) -> None:
 
     take(1)
     assert take(20) < 20 * 10 * max(take(4) / 4, 0.002)
+
+
+@pytest.mark.parametrize(
+    ("output", "shown"),
+    [("日\rx", "x "), ("日\x1b[2G\x1b[K", " "), ("日\u0301\x1b[2Gx", " x"), ("a日b\x1b[3GX", "a Xb")],
+)
+def test_half_of_a_wide_character_is_a_blank(output: str, shown: str) -> None:
+    assert rows_of_text(output)[0].text == shown
+
+
+@pytest.mark.parametrize("mark", "<=>?")
+def test_a_private_sequence_is_no_style(mark: str) -> None:
+    assert rows_of_text(f"\x1b[31m\x1b[{mark}1mx")[0].spans == (StyledText("x", "f1"),)
 
 
 def test_who_moves_right_gets_to_the_edge_of_a_wide_window_or_as_far_as_was_written() -> None:
