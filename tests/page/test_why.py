@@ -17,7 +17,7 @@ from tests.agent_steps import blocked
 from tests.listener import configure
 from tests.page.seen import group, row, said
 from tests.page.site import Site
-from tests.page.visiting import PHONE, Visit
+from tests.page.visiting import PHONE, WIDE, Visit
 from tests.served import link_to
 from tests.steps import Task, spawn
 from tests.support import run, wait_until, worker
@@ -59,6 +59,38 @@ def test_a_failure_is_told_in_its_row_and_its_last_lines_stand_below_why_and_res
     page.locator(".why").get_by_role("button", name="Try again").click()
     page.get_by_role("dialog").get_by_role("button", name="Try again").click()
     expect(said(page)).to_contain_text("Started licences-2")
+
+
+@pytest.mark.parametrize(
+    ("writes", "stream"), [("echo halfway; echo {} >&2", "stderr"), ("echo {}", "stdout")], ids=["stderr", "stdout"]
+)
+def test_the_head_of_a_failed_worker_says_why_and_leads_to_the_stream_that_says_so(
+    task: Task, visiting: Callable[..., Visit], writes: str, stream: str
+) -> None:
+    spawn(["sh", "-c", f"{writes.format(REASON)}; exit 3"], "--wait", name="licences", check=False)
+
+    for viewport in (WIDE, PHONE):
+        page = visiting(viewport=viewport).open("/tasks/t1/workers/licences/details")
+        head = page.locator(".worker-head")
+        expect(head).to_contain_text("failed (exit_code 3)")
+        expect(head.get_by_text(REASON)).to_be_in_viewport(ratio=1)
+        head.get_by_role("link", name="See its output").click()
+        expect(page.get_by_role("button", name=re.compile(rf"^{stream}"))).to_have_attribute("aria-pressed", "true")
+        expect(page.locator(".worker-body")).to_contain_text(REASON)
+        expect(head.get_by_role("link", name="See its output")).to_have_count(0)
+        expect(head.get_by_text(REASON)).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_head_says_nothing_of_an_end_that_is_no_failure(task: Task, visit: Visit) -> None:
+    spawn(["sh", "-c", f"echo {REASON} >&2"], "--wait", name="good")
+    spawn(["sh", "-c", "exit 3"], "--wait", name="silent", check=False)
+
+    page = visit.open()
+    for name, end in (("good", "completed"), ("silent", "failed (exit_code 3)")):
+        visit.go(f"/tasks/t1/workers/{name}/details")
+        expect(page.locator(".worker-head")).to_contain_text(end)
+        expect(page.locator(".said-at-end")).to_have_count(0)
 
 
 def test_a_link_to_a_question_that_was_answered_says_what_was_answered(task: Task, visit: Visit) -> None:

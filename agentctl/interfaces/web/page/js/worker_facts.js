@@ -6,7 +6,7 @@ import { Markdown, SourceSwitch, useSource } from './markdown_view.js';
 import { Command, Foreign, Loading, NotYet, Problem, useFetched } from './pieces.js';
 import { FileButton } from './result_files.js';
 import { workerHref } from './router.js';
-import { distinct, plain, plainLines } from './safe_text.js';
+import { distinct, oneLine, plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
 import { isTelling, labelOf, valueWords } from './text/fact_words.js';
 import { LastLines } from './why_view.js';
@@ -35,10 +35,11 @@ export function ResultTab({ task, instance, worker }) {
   /** @param {string} text */
   const written = (text) => (isSource ? html`<div class="pre foreign">${plainLines(text)}</div>` : html`<${Markdown} text=${text} how=${HOW} />`);
   const from = SOURCES[data.source];
-  const { files = [] } = data;
+  const { files = [], message } = data;
+  const isInHead = data.status === 'failed' && oneLine(message) === message;
   return html`<div class="result">
     <p class="facts-line"><span class=${signOf(data).role}>${endWords(data)}</span>${data.exitCode != null && html`<span>exit code ${plain(data.exitCode)}</span>`}${from && html`<span class="quiet">${from}</span>`}${live && html`<span class="quiet">it still works: this may change</span>`}${(data.summary || (data.text && !isOutput)) && html`<${SourceSwitch} isSource=${isSource} toggle=${toggle} />`}</p>
-    ${data.message && html`<p class="failed foreign">${plainLines(data.message)}</p>`}
+    ${message && !isInHead && html`<p class="failed foreign">${plainLines(message)}</p>`}
     ${data.summary && html`<section><h2>Summary</h2>${written(data.summary)}</section>`}
     ${data.text ? html`<section><h2>${isOutput ? 'Output' : 'Answer'}</h2><div class=${`answer${isOutput ? ' pre foreign mono' : ''}`}>${isOutput ? plainLines(data.text) : written(data.text)}</div>
       ${data.truncated && html`<p class="quiet">Cut: all of it (${bytes(data.size)}) is in <${Command} text=${data.path ?? ''} /></p>`}</section>` : !data.summary && !data.lastLines && html`<p class="quiet">There is no result${live ? ' yet' : ''}.</p>`}

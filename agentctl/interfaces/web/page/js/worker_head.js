@@ -6,12 +6,12 @@ import { openDialog } from './dialogs.js';
 import { html } from './dom.js';
 import { Sign, WorkerTime } from './pieces.js';
 import { go, taskHref, workerHref } from './router.js';
-import { plain } from './safe_text.js';
+import { oneLine, plain } from './safe_text.js';
 import { reveal } from './scrolling.js';
 import { about, fleet, keyOf, useTopics } from './store.js';
 import { nextStep } from './text/worker_steps.js';
 import {
-  agentWords, costWords, endWords, progressWords, shortNumber, signOf, standing, TERMINAL, tokensOf,
+  agentWords, costWords, endWords, progressWords, saidAtEnd, shortNumber, signOf, standing, TERMINAL, tokensOf,
 } from './words.js';
 
 /**
@@ -103,5 +103,20 @@ export function WorkerHead({ worker, task, instance, tab, questions }) {
         <button type="button" class="narrow-only more-actions" aria-label="More actions" onClick=${() => openDialog(Menu, { workerKey: keyOf(task, instance), tab, questions })}>⋯</button>
       </div>
     </div>
+    <${SaidAtEnd} worker=${worker} task=${task} instance=${instance} tab=${tab} />
+  </div>`;
+}
+
+/**
+ * What is said of a failure beside its reason, and the way to all that it wrote, which opens on the stream that tells.
+ * @param {{ worker: Sent.Worker, task: string, instance: string, tab: string }} props
+ */
+function SaidAtEnd({ worker, task, instance, tab }) {
+  const said = worker.status === 'failed' ? saidAtEnd(worker) : [];
+  if (!said.length) return null;
+  const isElsewhere = worker.lastLine && tab !== 'output';
+  return html`<div class="said-at-end">
+    ${said.map((one) => html`<p key=${one} class="failed foreign">${oneLine(one)}</p>`)}
+    ${isElsewhere && html`<a class="button small" href=${workerHref(task, instance, 'output')}>See its output</a>`}
   </div>`;
 }
