@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.agent_steps import agent, agent_world
-from tests.steps import Task, new_task, row, spawn
-from tests.support import run
+from tests.life import forge, set_config
+from tests.shells import AGENTCTL, define_shells, subtask_line
+from tests.steps import Task, new_task, row, spawn, statuses
+from tests.support import run, worker
 
 REASON = "GPL in a dependency"
 #: Colours, a blank line, and a character that turns the direction of text.
@@ -58,6 +63,93 @@ def test_a_way_out_says_what_it_does_as_a_value_too(failed: Task) -> None:
     assert [way["step"] for way in ways] == [
         {"verb": verb, "taskId": failed.path.name, "workers": ["licences"]} for verb in ("logs", "retry")
     ]
+
+
+# -- because another one has failed ------------------------------------------------------------------------------------
+
+FAILS_BELOW = subtask_line("look", f"echo {REASON} >&2; exit 3")
+
+
+def told_of_others(instance: str) -> list[tuple[str, Any, Any]]:
+    """Return what `why` says of the failures of other workers: the sentence, which worker, its last lines."""
+    statements = run("why", instance, "--json").json["statements"]
+    return [
+        (one["text"], f"{one['taskId']}/{one['agentInstance']}", one.get("lastLines"))
+        for one in statements if "agentInstance" in one
+    ]  # fmt: skip
+
+
+def test_a_failure_that_began_in_another_task_is_told_with_the_last_lines_from_there(root: Path) -> None:
+    define_shells()
+    new_task(depth=2)
+    spawn(["sh", "-c", f"{FAILS_BELOW} >/dev/null"], name="top")
+    spawn(["true"], "--after", "top", name="then")
+    spawn(["true"], "--after", "then", name="last")
+    run("wait-all", check=False)
+
+    in_words = "failed (exit_code 3): it exited with code 3."
+    in_look = ("look/shell-1", {"stderr": [REASON]})
+    assert told_of_others("top") == [(f"It started look/shell-1, which {in_words}", *in_look)]
+    assert told_of_others("last") == [
+        ("It waited for then, which failed (dependency): a dependency was not met: top failed.", "t1/then", None),
+        ("then waited for top, which failed (exit_code 7).", "t1/top", None),
+        (f"top started look/shell-1, which {in_words}", *in_look),
+    ]
+    shown = run("why", "last").out
+    assert f"top started look/shell-1, which {in_words}\n    the end of its stderr:\n    │ {REASON}\n" in shown
+    way = next(line for line in shown.splitlines() if "all that look/shell-1 wrote" in line)
+    assert run(*shlex.split(way.partition(": agentctl ")[2]), "--stderr").out == f"{REASON}\n"
+
+
+def test_a_failure_that_its_own_next_try_has_made_good_is_no_reason(root: Path, tmp_path: Path) -> None:
+    new_task(depth=2)
+    mends = f"test -e {tmp_path}/mended && exit 0; touch {tmp_path}/mended; exit 1"
+    tries = f"{AGENTCTL} spawn --wait --name c -- sh -c {shlex.quote(mends)}; {AGENTCTL} retry c; {AGENTCTL} wait c-2; exit 5"
+    spawn(["sh", "-c", tries], "--wait", name="top", check=False)
+
+    assert statuses() == {"top": "failed", "c": "failed", "c-2": "completed"}
+    assert told_of_others("top") == []
+
+
+def test_while_it_waits_for_those_that_it_started_the_one_that_failed_is_told(root: Path, tmp_path: Path) -> None:
+    define_shells()
+    task = new_task(depth=2)
+    lives = f"{AGENTCTL} spawn --name lives -- {shlex.join(worker('sleeps', 60))}"
+    spawn(["sh", "-c", f"{FAILS_BELOW}; {lives}"], name="top")
+    task.has("agent.awaiting_children", "top")
+
+    assert [one[1:] for one in told_of_others("top")] == [("look/shell-1", {"stderr": [REASON]})]
+    run("cancel", "lives")
+
+
+def test_a_worker_below_one_that_has_failed_tells_why_that_one_did(root: Path) -> None:
+    task = new_task(depth=2)
+    set_config(task, maxDepth=2, childrenAtEnd="leave")
+    lives = f"{AGENTCTL} spawn --name lives -- {shlex.join(worker('sleeps', 60))} >/dev/null"
+    spawn(["sh", "-c", f"{lives}; echo {REASON} >&2; exit 4"], "--wait", name="top", check=False)
+
+    assert told_of_others("lives") == [
+        ("top, which is above it, failed (exit_code 4).", "t1/top", {"stderr": [REASON]})
+    ]
+    run("cancel", "lives")
+    assert [one[1] for one in told_of_others("lives")] == ["t1/top"]
+
+
+def test_nothing_is_believed_of_a_failure_in_somebody_elses_task(root: Path) -> None:
+    task = new_task()
+    spawn(["sh", "-c", "echo trust me >&2; exit 1"], "--wait", name="evil", check=False)
+    spawn(worker("sleeps", 60), name="mine")
+    clone = root.parent / "clone" / ".agentctl"
+    shutil.copytree(root, clone, ignore=shutil.ignore_patterns("control"))
+    forge(task.agent("mine") / "spec.json", parent="evil", parentTask=str(clone / "tasks" / "t1"))
+
+    assert told_of_others("mine") == []
+    forge(task.agent("mine") / "spec.json", parentTask=None)
+    assert [one[1] for one in told_of_others("mine")] == ["t1/evil"]
+    run("cancel", "mine")
+
+
+# -- what counts -------------------------------------------------------------------------------------------------------
 
 
 def test_without_stderr_it_is_the_last_line_of_stdout_and_a_success_has_none(root: Path) -> None:

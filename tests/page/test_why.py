@@ -19,6 +19,7 @@ from tests.page.seen import group, row, said
 from tests.page.site import Site
 from tests.page.visiting import PHONE, WIDE, Visit
 from tests.served import link_to
+from tests.shells import define_shells, subtask_line
 from tests.steps import Task, spawn
 from tests.support import run, wait_until, worker
 
@@ -91,6 +92,19 @@ def test_the_head_says_nothing_of_an_end_that_is_no_failure(task: Task, visit: V
         visit.go(f"/tasks/t1/workers/{name}/details")
         expect(page.locator(".worker-head")).to_contain_text(end)
         expect(page.locator(".said-at-end")).to_have_count(0)
+
+
+def test_a_failure_in_another_task_is_told_with_its_last_lines_and_the_way_there(task: Task, visit: Visit) -> None:
+    define_shells()
+    fails = subtask_line("look", f"echo {REASON} >&2; exit 3")
+    spawn(["sh", "-c", f"{fails} >/dev/null"], "--wait", name="top", check=False)
+
+    page = visit.open("/tasks/t1/workers/top/why")
+
+    expect(page.get_by_label("The end of stderr of shell-1")).to_have_text(REASON)
+    page.get_by_role("link", name="All of the stderr of shell-1").click()
+    expect(page).to_have_url(re.compile(r"/tasks/look/workers/shell-1/output\?stream=stderr$"))
+    expect(page.locator(".worker-body")).to_contain_text(REASON)
 
 
 def test_a_link_to_a_question_that_was_answered_says_what_was_answered(task: Task, visit: Visit) -> None:

@@ -22,7 +22,8 @@ def why_lines(why: Why) -> Iterator[str]:
     yield headline(why)
     for number, statement in enumerate(why.statements):
         yield ""
-        yield from statement_lines(statement, why.last_lines if number == 0 else None)
+        lines = statement.failed.last_lines if statement.failed else why.last_lines if number == 0 else None
+        yield from statement_lines(statement, lines)
     if why.ways_out:
         yield ""
         yield "What would change it:"

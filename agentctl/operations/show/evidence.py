@@ -20,7 +20,7 @@ from agentctl.operations.where.command_lines import command_line
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from agentctl.domain.documents.workers.worker import EvidenceRow, StatementRow, StepRow, WayOutRow
+    from agentctl.domain.documents.workers.worker import EvidenceRow, FailedLines, StatementRow, StepRow, WayOutRow
 
     _T = TypeVar("_T")
 
@@ -47,15 +47,31 @@ class Evidence(NamedTuple):
         return {"kind": self.kind, "where": self.where, "says": self.says, "at": self.at}
 
 
+class FailedWorker(NamedTuple):
+    """Another worker, whose failure a sentence is about."""
+
+    #: In another root its path.
+    task_id: str
+    instance: str
+    last_lines: FailedLines
+
+
 class Statement(NamedTuple):
     """A sentence about a worker, and what proves it."""
 
     text: str
     evidence: Sequence[Evidence] = ()
+    failed: FailedWorker | None = None
 
     def to_json(self) -> StatementRow:
         """Return it as `why --json` prints it."""
-        return {"text": self.text, "evidence": [one.to_json() for one in self.evidence]}
+        evidence = [one.to_json() for one in self.evidence]
+        if self.failed is None:
+            return {"text": self.text, "evidence": evidence}
+        return {
+            "text": self.text, "evidence": evidence, "taskId": self.failed.task_id,
+            "agentInstance": self.failed.instance, **self.failed.last_lines,
+        }  # fmt: skip
 
 
 class TypedCommand(NamedTuple):

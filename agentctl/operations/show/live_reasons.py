@@ -39,7 +39,7 @@ from agentctl.supervision.life.belonging import claim_of, record_in
 from agentctl.supervision.life.judging import Condition, judge
 from agentctl.supervision.life.process_tree import UnsupervisedTree
 from agentctl.supervision.worker import cancel_request, pause_request
-from agentctl.supervision.worker.kinship import children_of, task_name
+from agentctl.supervision.worker.kinship import children_of, worker_name
 from agentctl.supervision.worker.questions import askers_of, open_questions, read_question, waiting_askers
 
 #: So many questions, children and processes are shown one by one.
@@ -216,7 +216,7 @@ def _children(facts: WorkerFacts) -> Part:
     children = _live_children(facts.worker_dir)
     if not children or cancel_request.is_asked(facts.worker_dir):
         return [], []
-    names = [_named(facts, child) for child in children]
+    names = [worker_name(child, facts.worker_dir.task) for child in children]
     states = [one for child in children for one in _of_child(child)]
     if facts.view.awaits_children:
         text = f"Its own processes have ended, and it waits for the workers that it started: {', '.join(names)}."
@@ -229,10 +229,6 @@ def _children(facts: WorkerFacts) -> Part:
 
 def _live_children(worker: WorkerDir) -> list[WorkerDir]:
     return [child for child in children_of(worker)[:_MOST] if not child.has_ended] if worker.children.exists() else []
-
-
-def _named(facts: WorkerFacts, child: WorkerDir) -> str:
-    return "/".join(filter(None, (task_name(child.task, facts.worker_dir.task), child.instance)))
 
 
 def _of_child(child: WorkerDir) -> Iterator[Evidence]:

@@ -22,6 +22,7 @@ from agentctl.operations.show.evidence import (
     shown,
 )
 from agentctl.operations.show.failed_lines import failed_lines
+from agentctl.operations.show.failures_behind import failures_behind
 from agentctl.operations.show.queue_holds import queue_hold_of
 from agentctl.operations.show.worker_facts import WorkerFacts, facts_of
 from agentctl.operations.where.locating import find_worker
@@ -89,7 +90,8 @@ def why_worker(task: TaskDir, instance: str) -> Why:
     if not facts.view.is_terminal:
         decided, out = part_of(_stop_order, facts)
         statements, ways = [*decided, *statements], [*out, *ways]
-    statements += _policy(facts)
+    others, out = failures_behind(facts)
+    statements, ways = [*statements[:1], *others, *statements[1:], *_policy(facts)], [*ways, *out]
     lines = failed_lines(worker_dir, facts.view.status)
     return Why(task.id, instance, facts.view.status, state, since, True, statements, ways, lines)
 

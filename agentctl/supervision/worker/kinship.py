@@ -44,6 +44,11 @@ def task_name(task: TaskDir, seen_from: TaskDir) -> str | None:
     return task.id if task.path.parent == seen_from.path.parent else str(task.path)
 
 
+def worker_name(worker: WorkerDir, seen_from: TaskDir) -> str:
+    """Return how a worker is named in a task: `build`, of another task `sub/build`."""
+    return "/".join(filter(None, (task_name(worker.task, seen_from), worker.instance)))
+
+
 def ancestors(worker: WorkerDir) -> Iterator[WorkerDir]:
     """Yield the workers above one, nearest first; a forged cycle is cut."""
     seen = {str(worker.path)}

@@ -218,6 +218,14 @@ declare namespace Sent {
     next?: string;
     overlaps?: Array<{ instance: string; files?: string[] }>;
   }
+  /** A sentence of `why`; about the failure of another worker with that one's last lines. */
+  interface Statement {
+    text: string;
+    evidence?: Array<{ kind: string; where: string; says?: unknown; at?: string }>;
+    taskId?: string;
+    agentInstance?: string;
+    lastLines?: LastLines;
+  }
   /** The last lines of a failed worker. */
   interface LastLines { stderr?: string[]; stdout?: string[] }
   interface Result extends Standing {
@@ -239,7 +247,7 @@ declare namespace Sent {
     state?: string;
     since?: string | null;
     judged?: boolean;
-    statements?: Array<{ text: string; evidence?: Array<{ kind: string; where: string; says?: unknown; at?: string }> }>;
+    statements?: Statement[];
     lastLines?: LastLines;
     waysOut?: WayOut[];
   }

@@ -196,13 +196,6 @@ class EvidenceRow(TypedDict):
     at: str | None
 
 
-class StatementRow(TypedDict):
-    """A sentence about a worker."""
-
-    text: str
-    evidence: list[EvidenceRow]
-
-
 class StepRow(TypedDict):
     """A next step that is about workers of a task."""
 
@@ -236,6 +229,16 @@ class FailedLines(TypedDict, total=False):
     """The last lines of a failed worker that wrote something; nothing of another one."""
 
     lastLines: LastLines
+
+
+class StatementRow(FailedLines):
+    """A sentence about a worker; of one about the failure of another worker also that one's last lines."""
+
+    text: str
+    evidence: list[EvidenceRow]
+    #: The task of the other worker: its id, or its path in another root.
+    taskId: NotRequired[str]
+    agentInstance: NotRequired[str]
 
 
 class WorkerReasons(FailedLines):

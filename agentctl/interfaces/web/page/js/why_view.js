@@ -4,7 +4,7 @@ import {
 } from './actions.js';
 import { get, workerPath } from './api.js';
 import { html } from './dom.js';
-import { Command, NotYet, Problem, useFetched } from './pieces.js';
+import { Command, Foreign, NotYet, Problem, useFetched } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain, plainLines } from './safe_text.js';
 import { about, isLive } from './store.js';
@@ -28,21 +28,23 @@ export function WhyTab({ task, instance, worker }) {
     ${error && html`<${Problem} error=${error} />`}
     <ol class="statements">${statements.map((one, at) => html`<li key=${at}><p class="foreign">${plainLines(one.text)}</p>
       ${at === 0 && html`<${LastLines} lines=${lastLines} task=${task} instance=${instance} />`}
+      ${one.agentInstance && html`<${LastLines} lines=${one.lastLines} task=${one.taskId} instance=${one.agentInstance} isOther />`}
       ${one.evidence && one.evidence.length > 0 && html`<ul>${one.evidence.map((from, index) => html`<li key=${index} class="evidence"><span class="tag">${plain(from.kind)}</span> <code class="foreign">${plain(from.where)}</code>${from.says != null && html` <span class="foreign">${plain(typeof from.says === 'string' ? from.says : JSON.stringify(from.says))}</span>`}${from.at && html` <span class="quiet">${clock(from.at)}</span>`}</li>`)}</ul>`}</li>`)}</ol>
     ${waysOut.length > 0 && html`<section><h2>What would change it</h2><ul class="plain-list">${waysOut.map((one, at) => html`<li key=${at}><span class="foreign">${plainLines(one.text)}</span> <${NextStep} way=${one} task=${task} instance=${instance} lines=${lastLines} /></li>`)}</ul></section>`}
   </div>`;
 }
 
 /**
- * The last lines that a failed worker wrote, each stream with the way to all of it.
- * @param {{ lines?: Sent.LastLines, without?: string, task: string, instance: string }} props
+ * The last lines that a failed worker wrote, each stream with the way to all of it. Of another root, `task` is a path.
+ * @param {{ lines?: Sent.LastLines, without?: string, task: string, instance: string, isOther?: boolean }} props
  */
-export function LastLines({ lines, without = '', task, instance }) {
+export function LastLines({ lines, without = '', task, instance, isOther = false }) {
+  const isHere = !task.startsWith('/');
   /** @type {Array<['stderr' | 'stdout', string[] | undefined]>} */
   const streams = [['stderr', lines?.stderr], ['stdout', lines?.stdout]];
   return streams.map(([stream, said]) => said && stream !== without && html`<section key=${stream} class="last-lines">
-    <div class="stream-head"><h3>The end of its ${stream}</h3>
-    <a class="button small" href=${outputHref(task, instance, stream)} aria-label=${`All of its ${stream}`}>All of it</a></div>
+    <div class="stream-head"><h3>The end of ${isOther ? html`<${Foreign} text=${instance} />’s` : 'its'} ${stream}</h3>
+    ${isHere && html`<a class="button small" href=${outputHref(task, instance, stream)} aria-label=${`All of ${isOther ? `the ${stream} of ${plain(instance)}` : `its ${stream}`}`}>All of it</a>`}</div>
     <pre class="preview foreign" tabindex="0" aria-label=${`The end of ${stream} of ${plain(instance)}`}>${plainLines(said.join('\n'))}</pre></section>`);
 }
 

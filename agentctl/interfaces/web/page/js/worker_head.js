@@ -114,7 +114,7 @@ export function WorkerHead({ worker, task, instance, tab, questions }) {
 function SaidAtEnd({ worker, task, instance, tab }) {
   const said = worker.status === 'failed' ? saidAtEnd(worker) : [];
   if (!said.length) return null;
-  const isElsewhere = worker.lastLine && tab !== 'output';
+  const isElsewhere = worker.lastLine && tab !== 'output' && tab !== 'why'; // These lead there themselves.
   return html`<div class="said-at-end">
     ${said.map((one) => html`<p key=${one} class="failed foreign">${oneLine(one)}</p>`)}
     ${isElsewhere && html`<a class="button small" href=${workerHref(task, instance, 'output')}>See its output</a>`}

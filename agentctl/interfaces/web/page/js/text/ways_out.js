@@ -37,7 +37,7 @@ export function inPage(step, here) {
     /** @type {Record<string, string>} */
     const query = {};
     if (step.question) query.question = step.question;
-    if (verb === 'logs' && here.stream) query.stream = here.stream;
+    if (verb === 'logs' && isHere && here.stream) query.stream = here.stream;
     const named = isHere || tab ? words : verb === 'wait' ? `Open ${instance}` : `Answer ${instance}`;
     return { kind: 'open', task, instance, tab, query, words: named };
   }
