@@ -25,7 +25,7 @@ from agentctl.tools.delegation import AT_HAND
 from agentctl.tools.descriptions import short
 from agentctl.tools.hints import hint_of
 from agentctl.tools.scope import Scope, Situation
-from agentctl.tools.start_arguments import MODEL, START_ARGUMENTS, start_fields
+from agentctl.tools.start_arguments import KEY, MODEL, START_ARGUMENTS, start_fields
 
 #: The longest tool name that model providers accept, and the prefix that a client adds to it.
 _LONGEST_NAME, _BEFORE = 64, "mcp__agentctl__"
@@ -91,7 +91,7 @@ def _subtask_tool(agent: Agent) -> Tool:
             request = SubtaskRequest(
                 agent=spec.name, title=given["title"], intent=given.get("intent"), priority=given.get("priority", 0),
                 artifacts=given.get("artifactRefs", ()), cwd=scope.folder, by_tool=True,
-                agent_options=start_fields(scope, spec, given),
+                agent_options=start_fields(scope, spec, given), key=given.get("key"),
             )  # fmt: skip
             subtask = begin_subtask(scope.task, request)
         except WaitStopped:
@@ -109,7 +109,7 @@ def _subtask_tool(agent: Agent) -> Tool:
         ),
         properties=_OF_SUBTASKS,
         required=("title",),
-        also={**MODEL, **{name: schema for name, schema in START_ARGUMENTS.items() if name != "worktree"}},
+        also={**MODEL, **{name: schema for name, schema in START_ARGUMENTS.items() if name != "worktree"}, **KEY},
         synonyms={"description": "title", "prompt": "intent", "objective": "intent", "instruction": "intent"},
         run=run,
         answers=SUBTASK_ANSWERS,

@@ -21,6 +21,7 @@ from agentctl.operations.start.task_keys import make_task_once
 from agentctl.operations.talk.messaging import deliver_message
 from tests.advice import follow
 from tests.agent_steps import agent, agent_world, ends
+from tests.shells import define_shells
 from tests.steps import Task, held, new_task, spawn, spawn_batch, statuses
 from tests.support import Completed, run, start, worker
 
@@ -181,6 +182,84 @@ def test_twenty_that_make_it_at_once_make_one(root: Path) -> None:
     told = [json.loads(racer.communicate(timeout=60)[0]) for racer in racers]
     assert {one["taskId"] for one in told} == {"port-it"}
     assert sum("reused" not in one for one in told) == 1
+
+
+# -- sub-tasks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def above(root: Path) -> Task:
+    """Return a task, and define agents whose prompt is a script."""
+    define_shells("shell", "other")
+    return new_task()
+
+
+def tasks() -> list[str]:
+    """Return the ids of all tasks."""
+    return sorted(one["taskId"] for one in run("tasks", "--json").json)
+
+
+@pytest.mark.follows("operations/start/request_keys._check_same: agentctl use")
+def test_a_subtask_is_begun_once(above: Task) -> None:
+    line = ("subtask", "shell", ": look", "--intent", "echo it", "--key", "k", "--json")
+    first = once(*line).json
+    assert first["finalAssistantMessage"] == "it"
+    assert once(*line, "--priority", "5").json == first, "when its turn comes is not what it does"
+    begun = once(*line, "--no-wait").json
+    assert (begun["taskId"], begun["agentInstance"], begun["reused"]) == ("look", "shell-1", True)
+    for words, what in (
+        (("shell", ": see", "--intent", "echo it"), "title"),
+        (("other", ": look", "--intent", "echo that"), "agent and intent"),
+        (("shell", ": look", "--intent", "echo it", "--cwd", "/"), "cwd"),
+    ):
+        refused = once("subtask", *words, "--key", "k", code=8)
+        assert f"the key 'k' has made the sub-task look already, and that request differs in {what}" in refused.err
+    assert "differs in what it asks for" in once("spawn", "--key", "k", "--task", "t1", "--", "true", code=8).err
+    assert follow(refused, "agentctl use look").code == 0
+    assert tasks() == ["look", "t1"]
+    assert len(above.events("subtask.created")) == 1
+    assert once("send", "shell-1", "x", "--task", "look", "--key", "k", code=1), "in the sub-task the key is free"
+
+
+def test_a_key_that_started_a_worker_makes_no_subtask(above: Task) -> None:
+    spawn(["true"], "--key", "k", name="a")
+    assert "has started a already" in once("subtask", "shell", ": look", "--key", "k", code=8).err
+    assert tasks() == ["t1"]
+
+
+def test_a_subtask_is_found_by_its_key_also_where_no_other_could_begin(above: Task, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    line = ("subtask", "shell", ": look", "--intent", "exit 0", "--artifact", tmp_path / "file", "--key", "k", "--json")
+    first = once(*line).json
+    (tmp_path / "file").unlink()
+    assert once(*line).json == first
+    once("rm", "shell-1", "--task", "look")
+    once(*line, code=2)
+    assert tasks() == ["look", "t1"]
+
+
+def test_a_subtask_that_was_refused_leaves_its_key_free(above: Task) -> None:
+    once("subtask", "shell", ": look", "--artifact", "nowhere", "--key", "k", code=2)
+    assert once("subtask", "other", ": look", "--key", "k", "--json").json["subTaskStatus"] == "Success"
+    assert tasks() == ["look", "t1"]
+
+
+@pytest.mark.parametrize("point", ["subtask.after-key", "spawn.after-mkdir", "spawn.before-roster"])
+def test_who_is_killed_beginning_a_subtask_has_begun_one(above: Task, point: str) -> None:
+    line = ("subtask", "shell", ": look", "--intent", "echo it", "--key", "k", "--json")
+    assert run(*line, env={"AGENTCTL_FAILPOINT": point}, check=False).code == -9
+    told = once(*line).json
+    assert (told["taskId"], told["agentId"], told["finalAssistantMessage"]) == ("look", "shell-1", "it")
+    assert (tasks(), len(above.events("subtask.created"))) == (["look", "t1"], 1)
+    assert [one["agentInstance"] for one in run("list", "--task", "look", "--json").json] == ["shell-1"]
+
+
+@pytest.mark.slow
+def test_twenty_that_begin_it_at_once_begin_one(above: Task) -> None:
+    line = ("subtask", "shell", ": look", "--intent", "echo it", "--key", "k", "--json")
+    told = {racer.communicate(timeout=100)[0] for racer in [start(*line) for _ in range(20)]}
+    assert [json.loads(one)["finalAssistantMessage"] for one in told] == ["it"]
+    assert (tasks(), len(above.events("subtask.created"))) == (["look", "t1"], 1)
 
 
 # -- further runs ------------------------------------------------------------------------------------------------------

@@ -76,6 +76,22 @@ def test_a_call_that_is_made_again_with_its_key_does_nothing_twice(task: Task) -
     }
 
 
+def test_a_subtask_whose_answer_was_lost_is_one_subtask(task: Task) -> None:
+    look = ("create_subtask_echo", {"title": "Look", "intent": "around", "key": "k"})
+    first, again, other, spawned = calls(
+        look, look,
+        ("create_subtask_echo", {"title": "Look", "intent": "away", "key": "k"}),
+        ("spawn_agent", {"agent_type": "echo", "instruction": "hello", "key": "k"}),
+    )  # fmt: skip
+    assert first == again
+    assert first["subTaskStatus"] == "Success"
+    assert other["failureReason"].endswith("the key 'k' has made the sub-task look already, and that request differs in"
+                                           " intent")  # fmt: skip
+    assert other["hint"] == spawned["hint"] == "choose another `key`; look is what this one made"
+    assert spawned["error"].endswith("differs in what it asks for")
+    assert sorted(one["taskId"] for one in run("tasks", "--json").json) == ["look", "t1"]
+
+
 def test_a_subtask_answers_also_where_its_agent_is_no_more(task: Task, root: Path) -> None:
     definition = root / "agents" / "echo.md"
     define(root, "echo", f"rm {definition}; echo gone")

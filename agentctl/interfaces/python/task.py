@@ -134,15 +134,17 @@ class Task:
         artifacts: Sequence[str] = (),
         priority: int = 0,
         timeout_seconds: float | None = None,
+        key: str | None = None,
     ) -> SubtaskEnd:
         """Give an agent a sub-task, and wait, through its questions, until it has ended.
 
         Args:
             artifacts: Files to work with: paths, or `task/instance/file`.
+            key: The same key twice makes one sub-task.
         """
         request = SubtaskRequest(
             agent=agent, title=title, intent=intent, artifacts=artifacts, priority=priority,
-            timeout_seconds=timeout_seconds,
+            timeout_seconds=timeout_seconds, key=key,
         )  # fmt: skip
         return run_subtask(self.folder, request)
 

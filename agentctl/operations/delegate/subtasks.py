@@ -21,6 +21,7 @@ from agentctl.domain.states import Status
 from agentctl.domain.tree.limits import Limits
 from agentctl.errors import AgentctlError, NotFound, Refused, UsageError, WaitStopped, WaitTimedOut
 from agentctl.lean import NamedTuple
+from agentctl.operations.start.request_keys import make_subtask_once, sole_started, subtask_by_key
 from agentctl.operations.start.requests import AgentWork, Spawned, SpawnRequest
 from agentctl.operations.start.spare_shims import shims_ahead
 from agentctl.operations.start.spawning import spawn_workers
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from agentctl.operations.wait.waiting import OnAsked
 
 USER = "user"
+#: The worker of a sub-task that has a key: of several that send its request, one starts it.
+_FIRST = "first of a sub-task"
 #: Limits of each worker, which a sub-task takes over. Those of the whole tree belong to its root alone.
 _OF_WORKERS = ("timeoutSeconds", "graceSeconds", "maxOutputBytes", "retryCeilingSeconds", "stallSeconds")
 
@@ -63,6 +66,13 @@ class SubtaskRequest(NamedTuple):
     timeout_seconds: float | None = None
     worktree: bool = False
     by_tool: bool = False
+    #: The same key twice makes one sub-task.
+    key: str | None = None
+
+    def said(self) -> dict[str, Any]:
+        """Return it part by part, as its caller says it; when its turn comes is not what it does."""
+        aside = {"agent_options", "priority", "by_tool", "key"}
+        return {**self.agent_options, **{name: getattr(self, name) for name in self._fields if name not in aside}}
 
 
 class Subtask(NamedTuple):
@@ -95,7 +105,7 @@ def run_subtask(parent: TaskDir, request: SubtaskRequest, *, wait_s: float | Non
 
 
 def begin_subtask(parent: TaskDir, request: SubtaskRequest, on_made: OnMade | None = None) -> Subtask:
-    """Make a sub-task of `parent` and put its worker into the queue.
+    """Make a sub-task of `parent` and put its worker into the queue, or return what the key of the request has made.
 
     Whatever interrupts this leaves no sub-task, or one whose worker is accepted: tell the two apart by `instances`.
 
@@ -103,34 +113,52 @@ def begin_subtask(parent: TaskDir, request: SubtaskRequest, on_made: OnMade | No
         UsageError: The title is empty, or an artifact does not exist.
         NotFound: There is no such agent or task.
         Refused: It would be too deep, the agent cannot be used, or the calling worker is being cancelled.
+        Conflict: The key has done something else.
     """
     if not request.title.strip():
         raise UsageError("the title is empty", hint='agentctl subtask explore "WHAT TO DO"')
     check_own(parent)
     caller = _caller_in(parent)
+    before = _begun_before(parent, request)
+    if before is not None:
+        return before
     _check_depth(parent, caller)
     with shims_ahead(tree_of(parent), 1):  # The shim gets ready while the task is made.
         return _begin(parent, request, caller, on_made)
+
+
+def _begun_before(parent: TaskDir, request: SubtaskRequest) -> Subtask | None:
+    """Return the sub-task that the key of a request has begun; None where it has none, or that has no worker."""
+    child = subtask_by_key(parent, request.key, request.said())
+    spawned = None if child is None else sole_started(child, _FIRST)
+    return None if child is None or spawned is None else Subtask(child, spawned)
 
 
 def _begin(parent: TaskDir, request: SubtaskRequest, caller: Caller | None, on_made: OnMade | None) -> Subtask:
     spec = find_agent_spec(parent.root, request.agent)
     agent = spec.name
     artifacts = _find_artifacts(parent.root, request.artifacts)
-    child = _make_task(parent, request, agent, caller)
+    made: list[TaskDir] = []
+
+    def make() -> TaskDir:
+        made.append(_make_task(parent, request, agent, caller))
+        _tell_parent(parent, made[0], request.title, agent, caller)
+        return made[0]
+
     try:
+        child = make_subtask_once(parent, request.key, request.said(), make).task
         if on_made is not None:
             on_made(child)
-        _tell_parent(parent, child, request.title, agent, caller)
         work = AgentWork(prompt=subtask_prompt(request, artifacts), agent=agent, spec=spec, **request.agent_options)
         wanted = SpawnRequest(
             work=work, priority=request.priority, artifacts=artifacts, cwd=request.cwd,
             timeout_seconds=request.timeout_seconds, worktree=request.worktree,
-            by_tool=request.by_tool,
+            by_tool=request.by_tool, sole=None if request.key is None else _FIRST,
         )  # fmt: skip
         spawned = spawn_workers(child, [wanted], queue=True)[0]
     except BaseException:
-        _take_back(parent, child)
+        for one in made:
+            _take_back(parent, one)
         raise
     with contextlib.suppress(AgentctlError, OSError):  # It is a cache; the log has it.
         roster.update(parent, {}, [child.id])

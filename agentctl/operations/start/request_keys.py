@@ -1,6 +1,7 @@
 """Keys of requests: one key does one thing in its task, however often and by how many processes the request is sent.
 
-A file in `keys/` says which request has the key, and where to find what it did: a worker, or a message in an inbox.
+A file in `keys/` says which request has the key, and where to find what it did: a worker, a message in an inbox, or a
+sub-task.
 Only that proves that something was done. So a key whose request was refused, or killed on its way, is free again.
 """
 
@@ -24,6 +25,7 @@ from agentctl.lean import NamedTuple
 from agentctl.operations.start.key_records import differing_words, digest_of_key, keep_record, record_of_key
 from agentctl.operations.start.options import OF_AGENTS, OF_WORKERS
 from agentctl.operations.start.requests import Spawned, SpawnRequest, check_key
+from agentctl.operations.start.task_keys import Made, note_task, task_of_key
 from agentctl.operations.where.locating import is_in_log
 from agentctl.operations.where.tries_in_log import tries_of
 from agentctl.supervision import failpoints
@@ -32,7 +34,7 @@ from agentctl.supervision.worker.endings import decision_of
 from agentctl.supervision.worker.inboxes import message_of_key, put_message
 from agentctl.supervision.worker.spec import is_of_task
 
-START, MESSAGE = "start", "message"
+START, MESSAGE, SUBTASK = "start", "message", "subtask"
 #: Options that say neither what a worker does nor with what, but how it is called and when its turn comes.
 _ASIDE = frozenset({"name", "priority", "key", "reuse"})
 _DEFAULTS = SpawnRequest._field_defaults
@@ -41,10 +43,13 @@ _DEFAULTS = SpawnRequest._field_defaults
 class _Done(NamedTuple):
     """What a key has done."""
 
+    kind: str
     words: str
-    instance: str
+    #: The task of what it has done, and the worker; a sub-task is none.
+    task_id: str
+    instance: str = ""
     #: Of a message.
-    message_id: str | None = None
+    message_id: str = ""
 
 
 def work_named(task: TaskDir, name: str) -> str:
@@ -80,15 +85,16 @@ def take_key(
     Raises:
         Conflict: The key has done something else.
     """
-    keys = [key for key in (request.key, request.sole and _key_of_sole(request.sole)) if key is not None]
+    sole = None if request.sole is None else _key_of_sole(request.sole)
+    keys = [key for key in (request.key, sole) if key is not None]
     with _keys_locked(task):
         for key in keys:
             record = record_of_key(task.keys, key)
             done = _done(task, key, record)
-            is_stale = done is not None and request.reuse and _has_failed(task.worker(done.instance))
+            is_stale = done is not None and request.reuse and done.kind == START and _has_failed(task, done)
             if done is not None and not is_stale:
                 if key == request.key:
-                    _check_same(task, key, record, request.said, done)
+                    _check_same(key, record, request.said, done)
                 return _spawned_of(task.worker(done.instance))
             left = None if done is not None else _unbegun(task, key, record)
             if left is not None:
@@ -147,13 +153,22 @@ def started_by_key(task: TaskDir, key: str | None, said: Mapping[str, str] | Non
         Conflict: It has done something else.
     """
     check_key(key)
-    if key is None or not task.keys.exists():
+    return None if key is None else _started(task, key, said)
+
+
+def sole_started(task: TaskDir, sole: str) -> Spawned | None:
+    """Return the only worker of its kind (`SpawnRequest.sole`), None if none was started yet."""
+    return _started(task, _key_of_sole(sole), None)
+
+
+def _started(task: TaskDir, key: str, said: Mapping[str, str] | None) -> Spawned | None:
+    if not task.keys.exists():
         return None
     record = record_of_key(task.keys, key)
     done = _done(task, key, record)
     if done is None:
         return None
-    _check_same(task, key, record, said, done)
+    _check_same(key, record, said, done)
     return _spawned_of(task.worker(done.instance))
 
 
@@ -187,8 +202,8 @@ def put_message_once(worker: WorkerDir, key: str, said: Mapping[str, Any], sende
         record = record_of_key(task.keys, key)
         done = _done(task, key, record)
         if done is not None:
-            _check_same(task, key, record, said, done)
-            return str(done.message_id)
+            _check_same(key, record, said, done)
+            return done.message_id
         # Before the message, so that no message is without; the message itself says whether it was sent.
         keep_record(task.keys, key, {"agentInstance": worker.instance, "message": True, "request": said})
         failpoints.reached("send.after-key")
@@ -196,9 +211,53 @@ def put_message_once(worker: WorkerDir, key: str, said: Mapping[str, Any], sende
 
 
 def done_by_key(task: TaskDir, key: str | None) -> str | None:
-    """Return what kind of thing a key has done, `START` or `MESSAGE`; None if nothing yet."""
+    """Return what kind of thing a key has done, `START`, `MESSAGE` or `SUBTASK`; None if nothing yet."""
     done = None if key is None else _done(task, key, record_of_key(task.keys, key))
-    return done and (START if done.message_id is None else MESSAGE)
+    return done and done.kind
+
+
+# -- sub-tasks ---------------------------------------------------------------------------------------------------------
+
+
+def make_subtask_once(
+    parent: TaskDir, key: str | None, said: Mapping[str, Any], make: Callable[[], TaskDir]
+) -> Made:  # fmt: skip
+    """Return the sub-task that a key has made, or else make it; whether it has a worker is another question.
+
+    Args:
+        said: The request, part by part.
+
+    Raises:
+        Conflict: The key has done something else.
+    """
+    if key is None:
+        return Made(make())
+    with _keys_locked(parent):
+        found = subtask_by_key(parent, key, said)
+        if found is not None:
+            return Made(found, reused=True)
+        child = make()
+        # Afterwards: then a sub-task that has the key is one of which its parent knows.
+        note_task(parent.keys, key, child, digests_of(SUBTASK, said))
+        failpoints.reached("subtask.after-key")
+        return Made(child)
+
+
+def subtask_by_key(parent: TaskDir, key: str | None, said: Mapping[str, Any]) -> TaskDir | None:
+    """Return the sub-task that a key has made, None if it has done nothing yet.
+
+    Raises:
+        Conflict: It has done something else.
+    """
+    check_key(key)
+    if key is None or not parent.keys.exists():
+        return None
+    record = record_of_key(parent.keys, key)
+    done = _done(parent, key, record)
+    if done is None:
+        return None
+    _check_same(key, record, digests_of(SUBTASK, said), done)
+    return parent.sibling(done.task_id)
 
 
 # -- records -----------------------------------------------------------------------------------------------------------
@@ -238,29 +297,30 @@ def _keys_of(spec: Mapping[str, Any]) -> tuple[str | None, ...]:
 
 def _done(task: TaskDir, key: str, record: Mapping[str, Any]) -> _Done | None:
     """Return what a key has done; None where it is free, also because what it did was thrown away."""
+    made = task_of_key(task.root, key, record)
+    if made is not None:
+        return _Done(SUBTASK, f"made the sub-task {made.id}", made.id)
     worker = _worker_in(task, record)
     if worker is None or not _is_believed(worker):
         return None
     if record.get("message") is not None:
         message_id = message_of_key(worker, digest_of_key(key))
         did = f"sent {message_id} to {worker.instance}"
-        return None if message_id is None else _Done(did, worker.instance, message_id)
+        return None if message_id is None else _Done(MESSAGE, did, task.id, worker.instance, message_id)
     if not _is_started_by(worker, key) or not _is_begun(worker, processes.identity_from(record.get("spawner"))):
         return None
-    return _Done(f"started {worker.instance}", worker.instance)
+    return _Done(START, f"started {worker.instance}", task.id, worker.instance)
 
 
-def _check_same(
-    task: TaskDir, key: str, record: Mapping[str, Any], said: Mapping[str, str] | None, done: _Done
-) -> None:
+def _check_same(key: str, record: Mapping[str, Any], said: Mapping[str, str] | None, done: _Done) -> None:
     """Raise `Conflict` if a key has done something else. An older record does not say what it was for."""
     before = record.get("request")
     differing = differing_parts(before, said) if said is not None and isinstance(before, dict) else []
     if differing:
+        hint = Next("another key", done.instance) if done.instance else Next("another key for a task", done.task_id)
         raise Conflict(
-            key, done.words, differing_words(differing), task_id=task.id, instance=done.instance,
-            hint=Next("another key", done.instance),
-        )  # fmt: skip
+            key, done.words, differing_words(differing), task_id=done.task_id, instance=done.instance or None, hint=hint
+        )
 
 
 def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
@@ -276,9 +336,9 @@ def _is_begun(worker: WorkerDir, spawner: Identity | None) -> bool:
     return is_in_log(worker) and settle(worker, judge(worker))
 
 
-def _has_failed(worker: WorkerDir) -> bool:
+def _has_failed(task: TaskDir, started: _Done) -> bool:
     """Return whether a worker has ended without success, so that its answer is not reused."""
-    decision = decision_of(worker)
+    decision = decision_of(task.worker(started.instance))
     return decision is not None and decision.status is not Status.COMPLETED
 
 

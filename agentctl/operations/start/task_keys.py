@@ -6,8 +6,10 @@ The task is proved by its own folder, which names the key; the file in `keys/` o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from agentctl.adapters.files import file_text, make_folder, write_whole
+from agentctl.adapters.paths import FilePath
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.names import check_name
 from agentctl.domain.same_request import differing_parts
@@ -47,25 +49,38 @@ def make_task_once(root: Root, key: str | None, said: Mapping[str, str], make: C
     with root_locked(root):
         make_folder(root.keys)
         record = record_of_key(root.keys, key)
-        if record:
-            task = root.task(check_name(str(record.get("taskId")), "the task of a key"))
-            if task.exists and is_own(task) and file_text(task.made_by, "ascii") == digest_of_key(key):
-                differing = differing_parts(record.get("request") or {}, said)
-                if differing:
-                    hint = Next("another key for a task", task.id)
-                    raise Conflict(
-                        key,
-                        f"made the task {task.id}",
-                        differing_words(differing),
-                        task_id=task.id,
-                        instance=None,
-                        hint=hint,
-                    )
-                return Made(task, reused=True)
+        task = task_of_key(root, key, record)
+        if task is not None:
+            differing = differing_parts(record.get("request") or {}, said)
+            if differing:
+                hint = Next("another key for a task", task.id)
+                raise Conflict(
+                    key,
+                    f"made the task {task.id}",
+                    differing_words(differing),
+                    task_id=task.id,
+                    instance=None,
+                    hint=hint,
+                )
+            return Made(task, reused=True)
 
         def note(task: TaskDir) -> None:
-            write_whole(task.made_by, digest_of_key(key).encode())  # A later task of that name has none.
-            keep_record(root.keys, key, {"taskId": task.id, "request": said})
+            note_task(root.keys, key, task, said)
             failpoints.reached("new.after-key")
 
         return Made(make(note))
+
+
+def task_of_key(root: Root, key: str, record: Mapping[str, Any]) -> TaskDir | None:
+    """Return the task that a key has made, by the record of the key; None where there is none, or no more."""
+    if record.get("taskId") is None:
+        return None
+    task = root.task(check_name(str(record["taskId"]), "the task of a key"))
+    is_made_by_it = task.exists and is_own(task) and file_text(task.made_by, "ascii") == digest_of_key(key)
+    return task if is_made_by_it else None
+
+
+def note_task(keys: FilePath, key: str, task: TaskDir, said: Mapping[str, str]) -> None:
+    """Note in a task which key makes it, and among the keys which task that is; the caller has their lock."""
+    write_whole(task.made_by, digest_of_key(key).encode())  # A later task of that name has none.
+    keep_record(keys, key, {"taskId": task.id, "request": said})

@@ -35,12 +35,16 @@ _LOCKED = "locked working tree"
 def remove_worktree(task: TaskDir, instance: str) -> RemovedWorktree:
     """Remove a worktree in which nothing would be lost, and its branch if git calls it merged.
 
-    Commits in submodules are kept first: in the repository's own submodule, or else in a file.
+    Commits in submodules are kept first: in the repository's own submodule, or else in a file. One that was removed
+    already is told as it was: who has lost the answer cannot know that.
 
     Raises:
         Refused: A worker works in it, or it holds work that is nowhere else; nothing was changed.
     """
-    worker, record = _removable(task, instance)
+    worker, record = _recorded(task, instance)
+    if record.get("removed"):
+        return _removed(instance, record)
+    _refuse_before_look(task, worker, record)
     try:
         with holding(worker, record) as (found, inner):
             _refuse_loss(worker, record, found)
@@ -52,15 +56,25 @@ def remove_worktree(task: TaskDir, instance: str) -> RemovedWorktree:
     _remove(worker, record, has_repositories=bool(inner))
     is_deleted = _delete_branch(record)
     with locked(worker.lock):
-        removed = {"at": now_iso(), "branchDeleted": is_deleted, "submodules": kept}
-        write_record(worker, {**worktree_record(worker), "removed": removed})
+        record = worktree_record(worker)
+        if not record.get("removed"):  # Else somebody else has removed it meanwhile, and knows what became of it.
+            record |= {"removed": {"at": now_iso(), "branchDeleted": is_deleted, "submodules": kept}}
+            write_record(worker, record)
+    return _removed(instance, record)
+
+
+def _removed(instance: str, record: Mapping[str, Any]) -> RemovedWorktree:
+    done = record["removed"]
     return {"agentInstance": instance, "removed": True, "path": record["path"], "branch": record["branch"],
-            "branchDeleted": is_deleted, "submodules": kept}  # fmt: skip
+            "branchDeleted": bool(done.get("branchDeleted")), "submodules": done.get("submodules") or []}  # fmt: skip
 
 
 def check_removable(task: TaskDir, instance: str) -> None:
     """Raise what `remove_worktree` would refuse with; nothing is removed."""
-    worker, record = _removable(task, instance)
+    worker, record = _recorded(task, instance)
+    if record.get("removed"):
+        raise Refused(f"the worktree of {instance} was removed already")
+    _refuse_before_look(task, worker, record)
     try:
         with holding(worker, record) as (found, _):
             _refuse_loss(worker, record, found)
@@ -68,16 +82,17 @@ def check_removable(task: TaskDir, instance: str) -> None:
         raise _untold(record, error) from error
 
 
-def _removable(task: TaskDir, instance: str) -> tuple[WorkerDir, dict[str, Any]]:
-    """Return a worker that no longer works in its worktree, and the record of that, with its changes."""
+def _recorded(task: TaskDir, instance: str) -> tuple[WorkerDir, dict[str, Any]]:
+    """Return a worker that has or had a worktree, and the record of that."""
     check_own(task)
     worker = find_worker(task, instance)
-    record = worktree_record(worker)
-    if record.get("removed"):
-        raise Refused(f"the worktree of {instance} was removed already")
+    return worker, worktree_record(worker)
+
+
+def _refuse_before_look(task: TaskDir, worker: WorkerDir, record: Mapping[str, Any]) -> None:
+    """Refuse a worktree in which somebody works, and record the changes in any other."""
     _refuse_in_use(task, worker, str(record["path"]))
     ensure_recorded(worker, again=True)
-    return worker, record
 
 
 def _untold(record: Mapping[str, Any], error: GitError) -> Refused:

@@ -187,6 +187,6 @@ agentctl subtask general "Fix the flaky test" --no-wait --json
             Parameter("wait_seconds", SECONDS, "How long to wait; afterwards it keeps running.", "N"),
             *of_start(tuple(option for option in OPTIONS if SUBTASK in option.also)),
         ),
-        exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.UNSUCCESSFUL),
+        exits=(*FINDS, ExitCode.TIMED_OUT, ExitCode.UNSUCCESSFUL, ExitCode.CONFLICT),
     ),
 )
