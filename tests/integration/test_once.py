@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agentctl.adapters.taskdir import Root, TaskDir
 from agentctl.domain.same_request import digests_of
 from agentctl.errors import Conflict
+from agentctl.interfaces.screen.start.start_line import known_names, parse_start_line, start_by_line
 from agentctl.operations.start.new_task import create_task
 from agentctl.operations.start.requests import SpawnRequest
 from agentctl.operations.start.spawning import spawn_workers
@@ -108,6 +109,15 @@ def test_a_number_of_0_is_said_as_any_other(root: Path) -> None:
     new_task()
     spawn(["true"], "--key", "k", "--grace-seconds", "0", name="a")
     assert "differs in grace_seconds" in once("spawn", "--key", "k", "--", "true", code=8).err
+
+
+def test_a_line_of_the_screen_that_is_entered_again_starts_one_worker(root: Path) -> None:
+    task = new_task()
+    known = known_names(Root(str(root)))
+    for _ in range(2):
+        start_by_line(Root(str(root)), parse_start_line("name:a ! true", known, "t1"), "k")
+    task.ended("a")
+    assert list(statuses()) == ["a"]
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

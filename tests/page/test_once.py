@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.agent_steps import agent, ends
+from tests.agent_steps import agent, ends, plays
 from tests.page.seen import insist, question, said, says
+from tests.page.test_diff import EDIT, comment, opened_after_its_end
 from tests.page.visiting import Visit
+from tests.repositories import new_repository
 from tests.steps import Task, spawn, statuses
-from tests.support import run, worker
+from tests.support import run, wait_until, worker
 
 UNREACHABLE = "the server cannot be reached"
 
@@ -197,3 +201,151 @@ def test_an_answer_whose_answer_was_lost_is_given_once(task: Task, visit: Visit)
     expect(given).to_be_visible()
     task.ended("a")
     assert len(task.events("interaction.responded")) == 1
+
+
+# -- comments ----------------------------------------------------------------------------------------------------------
+
+
+def test_comments_whose_answer_was_lost_are_one_message(task: Task, visit: Visit, tmp_path: Path) -> None:
+    new_repository(Path.cwd())
+    agent(plays(tmp_path, EDIT), "--worktree", "--keep")
+    wait_until(lambda: run("activity", "a").out, accept=lambda out: "I have changed it." in out, what="its answer")
+    page = visit.open("/tasks/t1/workers/a/diff")
+    comment(page, "two", "Say why here.")
+    losing(page, "**/send")
+    tray = page.get_by_role("region", name="Comments to be sent")
+    tray.get_by_role("button", name="Send all").click()
+    expect(tray.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    page.reload()  # The comments are there, and the key of their message.
+    visit.live()
+    tray.get_by_role("button", name="Send all").click()
+    says(page, "Sent to a.")
+    assert len(messages(task, "a")) == 1
+    comment(page, "two", "One more.")
+    losing(page, "**/send")
+    tray.get_by_role("button", name="Send all").click()
+    expect(tray.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    comment(page, "three", "Said behind a lost answer.")
+    tray.get_by_role("button", name="Send all").click()
+    expect(tray.get_by_role("alert")).to_contain_text("you have changed something since")
+    assert len(messages(task, "a")) == 2
+    run("cancel", "a")
+
+
+def test_comments_whose_answer_was_lost_continue_an_ended_agent_once(task: Task, visit: Visit, tmp_path: Path) -> None:
+    new_repository(Path.cwd())
+    page = opened_after_its_end(visit, tmp_path)
+    comment(page, "two", "Say why here.")
+    losing(page, "**/resume")
+    tray = page.get_by_role("region", name="Comments to be sent")
+    tray.get_by_role("button", name="Continue it with all").click()
+    expect(tray.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    tray.get_by_role("button", name="Continue it with all").click()
+    says(page, "a is continued as a-1")
+    ends("a-1")
+    assert sorted(statuses()) == ["a", "a-1"]
+
+
+# -- several -----------------------------------------------------------------------------------------------------------
+
+
+def confirmed(page: Page, title: str | re.Pattern[str], ok: str, *, reload: Callable[[], object] | None = None) -> None:
+    """Press the button of a question until its answer comes: the first one is lost.
+
+    Args:
+        reload: Opens the question again in the page that was loaded anew.
+    """
+    dialog = page.get_by_role("dialog", name=title)
+    dialog.get_by_role("button", name=ok).click()
+    expect(dialog.get_by_role("alert")).to_contain_text(UNREACHABLE)
+    if reload is not None:
+        page.reload()
+        reload()
+    dialog.get_by_role("button", name=ok).click()
+    expect(dialog).to_have_count(0)
+
+
+def test_several_that_are_tried_again_together_are_tried_once(task: Task, visit: Visit) -> None:
+    spawn(["false"], "--wait", name="a", check=False)
+    spawn(["true"], "--after", "a", name="b", check=False)
+    task.ended("b")
+    page = visit.open("/tasks/t1/workers/b/why")
+
+    def opens() -> None:
+        page.get_by_role("button", name="Try again…").click()
+
+    losing(page, "**/tasks/t1/retry")
+    opens()
+    confirmed(page, "Try 2 again?", "Try again", reload=opens)
+    says(page, "Started a-2, b-2")
+    task.ended("a-2", "b-2")
+    assert sorted(statuses()) == ["a", "a-2", "b", "b-2"]
+
+
+def test_marked_ones_that_are_tried_again_are_tried_once(task: Task, visit: Visit) -> None:
+    for name in ("a", "b"):
+        spawn(["false"], "--wait", name=name, check=False)
+    page = visit.open()
+    page.keyboard.press("M")
+    losing(page, "**/workers/retry")
+    page.keyboard.press("r")
+    confirmed(page, re.compile("Start again the work of 2"), "Try again")
+    task.ended("a-2", "b-2")
+    assert sorted(statuses()) == ["a", "a-2", "b", "b-2"]
+
+
+def test_two_questions_are_answered_once_each(task: Task, visit: Visit) -> None:
+    for name in ("a", "b"):
+        spawn(worker("asks", "--kind", "confirm", "Go?"), name=name)
+    page = visit.open()
+    losing(page, "**/interact/q1", times=2)
+    for name in ("a", "b"):
+        card, given = question(page, name), said(page).get_by_text(f"{name} was answered: yes")
+        insist(page, card.get_by_role("button", name="Yes").click, card.get_by_role("alert").or_(given))
+        expect(given).to_be_visible()
+    task.ended("a", "b")
+    assert len(task.events("interaction.responded")) == 2
+
+
+# -- what has no key ---------------------------------------------------------------------------------------------------
+
+
+def test_a_worktree_whose_removal_was_not_heard_of_is_told_as_removed(task: Task, visit: Visit) -> None:
+    new_repository(Path.cwd())
+    spawn(["true"], "--worktree", "--wait", name="a")
+    page = visit.open("/tasks/t1/workers/a/diff")
+    losing(page, "**/worktree/remove")
+    page.get_by_role("button", name="Remove the worktree").click()
+    confirmed(page, "Remove the worktree of a?", "Remove it")
+    says(page, "The worktree of a was removed, and its branch agentctl/t1/a.")
+
+
+def test_a_cancel_whose_answer_was_lost_is_no_error_when_it_is_pressed_again(task: Task, visit: Visit) -> None:
+    for name in ("a", "b", "c"):
+        spawn(worker("sleeps", 600), name=name)
+    page = visit.open("/tasks/t1/workers/a")
+    losing(page, "**/cancel")
+    page.keyboard.press("x")
+    confirmed(page, "Cancel a?", "Cancel it")
+    says(page, "a cancelled; nothing of it is left.")
+    page = visit.go("/")
+    page.keyboard.press("M")
+    losing(page, "**/workers/cancel")
+    page.keyboard.press("x")
+    confirmed(page, re.compile("Cancel 2 marked workers"), "Cancel them")
+    says(page, "b, c cancelled")
+    assert set(statuses().values()) == {"cancelled"}
+    assert len(task.events("agent.cancelled")) == 3
+
+
+def test_a_pause_whose_answer_was_lost_may_be_pressed_again(task: Task, visit: Visit) -> None:
+    for name in ("a", "b"):
+        spawn(worker("sleeps", 600), name=name)
+    page = visit.open()
+    page.keyboard.press("M")
+    losing(page, "**/workers/pause")
+    page.keyboard.press("p")
+    confirmed(page, re.compile("Pause 2 marked workers"), "Pause them")
+    says(page, "a, b paused.")
+    assert [row["paused"] for row in run("list", "--json").json] == [True, True]
+    run("cancel", "--all")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator, Sequence
 
 from agentctl.adapters.taskdir import Root, TaskDir
@@ -10,6 +9,7 @@ from agentctl.domain.question import Question
 from agentctl.domain.text.plaintext import plain
 from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError
+from agentctl.interfaces.screen.kept_keys import KeptKeys
 from agentctl.operations.delegate.telling import tell_worker
 from agentctl.operations.fleet.glance import FleetTask, FleetWorker
 from agentctl.operations.start.again import retry_workers
@@ -108,19 +108,23 @@ def turn_hold(task: FleetTask) -> str:
     return f"the queue of {task.task.id} {'is held: nothing is started' if done['held'] else 'goes on'}"
 
 
-def start_again(workers: Sequence[FleetWorker]) -> str:
-    """Start the work of ended workers once more."""
-    done = [one for task, names in _tasks_of(workers) for one in retry_workers(task, names, queue=True).spawned]
-    if len(done) > 1:
-        return f"{len(done)} works are tried again"
-    return f"{workers[0].row['agentInstance']} is tried again as {done[0].agent_instance} ({done[0].status})"
-
-
-class Messages:
-    """Sends messages, each once: one that met an error has its key still when the same person types it again."""
+class OnceOnly:
+    """Sends messages and starts works again, each once: what met an error has its key still when it is done again."""
 
     def __init__(self) -> None:
-        self._keys: dict[tuple[str, ...], str] = {}
+        self._keys = KeptKeys()
+
+    def start_again(self, workers: Sequence[FleetWorker]) -> str:
+        """Start the work of ended workers once more."""
+        with self._keys.once("retry", *_paths(workers)) as key:
+            done = [
+                one
+                for task, names in _tasks_of(workers)
+                for one in retry_workers(task, names, queue=True, key=key).spawned
+            ]
+        if len(done) > 1:
+            return f"{len(done)} works are tried again"
+        return f"{workers[0].row['agentInstance']} is tried again as {done[0].agent_instance} ({done[0].status})"
 
     def send(self, workers: Sequence[FleetWorker], text: str) -> str:
         """Send a message to workers; of several, say to whom it could not be sent.
@@ -129,21 +133,25 @@ class Messages:
             AgentctlError, OSError: To one worker it could not be sent.
         """
         text = as_typed(text)
-        names = [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
-        key = self._keys.setdefault((text, *names), f"screen-{secrets.token_hex(16)}")
+        what = ("send", text, *_paths(workers))
         done, refused = [], list[str]()
-        for worker in workers:
-            try:
-                done.append(
-                    _message(worker, text, key if len(workers) == 1 else f"{key} {worker.row['agentInstance']}")
-                )
-            except AgentctlError as error:
-                if len(workers) == 1:
-                    raise
-                refused.append(f"not to {worker.row['agentInstance']}: {error_line(error)}")
-        if not refused:
-            del self._keys[(text, *names)]
+        with self._keys.once(*what) as key:
+            for worker in workers:
+                try:
+                    done.append(
+                        _message(worker, text, key if len(workers) == 1 else f"{key} {worker.row['agentInstance']}")
+                    )
+                except AgentctlError as error:
+                    if len(workers) == 1:
+                        raise
+                    refused.append(f"not to {worker.row['agentInstance']}: {error_line(error)}")
+        if refused:
+            self._keys.keep(key, *what)
         return done[0] if len(workers) == 1 else "; ".join([f"it was sent to {len(done)} workers", *refused])
+
+
+def _paths(workers: Sequence[FleetWorker]) -> list[str]:
+    return [str(worker.task.worker(worker.row["agentInstance"]).path) for worker in workers]
 
 
 def _message(worker: FleetWorker, text: str, key: str) -> str:

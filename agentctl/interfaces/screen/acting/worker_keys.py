@@ -74,8 +74,8 @@ class WorkerKeys(DOMNode):
     said: SaidLine
     #: The questions that were answered here: what becomes of these is not news.
     answered: set[tuple[WorkerId, str]]
-    #: What every screen of this process sends.
-    messages = commands.Messages()
+    #: By this every screen of this process does what is to be done once.
+    once = commands.OnceOnly()
     _keys: tuple[bool, ...] = ()
     #: Which further runs of ended workers are accepted: an end does not change.
     further: dict[tuple[WorkerId, str], FurtherRuns]
@@ -372,7 +372,7 @@ class WorkerKeys(DOMNode):
         if workers := self._applying("send"):
             self.write(
                 f"message to {_counted(workers)}",
-                lambda text: self._for_all(lambda: self.messages.send(workers, text)),
+                lambda text: self._for_all(lambda: self.once.send(workers, text)),
             )
 
     def action_retry(self) -> None:
@@ -380,7 +380,7 @@ class WorkerKeys(DOMNode):
         if workers := self._applying("retry"):
             self.yes_or_no.open(
                 f"Start the work of {_counted(workers)} again?",
-                lambda: self._for_all(lambda: commands.start_again(workers)),
+                lambda: self._for_all(lambda: self.once.start_again(workers)),
             )
 
     def action_copy_name(self) -> None:

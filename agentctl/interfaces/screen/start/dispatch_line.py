@@ -23,6 +23,7 @@ from agentctl.domain.text.plaintext import ESCAPES, plain
 from agentctl.encoding import as_typed
 from agentctl.errors import AgentctlError, Refused
 from agentctl.interfaces.screen.handover import handed_over
+from agentctl.interfaces.screen.kept_keys import KeptKeys
 from agentctl.interfaces.screen.start.line_completion import common_beginning, completions
 from agentctl.interfaces.screen.start.line_editor import edited, editor_argv
 from agentctl.interfaces.screen.start.line_history import LineHistory
@@ -99,6 +100,7 @@ class DispatchLine(Vertical):
         super().__init__()
         self._root, self._chosen, self._prepare = root, chosen, prepare
         self._history = LineHistory()
+        self._keys = KeptKeys()
         self._is_reading = False
         self._label = Static("start:", id="dispatch-label", markup=False)
         self._field = _Field(root)
@@ -191,7 +193,9 @@ class DispatchLine(Vertical):
             line = parse_start_line(as_typed(text), known_names(self._root), task)
             is_accepted = self.post_message(self._Accepted(text, line))
             self._prepare()
-            self.post_message(self.Started(start_by_line(self._root, line)))
+            with self._keys.once(text, task or "") as key:
+                spawned = start_by_line(self._root, line, key)
+            self.post_message(self.Started(spawned))
         except (AgentctlError, OSError) as error:
             self.post_message(self._Failed(text, error, is_accepted=is_accepted))
 

@@ -83,15 +83,18 @@ def parse_start_line(line: str, known: KnownNames, task: str | None = None) -> S
     return StartLine(request._replace(work=AgentWork(prompt=prompt, agent=agent)), task, _title(prompt))
 
 
-def start_by_line(root: Root, line: StartLine) -> Spawned:
+def start_by_line(root: Root, line: StartLine, key: str | None = None) -> Spawned:
     """Start what a line asks for, or queue it; where no task is named or chosen, one is made.
+
+    Args:
+        key: The same key twice starts one worker.
 
     Raises:
         AgentctlError: It may not be started, or something that it needs is missing; nothing was started.
     """
     # Whoever typed the line has opened this root already: whether it is theirs was asked then.
     task = task_for_spawn(line.task, root=str(root.path), force=True, title=line.title)
-    return spawn_workers(task, [line.request], queue=True)[0]
+    return spawn_workers(task, [line.request._replace(key=key)], queue=True)[0]
 
 
 def mark_of(word: str) -> str | None:

@@ -2,6 +2,7 @@
 import { get, post, segments, workerPath } from './api.js';
 import { ask } from './dialogs.js';
 import { html } from './dom.js';
+import { digestOf } from './once.js';
 import { copyText, Foreign } from './pieces.js';
 import { workerHref } from './router.js';
 import { plain } from './safe_text.js';
@@ -247,6 +248,7 @@ export const retryTogether = (task, instances) => {
     title: `Try ${instances.length} again?`,
     ok: 'Try again',
     doing: 'Starting…',
+    once: `retry.${task} ${digestOf(instances)}`,
     body: html`<p>New workers are started with the same orders. These stay as they are: <${Foreign} text=${names} />.</p>`,
     run: async (_text, key) => {
       const { data } = await post(`/tasks/${segments(task)}/retry`, { instances, queue: true, key });

@@ -7,7 +7,7 @@ const BASE = '/api/v1';
 /** So long a request waits for its answer; the stream alone has none. */
 const LIMIT_MS = 60_000;
 /** What may be sent twice without being done twice, even without a key. */
-const SAME_TWICE = /\/(cancel|pause|unpause|seen)$|\/interact\//;
+const SAME_TWICE = /\/(cancel|pause|unpause|seen|resume-queue|worktree\/remove)$|\/interact\//;
 
 /** What was refused, with what is wrong (`message`) and the next step (`hint`), in words and links of the page. */
 class Refusal extends Error {
