@@ -58,6 +58,8 @@ declare namespace Sent {
   interface Worker extends Standing {
     taskId: string;
     agentInstance: string;
+    /** Of a further try: whose work it does. */
+    work?: string;
     status: Status;
     need?: Need;
     needSince?: string;

@@ -244,11 +244,13 @@ export const retryWorker = (task, instance) => {
  */
 export const retryTogether = (task, instances) => {
   const names = instances.map(plain).join(', ');
+  // Where an answer was lost, the newest tries are those that it would have told of: the works are the same.
+  const works = instances.map((name) => fleet.workers.get(`${task}/${name}`)?.work ?? name);
   ask({
     title: `Try ${instances.length} again?`,
     ok: 'Try again',
     doing: 'Starting…',
-    once: `retry.${task} ${digestOf(instances)}`,
+    once: `retry.${task} ${digestOf(works)}`,
     body: html`<p>New workers are started with the same orders. These stay as they are: <${Foreign} text=${names} />.</p>`,
     run: async (_text, key) => {
       const { data } = await post(`/tasks/${segments(task)}/retry`, { instances, queue: true, key });
